@@ -35,13 +35,8 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 		s := &allocations.Items[i].Status
 		s.QueuePosition = 0 // the leader counts nobody whose end is under way
 		for j, c := range s.Conditions {
-			switch c.Type {
-			case "Ready": // agents report it to the leader alone
-				s.Conditions[j] = api.Condition{Type: c.Type}
-			case "Scheduled":
-				if c.Status == "False" { // why it waits is the leader's to say
-					s.Conditions[j], s.Message = api.Condition{Type: c.Type}, ""
-				}
+			if c.Type == "Scheduled" && c.Status == "False" { // why it waits is the leader's to say
+				s.Conditions[j], s.Message = api.Condition{Type: c.Type}, ""
 			}
 		}
 	}
@@ -79,7 +74,7 @@ func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				for step := range 40 {
 					name := fmt.Sprint("x", random.IntN(6))
-					switch random.IntN(6) {
+					switch random.IntN(7) {
 					case 0, 1:
 						_, _, _ = k.Allocate(t.Context(), rig.Submission{Name: name, GPUs: 1 + random.IntN(4)})
 					case 2:
@@ -90,6 +85,9 @@ func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 						_, _ = k.DeleteJob(t.Context(), rig.Namespace, "j"+name, api.DeleteOptions{})
 					case 5:
 						_, _ = k.CancelJob(t.Context(), rig.Namespace, "j"+name, api.DeleteOptions{})
+					case 6:
+						grace := int64(random.IntN(3))
+						_, _, _ = k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: name, GraceSeconds: &grace, Reason: "drill"})
 					}
 					first, second := k, f // the second must show all that the first shows
 					if random.IntN(2) == 0 {

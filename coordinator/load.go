@@ -23,7 +23,7 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 	in := lead.Loaded{
 		Nodes: read.prefix(ctx, record.NodesPrefix), Bans: read.prefix(ctx, record.BansPrefix), Quotas: read.prefix(ctx, record.QuotaPrefix),
 		Jobs: read.prefix(ctx, record.JobsPrefix), Units: read.prefix(ctx, record.UnitsPrefix), Orders: read.prefix(ctx, record.OrderPrefix),
-		Txs: read.prefix(ctx, record.TxPrefix), Requests: read.prefix(ctx, record.RequestsPrefix),
+		Txs: read.prefix(ctx, record.TxPrefix), Ready: read.prefix(ctx, record.ReadyPrefix), Requests: read.prefix(ctx, record.RequestsPrefix),
 	}
 	if warm, is := from.(follow.Snapshot); is {
 		in.Cached = warm.Requests

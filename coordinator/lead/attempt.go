@@ -54,8 +54,10 @@ type attempt struct {
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
 	places       []shown.Place // of the members, once they have been shown
-	// held are the nodes whose agents hold their members.
-	held map[resource.NodeID]bool
+	// held are the nodes whose agents hold their members. ready is that all do, as
+	// the store has it.
+	held  map[resource.NodeID]bool
+	ready readiness
 }
 
 // fail notes that a node has failed an attempt; the first fault counts.

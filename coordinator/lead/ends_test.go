@@ -106,6 +106,7 @@ func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
 		tx := a.attempt.machine.ID()
 		x.clear()
 		x.hear(grant.Replied{Node: id, Tx: tx, State: grant.Held, Incarnation: n.incarnation, Revision: n.revision, Members: n.reservations[tx].members})
+		x.answers()
 		if told := x.did(ShowChange); told != (i == 1) {
 			t.Errorf("node %d of 2: told %t", i+1, told)
 		}

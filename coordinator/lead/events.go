@@ -258,7 +258,7 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.Waiting:
 		l.step(a, txn.Waited{Node: e.Node, Vote: vote(e)})
 	case grant.Held:
-		l.ready(a, e.Node)
+		l.confirmHeld(a, e.Node)
 	case grant.No:
 		if a.machine.Undecided() {
 			a.fail(e.Node, faultRefused)

@@ -13,8 +13,9 @@ import (
 // a lease.
 const RequestLeaseTTL = 25 * time.Hour
 
-// collectAtOnce bounds one Txn of the collection.
-const collectAtOnce = 64
+// collectAtOnce bounds the records of one Txn of the collection, each of which has
+// up to two keys.
+const collectAtOnce = 60
 
 // housekeep runs every second: nodes that are assumed dead, gauges, expired
 // requests, terminal records.
@@ -48,6 +49,8 @@ func (l *Leader) housekeep() {
 	}
 	l.compact()
 	l.collect()
+	l.writeUnwritten()
+	l.deleteStrays()
 	l.sweepFences()
 	l.sampleQuotas()
 	l.takeNews() // those that it wakes are not the backstop's
@@ -95,10 +98,16 @@ func (l *Leader) collect() {
 	var d decision
 	for _, r := range old {
 		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
+		if l.retired.ready[r.tx] {
+			d.ops = append(d.ops, record.Delete(record.ReadyKey(r.tx)))
+		}
 	}
 	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
 		l.retired.finishCollection(old)
 		if o == txn.Landed {
+			for _, r := range old {
+				l.retired.dropReady(r.tx)
+			}
 			return
 		}
 		l.retired.putBack(old) // once more later

@@ -39,6 +39,15 @@ func (j *job) restoreUnit(u *unit) {
 	j.units = slices.Insert(j.units, at, u)
 }
 
+// version is the newest revision of the keys of the job and its units.
+func (j *job) version() resource.Revision {
+	newest := j.stored
+	for _, u := range j.units {
+		newest = max(newest, u.version())
+	}
+	return newest
+}
+
 // beginWrite notes that a Txn about the job's own key is under way.
 func (j *job) beginWrite() { j.writing = true }
 

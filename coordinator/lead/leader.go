@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -66,6 +67,9 @@ type Leader struct {
 	compactRev   resource.Revision // the store's revision at compactedAt
 	leasedAt     time.Time
 	retired      retired
+	readyPace    pace.Bucket
+	unwritten    []resource.TxID    // all of whose members are held, which the store is still to know
+	strays       []resource.TxID    // keys of record.ReadyPrefix beside no record
 	sweptAt      time.Time          // of fences
 	account      *decisions.Tracker // nil: nobody keeps one
 	census       census             // nil before the first creation

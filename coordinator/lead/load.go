@@ -12,8 +12,8 @@ import (
 
 // Loaded is what the store has, all of one revision.
 type Loaded struct {
-	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Requests []record.KV
-	Cached                                                  map[RequestKey]Remembered // beside requests
+	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Ready, Requests []record.KV
+	Cached                                                         map[RequestKey]Remembered // beside requests
 }
 
 // Load rebuilds the leader's view from what the store has. It comes before all
@@ -38,6 +38,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadUnits(in.Units) },
 		func() error { return l.loadOrder(in.Orders) },
 		func() error { live, err = l.loadRecords(in.Txs); return err },
+		func() error { return l.loadReady(in.Ready) },
 		func() error { return l.loadRequests(in.Cached, in.Requests) },
 		func() error { return l.chargeRecovered(live) },
 	} {

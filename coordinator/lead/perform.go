@@ -116,17 +116,6 @@ func (l *Leader) grow(j *job) {
 	}
 }
 
-// ready notes that an agent holds its members; the unit is Ready once all do.
-func (l *Leader) ready(a *attempt, node resource.NodeID) {
-	if a.held[node] {
-		return
-	}
-	a.addHeld(node)
-	if len(a.held) == len(a.machine.Nodes()) {
-		l.notify(a.unit)
-	}
-}
-
 // aborted ends an attempt that holds nothing; its unit waits anew, or ends if
 // that was asked for in the meantime.
 func (l *Leader) aborted(a *attempt) {

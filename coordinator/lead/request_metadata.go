@@ -74,7 +74,7 @@ func (u *unit) isAtRest() bool {
 func (l *Leader) patchUnit(c *call, u *unit, p api.MetadataPatch) {
 	raw, status := p.Apply(u.record.Document, u.allocation.Metadata)
 	if status == nil {
-		status = atVersion("allocation", u.record.Name, p.ResourceVersion, strconv.FormatInt(int64(u.stored), 10))
+		status = atVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
 	}
 	if status != nil {
 		c.answer(nil, status)
@@ -129,10 +129,17 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.MetadataPatch) {
 	}, key, isMine)
 }
 
-// atVersion refuses a change that is for another version than the object's.
-func atVersion(kind, name, want, has string) *api.Status {
-	if want != "" && want != has {
-		return api.Errorf(409, "%s %s is at resourceVersion %s, the change was made from %s; read it again", kind, name, has, want)
+// atVersion refuses a change that was made from a version which is older than the
+// object's specification, or which the object never had. The specification is the
+// object's own key: a write of its status alone, e.g. that it is Ready, makes no
+// conflict.
+func atVersion(kind, name, want string, spec, has resource.Revision) *api.Status {
+	if want == "" {
+		return nil
+	}
+	from, err := strconv.ParseInt(want, 10, 64)
+	if err != nil || resource.Revision(from) < spec || resource.Revision(from) > has {
+		return api.Errorf(409, "%s %s is at resourceVersion %d, the change was made from %s; read it again", kind, name, has, want)
 	}
 	return nil
 }
@@ -161,7 +168,7 @@ func (l *Leader) patchJob(c *call, j *job, p api.MetadataPatch) {
 	}
 	raw, status := p.Apply(j.record.Document, j.doc.Metadata)
 	if status == nil {
-		status = atVersion("job", name, p.ResourceVersion, l.jobObject(j).Metadata.ResourceVersion)
+		status = atVersion("job", name, p.ResourceVersion, j.stored, j.version())
 	}
 	if status != nil {
 		c.answer(nil, status)

@@ -24,6 +24,9 @@ type retired struct {
 	// doubtful are transactions that ended while a Txn for them was in doubt: their
 	// records stay in this epoch.
 	doubtful map[resource.TxID]bool
+	// ready are the transactions, ended or not, that may have a key of
+	// record.ReadyPrefix: the key goes with the record.
+	ready map[resource.TxID]bool
 }
 
 // terminalRecord waits to be collected.
@@ -33,7 +36,7 @@ type terminalRecord struct {
 }
 
 func newRetired() retired {
-	return retired{unheard: map[resource.TxID]map[resource.NodeID]bool{}, collecting: map[resource.TxID]bool{}, doubtful: map[resource.TxID]bool{}}
+	return retired{unheard: map[resource.TxID]map[resource.NodeID]bool{}, collecting: map[resource.TxID]bool{}, doubtful: map[resource.TxID]bool{}, ready: map[resource.TxID]bool{}}
 }
 
 // add takes in a terminal record; nodes are those whose report is missing.
@@ -47,6 +50,12 @@ func (r *retired) add(tx resource.TxID, nodes []resource.NodeID, now time.Time) 
 		r.unheard[tx][id] = true
 	}
 }
+
+// keepReady notes that a transaction has a key of record.ReadyPrefix, or may have.
+func (r *retired) keepReady(tx resource.TxID) { r.ready[tx] = true }
+
+// dropReady notes that the key is deleted.
+func (r *retired) dropReady(tx resource.TxID) { delete(r.ready, tx) }
 
 // doubt keeps a record for the rest of the epoch.
 func (r *retired) doubt(tx resource.TxID) { r.doubtful[tx] = true }

@@ -43,7 +43,7 @@ func (i shownLeader) Floor() resource.Revision { return i.l.floor }
 func (i shownLeader) Newest() resource.Revision {
 	newest := i.l.floor
 	for _, u := range i.l.units {
-		newest = max(newest, u.stored)
+		newest = max(newest, u.version())
 	}
 	return newest
 }

@@ -9,16 +9,31 @@ import (
 
 // showUnit makes the shown value of what is the same for all members of a unit.
 func (l *Leader) showUnit(u *unit) shown.Unit {
-	s := shown.Unit{Record: &u.record, Revision: u.stored, Document: u.allocation, Request: &u.demand.Request}
+	s := shown.Unit{Record: &u.record, Revision: u.version(), Document: u.allocation, Request: &u.demand.Request}
 	if u.job != nil {
 		s.Job = u.job.doc
 	}
 	if u.attempt != nil && !u.waiting() {
 		s.Places = u.placements()
 		s.FindLost(l.saidOf)
-		s.Ending = u.shownEnding()
+		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.instant
 	}
 	return s
+}
+
+// version is the newest revision of the unit's keys, 0 while it is not stored.
+func (u *unit) version() resource.Revision {
+	if u.stored == 0 {
+		return 0
+	}
+	newest := u.stored
+	if u.attempt != nil {
+		newest = max(newest, u.attempt.ready.revision)
+	}
+	if u.job != nil {
+		newest = max(newest, u.job.stored)
+	}
+	return newest
 }
 
 // shownEnding is the end that the unit's keys have; zero for none.
@@ -45,7 +60,6 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 	m := shown.Member{Unit: l.showUnit(u), Index: index, Settled: !unitWaiting(u)}
 	switch {
 	case m.Places != nil:
-		m.Ready = u.attempt.readiness()
 		at := m.Places[index]
 		if n := l.nodes[at.Node]; n != nil {
 			m.Host = n.hardware()
@@ -69,14 +83,6 @@ func (l *Leader) whyWaiting(u *unit) shown.Wait {
 		return shown.NoPlace(u.record.Namespace, u.record.Name)
 	}
 	return shown.Unscheduled()
-}
-
-// readiness says whether the agents hold all members.
-func (a *attempt) readiness() shown.Readiness {
-	if len(a.held) == len(a.machine.Nodes()) {
-		return shown.Confirmed
-	}
-	return shown.Confirming
 }
 
 // nomination is the work that makes room for an attempt.

@@ -132,7 +132,7 @@ func (s *story) lead() {
 	}
 	effects, err := s.l.Load(s.now, lead.Loaded{
 		Nodes: all(record.NodesPrefix), Bans: all(record.BansPrefix), Quotas: all(record.QuotaPrefix), Jobs: all(record.JobsPrefix),
-		Units: all(record.UnitsPrefix), Orders: all(record.OrderPrefix), Txs: all(record.TxPrefix), Requests: all(record.RequestsPrefix),
+		Units: all(record.UnitsPrefix), Orders: all(record.OrderPrefix), Txs: all(record.TxPrefix), Ready: all(record.ReadyPrefix), Requests: all(record.RequestsPrefix),
 	}, nil)
 	if err != nil {
 		s.t.Fatal(err)

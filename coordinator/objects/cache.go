@@ -37,7 +37,7 @@ func New(floor resource.Revision) *Cache {
 
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
-	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -111,6 +111,12 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return err
 	case strings.HasPrefix(key, record.TxPrefix):
 		return c.concernsTx(key, kvs, s)
+	case strings.HasPrefix(key, record.ReadyPrefix): // a unit that is new is made anew anyhow
+		tx, err := record.ParseReadyKey(key)
+		if u := c.live[tx]; u != nil {
+			s.units[u.path] = true
+		}
+		return err
 	case strings.HasPrefix(key, record.QuotaPrefix):
 		return c.quotas.remake(key, kvs, now)
 	}

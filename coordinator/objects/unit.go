@@ -82,7 +82,18 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 		return err
 	}
 	c.hold(u, rec, held.CreateRev) // a record's first state is COMMITTED
-	return nil
+	return u.readReady(kvs)
+}
+
+// readReady takes over since when the agents hold all members.
+func (u *cachedUnit) readReady(kvs map[string]record.KV) error {
+	kv, found := kvs[record.ReadyKey(u.record.TxID)]
+	if !found {
+		return nil
+	}
+	r, err := record.Decode[record.Ready](kv.Key, kv.Value)
+	u.Ready, u.Revision = r.AtMillis, max(u.Revision, kv.ModRev)
+	return err
 }
 
 // readUnit reads a unit's key.
@@ -110,7 +121,7 @@ func (c *Cache) readSpec(u *cachedUnit) error {
 		if u.job == nil {
 			return errors.New("its job is missing")
 		}
-		u.Job = u.job.doc
+		u.Job, u.Revision = u.job.doc, max(u.Revision, u.job.stored)
 		spec = &u.Job.Spec.Template.Spec
 	} else {
 		doc, status := api.StoredAllocation(u.record.Document)

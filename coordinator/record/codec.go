@@ -15,7 +15,7 @@ const SchemaVersion = 1
 
 // Type is any value kept under Root.
 type Type interface {
-	Tx | Unit | Job | Order | Request |
+	Tx | Ready | Unit | Job | Order | Request |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress |
 		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster
 	check() error
@@ -148,6 +148,13 @@ func (r Tx) check() error {
 		if err := nonNegative(fmt.Sprintf("charges[%d].request", i), c.Request); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (r Ready) check() error {
+	if r.AtMillis <= 0 {
+		return fmt.Errorf("atMillis %d: want milliseconds since 1970", r.AtMillis)
 	}
 	return nil
 }

@@ -103,6 +103,7 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "tx-evicting-instant", ending)
 	roundTrip(t, "tx-mig", migRecord())
 	roundTrip(t, "tx-aborted", record.Tx{State: grant.RecordAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
+	roundTrip(t, "ready", record.Ready{AtMillis: 1_767_323_046_125})
 	roundTrip(t, "unit-alloc", record.Unit{
 		UID: "u-1", Kind: record.AllocUnit, Namespace: "ml", Name: "one", Tenant: "t", Queue: "default", Priority: -5,
 		Phase: "Running", Sequence: record.Sequence{Epoch: 7, Counter: 1<<64 - 1}, TxID: "u-1.7.1.00", Members: 1,
@@ -268,6 +269,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		again[record.Tx](t, value)
+		again[record.Ready](t, value)
 		again[record.Unit](t, value)
 		again[record.Job](t, value)
 		again[record.Request](t, value)

@@ -17,6 +17,7 @@ const (
 	OrderPrefix    = Root + "order/"
 	RequestsPrefix = Root + "requests/"
 	TxPrefix       = Root + "tx/"
+	ReadyPrefix    = Root + "ready/"
 	NodesPrefix    = Root + "nodes/"
 	QuotaPrefix    = Root + "quota/"
 	// ClusterKey holds Cluster. It lies below no prefix.
@@ -55,6 +56,16 @@ func TxKey(tx resource.TxID) string { return join(TxPrefix, string(tx)) }
 func ParseTxKey(key string) (resource.TxID, error) {
 	var tx string
 	err := split("transaction", key, TxPrefix, &tx)
+	return resource.TxID(tx), err
+}
+
+// ReadyKey is the key that says that all members of a transaction are held.
+func ReadyKey(tx resource.TxID) string { return join(ReadyPrefix, string(tx)) }
+
+// ParseReadyKey is the inverse of ReadyKey.
+func ParseReadyKey(key string) (resource.TxID, error) {
+	var tx string
+	err := split("ready", key, ReadyPrefix, &tx)
 	return resource.TxID(tx), err
 }
 

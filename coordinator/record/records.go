@@ -53,6 +53,13 @@ type Tx struct {
 	Ended     string `json:"ended,omitempty"`
 }
 
+// Ready says that every agent of a COMMITTED transaction holds its members
+// (ReadyKey). Readers ignore it beside a record that is not COMMITTED, or absent.
+type Ready struct {
+	// AtMillis is the instant, as Tx.EndingMillis is one.
+	AtMillis int64 `json:"atMillis"`
+}
+
 // Charge is an amount counted against one group of one quota tree.
 type Charge struct {
 	Tree    string          `json:"tree"`

@@ -55,15 +55,7 @@ func (m *Member) showPlace(s *api.AllocationStatus) {
 		s.Message = m.Record.Reason
 	}
 	scheduled := api.Condition{Type: "Scheduled", Status: "True", LastTransitionTime: m.Record.Started}
-	ready := api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent"}
-	switch m.Ready {
-	case AskTheLeader:
-		ready = api.Condition{Type: "Ready", Status: "Unknown", Reason: "AskTheLeader", Message: "what agents confirm is told to the leader alone"}
-	case Confirmed:
-		ready = api.Condition{Type: "Ready", Status: "True", LastTransitionTime: m.Record.Started}
-	case Confirming:
-	}
-	s.Conditions = []api.Condition{scheduled, ready}
+	s.Conditions = []api.Condition{scheduled, m.showReady()}
 	at := m.Places[m.Index]
 	if at.Node == "" {
 		return
@@ -82,6 +74,18 @@ func (m *Member) showPlace(s *api.AllocationStatus) {
 	}
 	s.AllocatedResources = api.Amounts(granted)
 	s.Assignment = m.Host.Assignment(at.Assignment)
+}
+
+// showReady is whether every member's agent holds the member. A unit that is
+// ending is not ready: nobody should begin to use it.
+func (m *Member) showReady() api.Condition {
+	switch {
+	case m.Phase() == api.Terminating:
+		return api.Condition{Type: "Ready", Status: "False", Reason: "Terminating", Message: "the allocation is ending", LastTransitionTime: m.Ending.first()}
+	case m.Ready != 0:
+		return api.Condition{Type: "Ready", Status: "True", LastTransitionTime: Instant(m.Ready)}
+	}
+	return api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent", LastTransitionTime: m.Record.Started}
 }
 
 // showWaiting adds the place in the queue and, in one line, why it waits.

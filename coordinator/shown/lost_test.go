@@ -53,7 +53,7 @@ func TestAllocationAndJobShowTheirLostDevices(t *testing.T) {
 	})
 	var got []api.Condition
 	for i := range places {
-		m := shown.Member{Unit: u, Index: i, Ready: shown.Confirmed}
+		m := shown.Member{Unit: u, Index: i}
 		got = append(got, m.Show().Status.Conditions[2:]...)
 	}
 	j := shown.Job{Record: &record.Job{Namespace: "ns", Name: "j"}, Document: job, Units: []shown.Unit{u}}

@@ -10,8 +10,10 @@ import (
 
 // Unit is what is the same for all members of a unit.
 type Unit struct {
-	Record   *record.Unit
-	Revision resource.Revision // of the unit's key; 0: it is not stored yet
+	Record *record.Unit
+	// Revision is the newest of all keys of the unit: its own, its job's, that of
+	// its readiness. 0: it is not stored yet.
+	Revision resource.Revision
 	// Exactly one of these is set: the allocation that the unit is, or the job
 	// that it belongs to, as they were submitted.
 	Document *api.Allocation
@@ -21,6 +23,9 @@ type Unit struct {
 	// Places are where the members are, by index; nil while the unit waits, and
 	// once it holds nothing.
 	Places []Place
+	// Ready is the instant since which the agents hold all members, in milliseconds
+	// since 1970; 0 while they do not.
+	Ready int64
 	// Ending is the end of a unit that is Terminating.
 	Ending Ending
 	// Lost are the devices that the members hold and that their agents report as
@@ -50,9 +55,8 @@ type Member struct {
 	Unit
 	Index int
 
-	// Of one that has a place: whether its agents have confirmed it, the hardware
-	// of its node, and whether it is ending and holds its devices no more.
-	Ready Readiness
+	// Of one that has a place: the hardware of its node, and whether it is ending
+	// and holds its devices no more.
 	Host  Hardware
 	Freed bool
 	// Of one that waits: its unit's place in the queue, 0 for none, and why.
@@ -62,16 +66,6 @@ type Member struct {
 	// Settled says that nobody waits for anything else of it.
 	Settled bool
 }
-
-// Readiness says whether the agents hold all members of a unit.
-type Readiness uint8
-
-// The values of Readiness.
-const (
-	AskTheLeader Readiness = iota // agents tell the leader alone
-	Confirming
-	Confirmed
-)
 
 // Wait is why a unit waits, as the condition Scheduled, or Queued, has it.
 type Wait struct {

@@ -71,7 +71,7 @@ func (c *Cluster) Lead() {
 	})
 	effects, err := c.leader.Load(c.now, lead.Loaded{
 		Nodes: c.store.below(record.NodesPrefix), Jobs: c.store.below(record.JobsPrefix), Units: c.store.below(record.UnitsPrefix),
-		Orders: c.store.below(record.OrderPrefix), Txs: c.store.below(record.TxPrefix), Quotas: c.store.below(record.QuotaPrefix),
+		Orders: c.store.below(record.OrderPrefix), Txs: c.store.below(record.TxPrefix), Ready: c.store.below(record.ReadyPrefix), Quotas: c.store.below(record.QuotaPrefix),
 	}, nil)
 	must(err)
 	c.carryOut(effects)

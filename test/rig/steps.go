@@ -124,6 +124,7 @@ func opStep(op record.Op) (name string, node resource.NodeID) {
 	for _, row := range []struct{ prefix, put, deleted string }{
 		{record.UnitsPrefix, "txn unit", "txn unit ends"},
 		{record.OrderPrefix, "txn enqueue", "txn dequeue"},
+		{record.ReadyPrefix, "txn ready", "txn collect"},
 		{record.JobsPrefix, "txn job", "txn job ends"},
 		{record.RequestsPrefix, "txn request", "txn request"},
 		{record.QuotaPrefix, "txn quota", "txn quota"},
@@ -205,6 +206,7 @@ func readStep(verb, key string) (name string, node resource.NodeID) {
 	}
 	for _, row := range []struct{ prefix, name string }{
 		{record.TxPrefix, "record"},
+		{record.ReadyPrefix, "readiness"},
 		{record.UnitsPrefix, "unit"},
 		{record.JobsPrefix, "job"},
 		{record.OrderPrefix, "order"},

@@ -32,6 +32,8 @@
 //   - The store is linearizable. A Txn may be lost, land without its answer, land
 //     much later, or be refused for want of space; answers come in any order.
 //
+//     A write of status, which only readers need, lands at once and takes no step.
+//
 //   - Streams are in order until they break, and then part of what was on its
 //     way still arrives. Commands and answers come twice; commands come again
 //     long after; anything may stall.

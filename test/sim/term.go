@@ -42,6 +42,7 @@ type term struct {
 	links   map[resource.NodeID]*link
 
 	committer
+	status    []lead.Effect        // writes of status that are to land
 	underWay  map[lead.Token]bool  // writes and reads without an answer
 	settles   []settling           // questions whether all that had landed is known
 	asked     lead.Token           // the last client's
@@ -118,7 +119,7 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 	t.Leader = lead.NewLeader(b)
 	in := lead.Loaded{
 		Nodes: state.all(record.NodesPrefix), Bans: state.all(record.BansPrefix), Quotas: state.all(record.QuotaPrefix), Jobs: state.all(record.JobsPrefix),
-		Units: state.all(record.UnitsPrefix), Orders: state.all(record.OrderPrefix), Txs: t.falsifyRecords(state.all(record.TxPrefix)), Requests: state.all(record.RequestsPrefix),
+		Units: state.all(record.UnitsPrefix), Orders: state.all(record.OrderPrefix), Txs: t.falsifyRecords(state.all(record.TxPrefix)), Ready: state.all(record.ReadyPrefix), Requests: state.all(record.RequestsPrefix),
 	}
 	effects, err := t.Load(t.now(), in, nil)
 	if err != nil {
@@ -183,6 +184,7 @@ func (t *term) carryOut(effects []lead.Effect) {
 			t.carry(&effects[i])
 		}
 	}
+	t.landStatus()
 }
 
 func (t *term) carry(e *lead.Effect) {
@@ -197,6 +199,10 @@ func (t *term) carry(e *lead.Effect) {
 	case lead.TrustNode:
 		t.links[e.Node].distrusted = false
 	case lead.WriteKeys:
+		if isStatus(e.Write) {
+			t.status = append(t.status, *e)
+			break
+		}
 		t.submit(e.Token, e.Write)
 	case lead.ReadKey:
 		t.readKey(e.Token, e.Key)

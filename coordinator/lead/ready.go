@@ -1,0 +1,126 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/pace"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file writes that all members of a unit are held, so that every coordinator
+// shows the unit as Ready.
+
+// readiness is a key of record.ReadyPrefix as the store has it; the zero value: the
+// store has none.
+type readiness struct {
+	instant  int64 // milliseconds
+	revision resource.Revision
+}
+
+// readyRate bounds the writes for units that an earlier leader has placed: after an
+// election all their agents report at once. A unit that this leader has placed is
+// written at once.
+var readyRate = pace.Rate{Every: 5 * time.Millisecond, Burst: 100}
+
+// setReady takes over the key as it was written.
+func (a *attempt) setReady(r readiness) { a.ready = r }
+
+// confirmHeld notes that an agent holds its members. Once all do, the store gets to
+// know: a unit that was READY before an election stays so.
+func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
+	if a.held[node] {
+		return
+	}
+	a.addHeld(node)
+	if len(a.held) < len(a.machine.Nodes()) || a.ready.revision != 0 {
+		return
+	}
+	if a.begun.IsZero() && !l.readyPace.Take(l.now, readyRate) {
+		l.unwritten = append(l.unwritten, a.machine.ID())
+		return
+	}
+	l.writeReady(a)
+}
+
+// writeReady writes the key, unless the unit is on its way out. It compares the
+// record, so that nothing lands beside another state of the record.
+func (l *Leader) writeReady(a *attempt) {
+	if a.machine.State() != txn.Committed || a.ready.revision != 0 {
+		return
+	}
+	tx, r := a.machine.ID(), record.Ready{AtMillis: l.millis()}
+	l.retired.keepReady(tx)
+	key := record.ReadyKey(tx)
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		ops:      []record.Op{record.Put(key, record.MustEncode(r))},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			switch {
+			case o == txn.Landed:
+				a.setReady(readiness{r.AtMillis, rev})
+				l.notify(a.unit)
+			case err != nil && l.attempts[tx] == a: // refused, e.g. for want of space
+				l.unwritten = append(l.unwritten, tx)
+			}
+		},
+	}, key, func(_ []byte, found bool) bool { return found })
+}
+
+// writeUnwritten writes what the rate, or the store, did not let through before.
+func (l *Leader) writeUnwritten() {
+	for len(l.unwritten) > 0 && l.readyPace.Take(l.now, readyRate) {
+		tx := l.unwritten[0]
+		l.unwritten = l.unwritten[1:]
+		if a := l.attempts[tx]; a != nil {
+			l.writeReady(a)
+		}
+	}
+}
+
+// loadReady takes over the keys of earlier leaders. A key without a record is of a
+// leader of an older version, or of a restored store, and goes.
+func (l *Leader) loadReady(kvs []record.KV) error {
+	recorded := l.retired.all()
+	for _, kv := range kvs {
+		tx, err := record.ParseReadyKey(kv.Key)
+		if err != nil {
+			return err
+		}
+		r, err := record.Decode[record.Ready](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		l.retired.keepReady(tx)
+		if a := l.attempts[tx]; a != nil {
+			a.setReady(readiness{r.AtMillis, kv.ModRev})
+		} else if !recorded[tx] {
+			l.strays = append(l.strays, tx)
+		}
+	}
+	return nil
+}
+
+// deleteStrays deletes keys that are beside no record.
+func (l *Leader) deleteStrays() {
+	if len(l.strays) == 0 {
+		return
+	}
+	some := l.strays[:min(collectAtOnce, len(l.strays))]
+	l.strays = l.strays[len(some):]
+	var d decision
+	for _, tx := range some {
+		d.ops = append(d.ops, record.Delete(record.ReadyKey(tx)))
+	}
+	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		if o != txn.Landed { // once more later
+			l.strays = append(l.strays, some...)
+			return
+		}
+		for _, tx := range some {
+			l.retired.dropReady(tx)
+		}
+	}
+	l.submit(d)
+}

@@ -1,0 +1,201 @@
+package lead
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// readyKeys are the transactions that the store calls ready.
+func (x *scene) readyKeys() []string {
+	x.t.Helper()
+	kvs, _, err := x.kv.Range(x.t.Context(), record.ReadyPrefix, store.RangeOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var keys []string
+	for _, kv := range kvs {
+		keys = append(keys, strings.TrimPrefix(kv.Key, record.ReadyPrefix))
+	}
+	return keys
+}
+
+// conditionOf is a condition of an allocation as the leader shows it.
+func (x *scene) conditionOf(u *unit, kind string) api.Condition {
+	for _, c := range x.allocation(u, 0).Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return api.Condition{}
+}
+
+func TestAUnitIsReadyWhenTheStoreSaysSo(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	before := x.allocation(a, 0).Metadata.ResourceVersion
+	x.clock = x.clock.Add(1500 * time.Millisecond)
+	x.says(a, grant.Held)
+	if c := x.conditionOf(a, "Ready"); c.Status != "False" || c.Reason != "Confirming" {
+		t.Errorf("before the store has it: %+v", c)
+	}
+	if got, want := x.compares(), "tx/a unchanged"; got != want {
+		t.Errorf("the write compares %q, want %q", got, want)
+	}
+	x.answers()
+	if c := x.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != Stamp(x.clock) {
+		t.Errorf("once the store has it: %+v, want it at %s", c, Stamp(x.clock))
+	}
+	if after := x.allocation(a, 0).Metadata.ResourceVersion; after == before {
+		t.Errorf("resourceVersion %s stands for two contents", after)
+	}
+	x.says(a, grant.Held) // once more
+	if len(x.asked) > 0 {
+		t.Errorf("it is written again: %+v", x.asked)
+	}
+}
+
+func TestAUnitThatIsReleasedAtOnceIsNeverReady(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+	x.says(a, grant.Held)
+	if x.answers(); len(x.readyKeys()) > 0 {
+		t.Errorf("%v", x.readyKeys())
+	}
+}
+
+// TestReadinessNeverLandsBesideAnotherState of the record: the write was sent
+// before the release, and arrives after it.
+func TestReadinessNeverLandsBesideAnotherState(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.says(a, grant.Held)
+	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+	x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
+	if x.answers(); len(x.readyKeys()) > 0 || a.attempt.ready.revision != 0 {
+		t.Errorf("%v, %+v", x.readyKeys(), a.attempt.ready)
+	}
+}
+
+func TestReadinessThatTheStoreRefusesIsWrittenLater(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.says(a, grant.Held)
+	x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, record.ErrNoSpace})
+	if len(x.asked) > 0 {
+		t.Fatalf("it is written again at once: %+v", x.asked)
+	}
+	x.give(SecondPassed{})
+	if x.answers(); len(x.readyKeys()) != 1 {
+		t.Errorf("%v", x.readyKeys())
+	}
+	b := x.running("b", 2, "")
+	x.says(b, grant.Held)
+	x.loses(true)
+	if x.answers(); len(x.readyKeys()) != 2 || b.attempt.ready.revision == 0 {
+		t.Errorf("after an unknown outcome: %v, %+v", x.readyKeys(), b.attempt.ready)
+	}
+}
+
+func TestReadinessGoesWithItsRecord(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.says(a, grant.Held)
+	x.answers()
+	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
+	x.answers()
+	if c := x.conditionOf(a, "Ready"); c.Status != "False" || c.Reason != "Terminating" {
+		t.Errorf("while it ends: %+v", c)
+	}
+	x.says(a, grant.Tombstone)
+	x.answers()
+	if len(x.readyKeys()) != 1 {
+		t.Fatalf("%v: it is to stay beside its record", x.readyKeys())
+	}
+	x.clock = x.clock.Add(2 * time.Minute)
+	x.do(x.collect)
+	if x.answers(); len(x.readyKeys()) > 0 || len(x.retired.ready) > 0 {
+		t.Errorf("after the collection: %v, %v", x.readyKeys(), x.retired.ready)
+	}
+}
+
+// TestTheNextLeaderWritesOnlyWhatIsNotWritten: and that not faster than it may.
+func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
+	x := newScene(t)
+	a, b := x.running("a", 1, ""), x.running("b", 1, "")
+	at := x.clock
+	x.says(a, grant.Held)
+	x.answers()
+	stray := resource.NewTxID("gone", 1, 1, resource.Nonce{})
+	x.put(record.ReadyKey(stray), record.MustEncode(record.Ready{AtMillis: 1}))
+	x.clock = x.clock.Add(time.Hour)
+	next := x.succeeded()
+	next.give(ResumeWork{})
+	for _, id := range []resource.NodeID{"n1", "n2"} {
+		next.hear(next.hosts[id])
+	}
+	next.answers()
+	a, b = next.units[a.path], next.units[b.path]
+	if c := next.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != Stamp(at) {
+		t.Errorf("a after the election: %+v", c)
+	}
+	if c := next.conditionOf(b, "Ready"); c.Status != "False" {
+		t.Errorf("b after the election: %+v", c)
+	}
+	for range readyRate.Burst {
+		next.readyPace.Take(next.clock, readyRate)
+	}
+	next.asked = nil
+	for _, u := range []*unit{a, b} {
+		next.says(u, grant.Held)
+	}
+	if next.answers(); len(next.readyKeys()) != 2 {
+		t.Errorf("%v are written at once", next.readyKeys())
+	}
+	next.clock = next.clock.Add(time.Second)
+	next.give(SecondPassed{})
+	next.answers()
+	if keys := next.readyKeys(); len(keys) != 2 || strings.Contains(fmt.Sprint(keys), string(stray)) {
+		t.Errorf("%v, want those of a and b", keys)
+	}
+	if c := next.conditionOf(b, "Ready"); c.Status != "True" {
+		t.Errorf("b in the end: %+v", c)
+	}
+}
+
+func TestAChangeFromBeforeAWriteOfTheStatusIsNoConflict(t *testing.T) {
+	for name, c := range map[string]struct {
+		from func(before, after string) string
+		want string
+	}{
+		"the version before the allocation was ready": {func(before, _ string) string { return before }, "ml"},
+		"the version of now":                          {func(_, after string) string { return after }, "ml"},
+		"a version from before it ran":                {func(string, string) string { return "1" }, "409"},
+		"a version of the future":                     {func(string, string) string { return "999999" }, "409"},
+		"no number":                                   {func(string, string) string { return "x1" }, "409"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			a := x.running("a", 2, "")
+			before := x.allocation(a, 0).Metadata.ResourceVersion
+			x.says(a, grant.Held)
+			x.answers()
+			x.clear()
+			patch := team("ml")
+			patch.ResourceVersion = c.from(before, x.allocation(a, 0).Metadata.ResourceVersion)
+			x.ask(PatchAllocation{"default", "a", patch})
+			if x.answers(); x.answered() != c.want {
+				t.Errorf("%q, want %q", x.answered(), c.want)
+			}
+		})
+	}
+}
