@@ -106,7 +106,7 @@ func (elsewhere) ExplainQuota(context.Context, string, string) (*api.QuotaExplan
 	return nil, notLeading()
 }
 
-func (elsewhere) TryQuota(context.Context, []byte) (*api.QuotaDryRun, error) {
+func (elsewhere) TryQuota(context.Context, []byte, service.Principal) (*api.QuotaDryRun, error) {
 	return nil, notLeading()
 }
 

@@ -81,11 +81,11 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 	if status := c.parameters(listParameters...); status != nil {
 		return answer{}, status
 	}
-	if status := listedAllocations.check(c.query.fields); status != nil {
+	if status := service.ListedAllocations.Check(c.query.Fields); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, err := gather(listedAllocations.pageOf(&c.query), func(p service.Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
+		items, meta, err := service.Gather(service.ListedAllocations.PageOf(&c.query.Selection), func(p service.Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
 			got, err := h.Service.ListAllocations(c.ctx(), c.namespace, p)
 			if err != nil {
 				return nil, api.ListMeta{}, err
@@ -95,7 +95,7 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return listedAllocations.answer(api.KindAllocation+"List", meta, items, meta.Continue)
+		return listAnswer(service.ListedAllocations, api.KindAllocation+"List", meta, items, meta.Continue)
 	})
 }
 

@@ -86,9 +86,9 @@ func Described() []string { return slices.Sorted(maps.Keys(descriptions())) }
 // FieldSelectors are the fields that the lists of a kind select by.
 func FieldSelectors() map[string][]string {
 	return map[string][]string{
-		api.KindAllocation: slices.Sorted(maps.Keys(listedAllocations.fields)), api.KindJob: slices.Sorted(maps.Keys(listedJobs.fields)),
-		api.KindNode: slices.Sorted(maps.Keys(listedNodes.fields)), api.KindResourceQuota: slices.Sorted(maps.Keys(listedResourceQuotas.fields)),
-		api.KindQuotaTree: slices.Sorted(maps.Keys(listedQuotaTrees.fields)), api.KindQuotaForest: slices.Sorted(maps.Keys(listedQuotaForests.fields)),
-		api.KindQuotaBinding: slices.Sorted(maps.Keys(listedQuotaBindings.fields)),
+		api.KindAllocation: slices.Sorted(maps.Keys(service.ListedAllocations.Fields)), api.KindJob: slices.Sorted(maps.Keys(service.ListedJobs.Fields)),
+		api.KindNode: slices.Sorted(maps.Keys(service.ListedNodes.Fields)), api.KindResourceQuota: slices.Sorted(maps.Keys(service.ListedResourceQuotas.Fields)),
+		api.KindQuotaTree: slices.Sorted(maps.Keys(service.ListedQuotaTrees.Fields)), api.KindQuotaForest: slices.Sorted(maps.Keys(service.ListedQuotaForests.Fields)),
+		api.KindQuotaBinding: slices.Sorted(maps.Keys(service.ListedQuotaBindings.Fields)),
 	}
 }

@@ -395,10 +395,4 @@ func (h *handler) nothingHere(c *call) (answer, error) {
 }
 
 // clip shortens a value for a message.
-func clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clip(s string) string { return service.Clip(s) }

@@ -70,11 +70,11 @@ func (h *handler) listJobs(c *call) (answer, error) {
 	if status := c.parameters(listParameters...); status != nil {
 		return answer{}, status
 	}
-	if status := listedJobs.check(c.query.fields); status != nil {
+	if status := service.ListedJobs.Check(c.query.Fields); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, err := gather(listedJobs.pageOf(&c.query), func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {
+		items, meta, err := service.Gather(service.ListedJobs.PageOf(&c.query.Selection), func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {
 			got, err := h.Service.ListJobs(c.ctx(), c.namespace, p)
 			if err != nil {
 				return nil, api.ListMeta{}, err
@@ -84,7 +84,7 @@ func (h *handler) listJobs(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return listedJobs.answer(api.KindJob+"List", meta, items, meta.Continue)
+		return listAnswer(service.ListedJobs, api.KindJob+"List", meta, items, meta.Continue)
 	})
 }
 

@@ -4,13 +4,14 @@ import (
 	"cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 func (h *handler) listNodes(c *call) (answer, error) {
 	if status := c.parameters(listParameters...); status != nil {
 		return answer{}, status
 	}
-	if status := listedNodes.check(c.query.fields); status != nil {
+	if status := service.ListedNodes.Check(c.query.Fields); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
@@ -18,8 +19,8 @@ func (h *handler) listNodes(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		items, more := listedNodes.page(got.Items, &c.query)
-		return listedNodes.answer(api.KindNode+"List", got.Metadata, items, more)
+		items, more := service.ListedNodes.Cut(got.Items, &c.query.Selection)
+		return listAnswer(service.ListedNodes, api.KindNode+"List", got.Metadata, items, more)
 	})
 }
 

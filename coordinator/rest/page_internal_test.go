@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // encodedOf is the JSON of a list.
@@ -27,7 +28,7 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 			Namespace: "a", Name: fmt.Sprintf("j%02d", i), Annotations: map[string]string{"note": strings.Repeat("x", 250<<10)},
 		}})
 	}
-	a, err := listedJobs.answer("JobList", api.ListMeta{ResourceVersion: "7"}, items, "")
+	a, err := listAnswer(service.ListedJobs, "JobList", api.ListMeta{ResourceVersion: "7"}, items, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +40,10 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 	if len(encoded) > maxPageBytes+1024 || len(list.Items) != 4 || list.Metadata.ResourceVersion != "7" || list.Kind != "JobList" {
 		t.Errorf("got %d items in %d bytes, want 4 in at most %d", len(list.Items), len(encoded), maxPageBytes)
 	}
-	if more, err := decodeContinue(list.Metadata.Continue); err != nil || more != "a/j03" {
+	if more, err := service.DecodeContinue(list.Metadata.Continue); err != nil || more != "a/j03" {
 		t.Errorf("the page goes on after %q (%v), want a/j03", more, err)
 	}
-	if a, err := listedJobs.answer("JobList", api.ListMeta{}, nil, ""); err != nil || string(encodedOf(a)) != `{"kind":"JobList","metadata":{},"items":[]}` {
+	if a, err := listAnswer(service.ListedJobs, "JobList", api.ListMeta{}, nil, ""); err != nil || string(encodedOf(a)) != `{"kind":"JobList","metadata":{},"items":[]}` {
 		t.Errorf("an empty list is %s (%v)", encodedOf(a), err)
 	}
 }

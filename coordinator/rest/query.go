@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // MaxWait bounds ?wait=.
@@ -18,12 +18,8 @@ const MaxWait = 10 * time.Minute
 
 // query holds the parameters an endpoint was given, after checking.
 type query struct {
-	wait      time.Duration
-	labels    labelSelector
-	fields    fieldSelector
-	limit     int // of a page, as it was asked for; 0 = the default
-	after     string
-	continues bool
+	wait time.Duration
+	service.Selection
 	dryRun    bool
 	force     bool
 	everyNode bool
@@ -78,20 +74,8 @@ func (q *query) set(name, value string) *api.Status {
 	switch name {
 	case "wait":
 		q.wait, err = parseWait(value)
-	case "labelSelector":
-		q.labels, err = parseLabelSelector(value)
-	case "fieldSelector":
-		q.fields, err = parseFieldSelector(value)
-	case "limit":
-		q.limit, err = strconv.Atoi(value)
-		if err != nil || q.limit < 0 {
-			err = fmt.Errorf("want a whole number; 0 and more than %d are %d", MaxPage, MaxPage)
-		}
-	case "continue":
-		if value != "" {
-			q.after, err = decodeContinue(value)
-			q.continues = err == nil
-		}
+	case "labelSelector", "fieldSelector", "limit", "continue":
+		err = q.Select(name, value)
 	case "dryRun", "force":
 		flag := &q.dryRun
 		if name == "force" {
@@ -139,22 +123,6 @@ func (c *call) waiting() {
 		// A test recorder has no deadline to set, hence the ignored error.
 		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.query.wait + writeTimeout))
 	}
-}
-
-// position is where an object stands in a list: namespace, then name.
-func position(m *api.ObjectMeta) string { return m.Namespace + "/" + m.Name }
-
-func encodeContinue(position string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("1:" + position))
-}
-
-func decodeContinue(token string) (string, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(token)
-	after, versioned := strings.CutPrefix(string(raw), "1:")
-	if err != nil || !versioned || strings.Count(after, "/") != 1 {
-		return "", fmt.Errorf("not a token that a list returned")
-	}
-	return after, nil
 }
 
 // idempotencyKey reads the header of that name.

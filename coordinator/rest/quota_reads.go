@@ -1,47 +1,20 @@
 package rest
 
-import "github.com/musterd/muster/api"
-
-var listedResourceQuotas = listed[api.ResourceQuota]{
-	meta: func(q *api.ResourceQuota) *api.ObjectMeta { return &q.Metadata },
-	fields: map[string]func(*api.ResourceQuota) string{
-		"metadata.name":      func(q *api.ResourceQuota) string { return q.Metadata.Name },
-		"metadata.namespace": func(q *api.ResourceQuota) string { return q.Metadata.Namespace },
-	},
-}
-
-var listedQuotaTrees = listed[api.QuotaTree]{
-	meta: func(t *api.QuotaTree) *api.ObjectMeta { return &t.Metadata },
-	fields: map[string]func(*api.QuotaTree) string{
-		"metadata.name": func(t *api.QuotaTree) string { return t.Metadata.Name },
-	},
-}
-
-var listedQuotaForests = listed[api.QuotaForest]{
-	meta: func(f *api.QuotaForest) *api.ObjectMeta { return &f.Metadata },
-	fields: map[string]func(*api.QuotaForest) string{
-		"metadata.name": func(f *api.QuotaForest) string { return f.Metadata.Name },
-	},
-}
-
-var listedQuotaBindings = listed[api.QuotaBinding]{
-	meta: func(b *api.QuotaBinding) *api.ObjectMeta { return &b.Metadata },
-	fields: map[string]func(*api.QuotaBinding) string{
-		"metadata.name": func(b *api.QuotaBinding) string { return b.Metadata.Name },
-		"spec.forest":   func(b *api.QuotaBinding) string { return b.Spec.Forest },
-	},
-}
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
+)
 
 // listing reads the parameters of a list.
-func listing[T any](c *call, l listed[T]) *api.Status {
+func listing[T any](c *call, l service.Listed[T]) *api.Status {
 	if status := c.parameters(listParameters...); status != nil {
 		return status
 	}
-	return l.check(c.query.fields)
+	return l.Check(c.query.Fields)
 }
 
 func (h *handler) listResourceQuotas(c *call) (answer, error) {
-	if status := listing(c, listedResourceQuotas); status != nil {
+	if status := listing(c, service.ListedResourceQuotas); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
@@ -49,13 +22,13 @@ func (h *handler) listResourceQuotas(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		items, more := listedResourceQuotas.page(got.Items, &c.query)
-		return listedResourceQuotas.answer(api.KindResourceQuota+"List", got.Metadata, items, more)
+		items, more := service.ListedResourceQuotas.Cut(got.Items, &c.query.Selection)
+		return listAnswer(service.ListedResourceQuotas, api.KindResourceQuota+"List", got.Metadata, items, more)
 	})
 }
 
 func (h *handler) listQuotaTrees(c *call) (answer, error) {
-	if status := listing(c, listedQuotaTrees); status != nil {
+	if status := listing(c, service.ListedQuotaTrees); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
@@ -63,13 +36,13 @@ func (h *handler) listQuotaTrees(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		items, more := listedQuotaTrees.page(got.Items, &c.query)
-		return listedQuotaTrees.answer(api.KindQuotaTree+"List", got.Metadata, items, more)
+		items, more := service.ListedQuotaTrees.Cut(got.Items, &c.query.Selection)
+		return listAnswer(service.ListedQuotaTrees, api.KindQuotaTree+"List", got.Metadata, items, more)
 	})
 }
 
 func (h *handler) listQuotaForests(c *call) (answer, error) {
-	if status := listing(c, listedQuotaForests); status != nil {
+	if status := listing(c, service.ListedQuotaForests); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
@@ -77,13 +50,13 @@ func (h *handler) listQuotaForests(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		items, more := listedQuotaForests.page(got.Items, &c.query)
-		return listedQuotaForests.answer(api.KindQuotaForest+"List", got.Metadata, items, more)
+		items, more := service.ListedQuotaForests.Cut(got.Items, &c.query.Selection)
+		return listAnswer(service.ListedQuotaForests, api.KindQuotaForest+"List", got.Metadata, items, more)
 	})
 }
 
 func (h *handler) listQuotaBindings(c *call) (answer, error) {
-	if status := listing(c, listedQuotaBindings); status != nil {
+	if status := listing(c, service.ListedQuotaBindings); status != nil {
 		return answer{}, status
 	}
 	return h.listing(c, func() (answer, error) {
@@ -91,8 +64,8 @@ func (h *handler) listQuotaBindings(c *call) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		items, more := listedQuotaBindings.page(got.Items, &c.query)
-		return listedQuotaBindings.answer(api.KindQuotaBinding+"List", got.Metadata, items, more)
+		items, more := service.ListedQuotaBindings.Cut(got.Items, &c.query.Selection)
+		return listAnswer(service.ListedQuotaBindings, api.KindQuotaBinding+"List", got.Metadata, items, more)
 	})
 }
 

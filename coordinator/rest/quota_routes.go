@@ -1,9 +1,6 @@
 package rest
 
 import (
-	"cmp"
-	"context"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
 )
@@ -45,77 +42,19 @@ func routeDocuments[T api.QuotaDocument](h *handler, collection, one string, kin
 }
 
 func (h *handler) resourceQuotas() documented[api.ResourceQuota] {
-	return documented[api.ResourceQuota]{
-		decode: api.DecodeResourceQuota,
-		meta:   func(q *api.ResourceQuota) *api.ObjectMeta { return &q.Metadata },
-		typed: func(q *api.ResourceQuota) {
-			q.APIVersion, q.Kind = cmp.Or(q.APIVersion, api.APIVersion), cmp.Or(q.Kind, api.KindResourceQuota)
-		},
-		bare:         func(q *api.ResourceQuota) { q.Status = api.ResourceQuotaStatus{} },
-		key:          func(c *call) (namespace, name string) { return c.namespace, c.name },
-		recordedOnly: (*api.ResourceQuota).RecordedOnly,
-		get:          h.Service.GetResourceQuota,
-		create:       h.Service.CreateResourceQuota,
-		update:       h.Service.UpdateResourceQuota,
-		remove:       h.Service.DeleteResourceQuota,
-	}
+	return documented[api.ResourceQuota]{service.ResourceQuotas(h.Service), func(c *call) (namespace, name string) { return c.namespace, c.name }}
 }
 
 func (h *handler) quotaTrees() documented[api.QuotaTree] {
-	return documented[api.QuotaTree]{
-		decode: api.DecodeQuotaTree,
-		meta:   func(t *api.QuotaTree) *api.ObjectMeta { return &t.Metadata },
-		typed: func(t *api.QuotaTree) {
-			t.APIVersion, t.Kind = cmp.Or(t.APIVersion, api.APIVersion), cmp.Or(t.Kind, api.KindQuotaTree)
-		},
-		bare:   func(t *api.QuotaTree) { t.Status = api.QuotaTreeStatus{} },
-		key:    clusterKey,
-		get:    named(h.Service.GetQuotaTree),
-		create: puts(h.Service.PutQuotaTree, true),
-		update: puts(h.Service.PutQuotaTree, false),
-		remove: named(h.Service.DeleteQuotaTree),
-	}
+	return documented[api.QuotaTree]{service.QuotaTrees(h.Service), clusterKey}
 }
 
 func (h *handler) quotaForests() documented[api.QuotaForest] {
-	return documented[api.QuotaForest]{
-		decode: api.DecodeQuotaForest,
-		meta:   func(f *api.QuotaForest) *api.ObjectMeta { return &f.Metadata },
-		typed: func(f *api.QuotaForest) {
-			f.APIVersion, f.Kind = cmp.Or(f.APIVersion, api.APIVersion), cmp.Or(f.Kind, api.KindQuotaForest)
-		},
-		bare:   func(*api.QuotaForest) {},
-		key:    clusterKey,
-		get:    named(h.Service.GetQuotaForest),
-		create: puts(h.Service.PutQuotaForest, true),
-		update: puts(h.Service.PutQuotaForest, false),
-		remove: named(h.Service.DeleteQuotaForest),
-	}
+	return documented[api.QuotaForest]{service.QuotaForests(h.Service), clusterKey}
 }
 
 func (h *handler) quotaBindings() documented[api.QuotaBinding] {
-	return documented[api.QuotaBinding]{
-		decode: api.DecodeQuotaBinding,
-		meta:   func(b *api.QuotaBinding) *api.ObjectMeta { return &b.Metadata },
-		typed: func(b *api.QuotaBinding) {
-			b.APIVersion, b.Kind = cmp.Or(b.APIVersion, api.APIVersion), cmp.Or(b.Kind, api.KindQuotaBinding)
-		},
-		bare:   func(*api.QuotaBinding) {},
-		key:    func(c *call) (namespace, name string) { return "", c.namespace },
-		get:    named(h.Service.GetQuotaBinding),
-		create: puts(h.Service.PutQuotaBinding, true),
-		update: puts(h.Service.PutQuotaBinding, false),
-		remove: named(h.Service.DeleteQuotaBinding),
-	}
+	return documented[api.QuotaBinding]{service.QuotaBindings(h.Service), func(c *call) (namespace, name string) { return "", c.namespace }}
 }
 
 func clusterKey(c *call) (namespace, name string) { return "", c.name }
-
-// named adapts a method of objects without a namespace.
-func named[T any](f func(ctx context.Context, name string) (*T, error)) func(context.Context, string, string) (*T, error) {
-	return func(ctx context.Context, _, name string) (*T, error) { return f(ctx, name) }
-}
-
-func puts[T any](f func(ctx context.Context, v *T, create bool) (*T, error), create bool) func(context.Context, *T) (*T, error) {
-	return func(ctx context.Context, v *T) (*T, error) { return f(ctx, v, create) }
-}

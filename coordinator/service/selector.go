@@ -1,4 +1,4 @@
-package rest
+package service
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ type labelRule struct {
 	negated bool
 }
 
-// labelSelector matches when all of its rules do. The zero value matches all.
-type labelSelector []labelRule
+// LabelSelector matches when all of its rules do. The zero value matches all.
+type LabelSelector []labelRule
 
 // matches follows Kubernetes: != and notin also match objects without the key.
-func (s labelSelector) matches(labels map[string]string) bool {
+func (s LabelSelector) matches(labels map[string]string) bool {
 	for _, r := range s {
 		value, present := labels[r.key]
 		matched := present && (r.exists || slices.Contains(r.values, value))
@@ -32,8 +32,8 @@ func (s labelSelector) matches(labels map[string]string) bool {
 }
 
 // parseLabelSelector reads "a=b,c==d,e!=f,g in (h,i),j notin (k),l,!m".
-func parseLabelSelector(text string) (labelSelector, error) {
-	var s labelSelector
+func parseLabelSelector(text string) (LabelSelector, error) {
+	var s LabelSelector
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -73,11 +73,11 @@ func parseLabelRule(term string) (labelRule, error) {
 		return r, err
 	}
 	if !api.IsLabelKey(r.key) {
-		return r, fmt.Errorf("term %q: %q is not a label key", clip(term), clip(r.key))
+		return r, fmt.Errorf("term %q: %q is not a label key", Clip(term), Clip(r.key))
 	}
 	for _, v := range r.values {
 		if !api.IsLabelValue(v) {
-			return r, fmt.Errorf("term %q: %q is not a label value", clip(term), clip(v))
+			return r, fmt.Errorf("term %q: %q is not a label value", Clip(term), Clip(v))
 		}
 	}
 	return r, nil
@@ -88,7 +88,7 @@ func splitLabelRule(term string) (labelRule, error) {
 		head, values, found := strings.Cut(body, "(")
 		words := strings.Fields(head)
 		if !found || len(words) != 2 || (words[1] != "in" && words[1] != "notin") {
-			return labelRule{}, fmt.Errorf("term %q: want KEY in (VALUE,…) or KEY notin (VALUE,…)", clip(term))
+			return labelRule{}, fmt.Errorf("term %q: want KEY in (VALUE,…) or KEY notin (VALUE,…)", Clip(term))
 		}
 		r := labelRule{key: words[0], negated: words[1] == "notin"}
 		for v := range strings.SplitSeq(values, ",") {
@@ -124,20 +124,20 @@ type fieldRule struct {
 	negated      bool
 }
 
-// fieldSelector matches when all of its rules do.
-type fieldSelector []fieldRule
+// FieldSelector matches when all of its rules do.
+type FieldSelector []fieldRule
 
 // parseFieldSelector reads "status.phase=Running,spec.nodeName!=n1". Which
 // fields there are is the list's to say.
-func parseFieldSelector(text string) (fieldSelector, error) {
+func parseFieldSelector(text string) (FieldSelector, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
-	var s fieldSelector
+	var s FieldSelector
 	for term := range strings.SplitSeq(text, ",") {
 		field, value, negated, found := cutOperator(term)
 		if !found || field == "" {
-			return nil, fmt.Errorf("term %q: want FIELD=VALUE or FIELD!=VALUE", clip(term))
+			return nil, fmt.Errorf("term %q: want FIELD=VALUE or FIELD!=VALUE", Clip(term))
 		}
 		s = append(s, fieldRule{field: field, value: value, negated: negated})
 	}

@@ -1,4 +1,4 @@
-package rest
+package service
 
 import (
 	"testing"
@@ -42,7 +42,7 @@ func FuzzSelectors(f *testing.F) {
 			s.matches(map[string]string{"a": "b"})
 		}
 		_, _ = parseFieldSelector(text)
-		_, _ = decodeContinue(text)
+		_, _ = DecodeContinue(text)
 	})
 }
 
@@ -54,17 +54,17 @@ func TestPagesCoverAListOnceInOrder(t *testing.T) {
 	want := []string{"a/b", "a/b-c", "a/b.c", "a/z", "a-b/a", "b/x"}
 	for limit := 1; limit <= len(items)+1; limit++ {
 		var got []string
-		q := query{limit: limit}
+		q := Selection{Limit: limit}
 		for {
-			page, more := listedAllocations.page(append([]api.Allocation(nil), items...), &q)
+			page, more := ListedAllocations.Cut(append([]api.Allocation(nil), items...), &q)
 			for i := range page {
-				got = append(got, position(&page[i].Metadata))
+				got = append(got, Position(&page[i].Metadata))
 			}
 			if more == "" {
 				break
 			}
-			if status := q.set("continue", encodeContinue(more)); status != nil {
-				t.Fatal(status)
+			if err := q.Select("continue", EncodeContinue(more)); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if len(got) != len(want) {

@@ -1,4 +1,4 @@
-package rest
+package service
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/service"
 )
 
 // A page is made in visits of at most visitObjects, which together are the page
@@ -35,7 +34,7 @@ func TestAPageIsMadeInShortVisits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			visits := 0
-			items, meta, err := gather(service.Page[api.Job]{Limit: c.limit, Match: c.match}, func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {
+			items, meta, err := Gather(Page[api.Job]{Limit: c.limit, Match: c.match}, func(p Page[api.Job]) ([]api.Job, api.ListMeta, error) {
 				visits++
 				if p.Limit < 1 || p.Limit > visitObjects {
 					t.Errorf("a visit asks for %d objects, want 1..%d", p.Limit, visitObjects)
