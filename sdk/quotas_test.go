@@ -15,6 +15,11 @@ import (
 // remote reaches a service's quotas through the client.
 type remote struct{ *sdk.Client }
 
+// TryQuota leaves the reader to the server, which knows the bearer of the token.
+func (r remote) TryQuota(ctx context.Context, consumer []byte, _ service.Principal) (*api.QuotaDryRun, error) {
+	return r.Client.TryQuota(ctx, consumer)
+}
+
 func (r remote) CreateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error) {
 	return r.ResourceQuotas(q.Metadata.Namespace).Create(ctx, q)
 }
