@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterd/muster/cmd/spelling"
+	"github.com/musterd/muster/spelling"
 )
 
 // UnknownError says that a path leads to no field, and names the nearest one.

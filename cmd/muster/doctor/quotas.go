@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/cmd/spelling"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/spelling"
 )
 
 // judgeQuotas finds limits of resources that no node hands out: most are
