@@ -9,12 +9,14 @@ func TestNearest(t *testing.T) {
 		most int
 		want string
 	}{
-		"the same":                {"cpu", 0, "cpu"},
-		"a letter too many":       {"cpus", 1, "cpu"},
-		"a letter missing":        {"memry", 1, "memory"},
-		"a letter replaced":       {"nvidia.com/gpi", 1, "nvidia.com/gpu"},
-		"more letters than most":  {"memxyz", 2, ""},
-		"nothing is near nothing": {"", 2, ""},
+		"the same":                 {"cpu", 0, "cpu"},
+		"a letter too many":        {"cpus", 1, "cpu"},
+		"a letter missing":         {"memry", 1, "memory"},
+		"a letter replaced":        {"nvidia.com/gpi", 1, "nvidia.com/gpu"},
+		"neighbours change places": {"memroy", 1, "memory"},
+		"two pairs change places":  {"mmeroy", 1, ""},
+		"more letters than most":   {"memxyz", 2, ""},
+		"nothing is near nothing":  {"", 2, ""},
 	} {
 		if got := Nearest(c.word, names, c.most); got != c.want {
 			t.Errorf("%s: Nearest(%q, %d) = %q, want %q", name, c.word, c.most, got, c.want)
