@@ -24,12 +24,13 @@ type row struct {
 var table = map[string]row{
 	"resource":            {layer: vocabulary, neighbours: []string{"resource/bitset"}},
 	"resource/bitset":     {layer: vocabulary},
+	"resource/registry":   {layer: vocabulary, neighbours: []string{"resource", "spelling"}},
 	"spelling":            {layer: vocabulary},
 	"numa":                {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"devices":             {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"grant":               {layer: vocabulary, neighbours: []string{"devices", "numa", "resource", "resource/bitset"}},
 	"constraint":          {layer: vocabulary, neighbours: []string{"resource"}},
-	"api":                 {layer: vocabulary, neighbours: []string{"resource", "api/internal/strict"}},
+	"api":                 {layer: vocabulary, neighbours: []string{"resource", "resource/registry", "api/internal/strict"}},
 	"api/internal/strict": {layer: vocabulary},
 
 	"fit":                         {layer: decision},

@@ -1,0 +1,116 @@
+package registry
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Kind says how amounts of a resource are counted.
+type Kind string
+
+// The kinds.
+const (
+	Count Kind = "count" // whole things, or thousandths of them
+	Bytes Kind = "bytes"
+)
+
+// Scope says what has an amount of a resource.
+type Scope string
+
+// The scopes.
+const (
+	PerNode    Scope = "node"
+	PerCluster Scope = "cluster"
+)
+
+// Entry is one resource that a Registry knows.
+type Entry struct {
+	Name        resource.Name
+	DisplayName string
+	Unit        string // of one in a quantity: "cores", "bytes", "devices"
+	Kind        Kind
+	Scope       Scope
+	// Rank orders resources in lists: smaller ranks come first.
+	Rank int
+	// BuiltIn resources are known without any node.
+	BuiltIn bool
+	// Nodes counts the registered nodes that declare an amount of it.
+	Nodes int
+}
+
+// Registry is the resources of one moment. The zero value knows none; New makes one.
+type Registry struct {
+	entries map[resource.Name]Entry
+	nodes   int
+}
+
+// New returns the registry of the built-in resources and of the nodes that the
+// capacities are of. An amount of 0 declares nothing.
+func New(capacities ...resource.Vector) *Registry {
+	r := &Registry{entries: map[resource.Name]Entry{}, nodes: len(capacities)}
+	for _, e := range builtIn() {
+		r.entries[e.Name] = e
+	}
+	for _, capacity := range capacities {
+		for name, amount := range capacity {
+			if amount > 0 {
+				r.declare(name)
+			}
+		}
+		if capacity[resource.CPU] > 0 && capacity[resource.Cores] == 0 {
+			r.declare(resource.Cores) // a view of the CPUs
+		}
+	}
+	return r
+}
+
+func builtIn() []Entry {
+	return []Entry{
+		{Name: resource.CPU, DisplayName: "CPU", Unit: "logical CPUs", Kind: Count, Scope: PerNode, Rank: 1, BuiltIn: true},
+		{Name: resource.Cores, DisplayName: "whole cores", Unit: "cores", Kind: Count, Scope: PerNode, Rank: 2, BuiltIn: true},
+		{Name: resource.Memory, DisplayName: "memory", Unit: "bytes", Kind: Bytes, Scope: PerNode, Rank: 3, BuiltIn: true},
+		{Name: resource.GPU, DisplayName: "GPU", Unit: "devices", Kind: Count, Scope: PerNode, Rank: 4, BuiltIn: true},
+		{Name: resource.Pods, DisplayName: "members", Unit: "members", Kind: Count, Scope: PerCluster, Rank: 5, BuiltIn: true},
+	}
+}
+
+// The ranks of names that only nodes declare.
+const (
+	rankHugepages = 6
+	rankMIG       = 7
+	rankOther     = 8
+)
+
+func (r *Registry) declare(name resource.Name) {
+	e, known := r.entries[name]
+	if !known {
+		e = declared(name)
+	}
+	e.Nodes++
+	r.entries[name] = e
+}
+
+func declared(name resource.Name) Entry {
+	e := Entry{Name: name, DisplayName: string(name), Unit: string(name), Kind: Count, Scope: PerNode, Rank: rankOther}
+	if size, ok, err := name.HugepageSize(); ok && err == nil {
+		e.DisplayName, e.Unit, e.Kind, e.Rank = "huge pages of "+resource.FormatBytes(size), "bytes", Bytes, rankHugepages
+	}
+	if profile, ok, err := name.MIGProfile(); ok && err == nil {
+		e.DisplayName, e.Unit, e.Rank = "MIG "+profile, "instances", rankMIG
+	}
+	return e
+}
+
+// Entries lists the resources by rank and name.
+func (r *Registry) Entries() []Entry {
+	return slices.SortedFunc(maps.Values(r.entries), func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name)) })
+}
+
+// lastPart is the name behind its domain: gpu of nvidia.com/gpu.
+func lastPart(name resource.Name) string {
+	return string(name[strings.LastIndexByte(string(name), '/')+1:])
+}
