@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // CheckResource reports whether Muster allocates a resource: cpu,
@@ -22,11 +23,20 @@ func CheckResource(name resource.Name) error {
 	profile, ok, err := name.MIGProfile()
 	switch {
 	case !ok:
-		return errors.New("unknown resource: this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>")
+		return unknownResource(name)
 	case err == nil && resource.MIG(profile) != name:
 		return fmt.Errorf("%q: want the spelling %q", clip(string(name)), resource.MIG(profile))
 	}
 	return err
+}
+
+// unknownResource is the refusal of a request for a resource that does not exist.
+func unknownResource(name resource.Name) error {
+	const allocated = "this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>"
+	if near := registry.New().Nearest(name); near != "" && near != resource.Pods {
+		return fmt.Errorf("unknown resource; is %q meant? (%s)", near, allocated)
+	}
+	return errors.New("unknown resource: " + allocated)
 }
 
 // ParseAmount reads a quantity of a resource into its base unit: millicores,

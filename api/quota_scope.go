@@ -60,20 +60,11 @@ func held(quantities map[resource.Name]string) resource.Vector {
 	return v
 }
 
-// RecordedOnly lists, in document order and by name, the fields that this version keeps
-// and echoes but does not act on: limits that do not hold, and priority classes that it does not know.
+// RecordedOnly lists, in document order and by name, the fields that this version
+// keeps and echoes but does not act on: priority classes that it does not know. Limits
+// of resources that nobody hands out are JudgeQuota's.
 func (q *ResourceQuota) RecordedOnly() []string {
 	var fields []string
-	for _, of := range []struct {
-		path       string
-		quantities map[resource.Name]string
-	}{{"spec.hard", q.Spec.Hard}, {"spec.soft", q.Spec.Soft}} {
-		for _, name := range sortedKeys(of.quantities) {
-			if name != resource.Pods && foreign(name) {
-				fields = append(fields, key(of.path, string(name)))
-			}
-		}
-	}
 	if q.Spec.ScopeSelector == nil {
 		return fields
 	}

@@ -26,7 +26,9 @@ func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota
 	if status := q.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.ResourceQuota](ctx, c, lead.PutResourceQuota{Object: q, Create: create})
+	got, err := ask[lead.Warned[*api.ResourceQuota]](ctx, c, lead.PutResourceQuota{Object: q, Create: create, AllowUnknown: service.AllowsUnknownResources(ctx)})
+	warn(ctx, got.Warnings)
+	return got.Object, err
 }
 
 // DeleteResourceQuota implements service.Quotas.

@@ -54,6 +54,11 @@ type Config struct {
 	// uses no proxy.
 	// It is copied; redirects are never followed, since the token would be.
 	HTTPClient *http.Client
+	// Warnings takes the warnings of all answers; nil drops them.
+	Warnings WarningHandler
+	// AllowUnknownResources keeps misspelt names of resources in resource quotas and
+	// quota trees, which the server refuses otherwise.
+	AllowUnknownResources bool
 }
 
 // Client calls one cluster's servers. It is safe for concurrent use.
@@ -62,6 +67,9 @@ type Client struct {
 	last      atomic.Int32
 	token     string
 	http      http.Client
+	warnings  WarningHandler
+	// ofQuota are the parameters of each change of a resource quota or quota tree.
+	ofQuota url.Values
 }
 
 // ErrBadToken refuses a token that no request can carry. The message does not show
@@ -73,7 +81,10 @@ func NewClient(c Config) (*Client, error) {
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, ErrBadToken
 	}
-	client := &Client{token: c.Token}
+	client := &Client{token: c.Token, warnings: c.Warnings}
+	if c.AllowUnknownResources {
+		client.ofQuota = url.Values{"allowUnknownResources": {"true"}}
+	}
 	for one := range strings.SplitSeq(c.Endpoint, ",") {
 		endpoint, err := checkEndpoint(strings.TrimSpace(one), c.Token != "")
 		if err != nil {
@@ -195,6 +206,7 @@ func (c *Client) sendTo(ctx context.Context, endpoint string, r request) ([]byte
 	if len(body) > maxAnswer {
 		return nil, fmt.Errorf("%s %s: the answer is larger than %d bytes: ask for pages with a limit", r.method, target, maxAnswer)
 	}
+	c.warnings.deliver(answer.Header)
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return nil, refusal(answer, statusOf(answer, body))
 	}

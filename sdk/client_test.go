@@ -239,3 +239,35 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		t.Errorf("error %v, reached %t; want an error and the other server untouched", err, reached.Load())
 	}
 }
+
+func TestWarningsGoToTheHandler(t *testing.T) {
+	server, _ := serve(t, nil)
+	for name, c := range map[string]struct {
+		hard  string
+		allow bool
+		want  []string
+		fails bool
+	}{
+		"a resource that nobody hands out": {"services", false, []string{"spec.hard.services: no node hands it out, so the amount in use is always 0"}, false},
+		"a typo":                           {"cpus", false, nil, true},
+		"a typo that is kept":              {"cpus", true, []string{`spec.hard.cpus: no node hands it out, so the amount in use is always 0; is "cpu" meant?`}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			client, err := sdk.NewClient(sdk.Config{Endpoint: server.URL, Token: token, AllowUnknownResources: c.allow, Warnings: func(code int, agent, text string) {
+				if code != 299 || agent != "muster" {
+					t.Errorf("got %d of %s", code, agent)
+				}
+				got = append(got, text)
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := &api.ResourceQuota{Metadata: api.ObjectMeta{Name: "q"}, Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{resource.Name(c.hard): "1"}}}
+			_, err = client.ResourceQuotas("ml-team").Update(t.Context(), q)
+			if diff := cmp.Diff(c.want, got); (err != nil) != c.fails || diff != "" {
+				t.Errorf("error %v, warnings (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

@@ -80,6 +80,8 @@ func collection(namespace, kind string) string {
 type objects struct {
 	client *Client
 	path   string
+	// changes are the parameters of each change; nil for none.
+	changes url.Values
 }
 
 func (o objects) at(name, verb string) string { return o.path + "/" + url.PathEscape(name) + verb }
@@ -94,7 +96,7 @@ func (o objects) list(l ListOptions) request {
 
 // patch builds a request that carries a merge patch.
 func (o objects) patch(name string, patch []byte) request {
-	return request{method: http.MethodPatch, path: o.at(name, ""), contentType: "application/merge-patch+json", body: patch}
+	return request{method: http.MethodPatch, path: o.at(name, ""), query: o.changes, contentType: "application/merge-patch+json", body: patch}
 }
 
 // with builds a request that carries delete options.

@@ -52,7 +52,7 @@ type ResourceQuotas struct {
 // ResourceQuotas selects a namespace; "" is all of them and serves List alone.
 func (c *Client) ResourceQuotas(namespace string) ResourceQuotas {
 	return ResourceQuotas{quotaDocuments[api.ResourceQuota]{
-		objects{client: c, path: collection(namespace, "resourcequotas")}, func(q *api.ResourceQuota) string { return q.Metadata.Name },
+		objects{client: c, path: collection(namespace, "resourcequotas"), changes: c.ofQuota}, func(q *api.ResourceQuota) string { return q.Metadata.Name },
 	}}
 }
 
@@ -80,7 +80,7 @@ type QuotaTrees struct {
 // QuotaTrees selects the trees.
 func (c *Client) QuotaTrees() QuotaTrees {
 	return QuotaTrees{quotaDocuments[api.QuotaTree]{
-		objects{client: c, path: collection("", "quotatrees")}, func(t *api.QuotaTree) string { return t.Metadata.Name },
+		objects{client: c, path: collection("", "quotatrees"), changes: c.ofQuota}, func(t *api.QuotaTree) string { return t.Metadata.Name },
 	}}
 }
 

@@ -23,6 +23,9 @@ type Kind struct {
 	// Replaced is true for a kind whose objects are replaced as a whole, and false
 	// where a patch changes the fields that may change.
 	Replaced bool
+	// limits: the objects name resources, so that Config.AllowUnknownResources has an
+	// effect.
+	limits bool
 
 	verbs
 }
@@ -66,7 +69,7 @@ var Kinds = []*Kind{
 	kindOf(Kind{Name: "node", Plural: "nodes", Short: []string{"no"}, Document: api.KindNode},
 		api.DecodeNode, func(n *api.Node) *api.ObjectMeta { return &n.Metadata },
 		func(l *api.NodeList) (*api.ListMeta, *[]api.Node) { return &l.Metadata, &l.Items }),
-	kindOf(Kind{Name: "quotatree", Plural: "quotatrees", Short: []string{"qt"}, Document: api.KindQuotaTree, Created: true, Replaced: true},
+	kindOf(Kind{Name: "quotatree", Plural: "quotatrees", Short: []string{"qt"}, Document: api.KindQuotaTree, Created: true, Replaced: true, limits: true},
 		api.DecodeQuotaTree, func(t *api.QuotaTree) *api.ObjectMeta { return &t.Metadata },
 		func(l *api.QuotaTreeList) (*api.ListMeta, *[]api.QuotaTree) { return &l.Metadata, &l.Items }),
 	kindOf(Kind{Name: "quotaforest", Plural: "quotaforests", Short: []string{"qf"}, Document: api.KindQuotaForest, Created: true, Replaced: true},
@@ -75,7 +78,7 @@ var Kinds = []*Kind{
 	kindOf(Kind{Name: "quotabinding", Plural: "quotabindings", Short: []string{"qb"}, Document: api.KindQuotaBinding, Created: true, Replaced: true},
 		api.DecodeQuotaBinding, func(b *api.QuotaBinding) *api.ObjectMeta { return &b.Metadata },
 		func(l *api.QuotaBindingList) (*api.ListMeta, *[]api.QuotaBinding) { return &l.Metadata, &l.Items }),
-	kindOf(Kind{Name: "resourcequota", Plural: "resourcequotas", Short: []string{"rq", "quota", "quotas"}, Document: api.KindResourceQuota, Namespaced: true, Created: true, Replaced: true},
+	kindOf(Kind{Name: "resourcequota", Plural: "resourcequotas", Short: []string{"rq", "quota", "quotas"}, Document: api.KindResourceQuota, Namespaced: true, Created: true, Replaced: true, limits: true},
 		api.DecodeResourceQuota, func(q *api.ResourceQuota) *api.ObjectMeta { return &q.Metadata },
 		func(l *api.ResourceQuotaList) (*api.ListMeta, *[]api.ResourceQuota) { return &l.Metadata, &l.Items }),
 }
@@ -159,7 +162,7 @@ func send[T any](ctx context.Context, at objects, method, path string, v any) (*
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
-	return call[T](ctx, at.client, request{method: method, path: path, contentType: "application/json", body: body})
+	return call[T](ctx, at.client, request{method: method, path: path, query: at.changes, contentType: "application/json", body: body})
 }
 
 // Decode reads and validates a document of the kind.
@@ -183,7 +186,11 @@ func (c *Client) Resource(k *Kind, namespace string) Resource {
 	if !k.Namespaced {
 		namespace = ""
 	}
-	return Resource{kind: k, at: objects{client: c, path: collection(namespace, k.Plural)}}
+	at := objects{client: c, path: collection(namespace, k.Plural)}
+	if k.limits {
+		at.changes = c.ofQuota
+	}
+	return Resource{kind: k, at: at}
 }
 
 func (r Resource) object(v any, err error) (Object, error) {

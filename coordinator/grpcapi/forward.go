@@ -89,7 +89,7 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	}
 	refused := api.Errorf(503, "coordinator %s does not lead, and no leader answers; ask again", r.Forward.ID()).Because(api.NotLeader)
 	if method != evict || r.Revision() > 0 || hopped(ctx) { // an eviction spends the budget of its node here, too
-		got, err := next(ctx, req)
+		got, err := serveHere(ctx, req, next)
 		r.tell(ctx)
 		if refused = elsewhere(err); refused == nil {
 			return got, err
@@ -100,7 +100,7 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	status := r.Forward.Pass(ctx, service.Passage{
 		Name: method, Repeat: repeatOf(method), Hopped: hopped(ctx),
 		Here: func(time.Duration) *api.Status {
-			got, err := next(ctx, req)
+			got, err := serveHere(ctx, req, next)
 			r.tell(ctx)
 			answer, answered = got, err
 			return elsewhere(err)
@@ -171,7 +171,9 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 	}
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	outgoing := metadata.Pairs(hopKey, r.Forward.ID())
-	outgoing.Set("authorization", incoming.Get("authorization")...)
+	for _, key := range []string{"authorization", allowUnknownKey} {
+		outgoing.Set(key, incoming.Get(key)...)
+	}
 	var header metadata.MD
 	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
 		if try.Err() != nil && ctx.Err() == nil {
@@ -179,6 +181,7 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 		}
 		return nil, true, err
 	}
+	addWarnings(ctx, header.Get(warningKey))
 	if told := header.Get(revisionKey); len(told) == 1 && repeatOf(method) != service.Read {
 		if rev, err := strconv.ParseInt(told[0], 10, 64); err == nil {
 			r.Forward.CatchUp(ctx, rev)

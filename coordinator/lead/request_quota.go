@@ -17,17 +17,21 @@ import (
 type (
 	// PutResourceQuota writes a valid quota, as a new one if create is set, else
 	// in place of one.
+	// Its result is a Warned.
 	PutResourceQuota struct {
 		Object *api.ResourceQuota
 		Create bool
+		// AllowUnknown keeps misspelt names of resources.
+		AllowUnknown bool
 	}
 	DeleteResourceQuota struct{ Namespace, Name string }
 	// PutQuotaTree, putQuotaForest and putQuotaBinding write an object that is
 	// valid by itself. create: there must be none of its name.
 	PutQuotaTree struct {
-		Object *api.QuotaTree
-		Create bool
-		Spec   quota.TreeSpec // that of object
+		Object       *api.QuotaTree
+		Create       bool
+		Spec         quota.TreeSpec // that of object
+		AllowUnknown bool           // as of PutResourceQuota; the result is a Warned
 	}
 	PutQuotaForest struct {
 		Object *api.QuotaForest
@@ -93,13 +97,23 @@ func (r PutResourceQuota) judge(l *Leader) (w quotaWrite, status *api.Status) {
 		}
 		object.Metadata, w.rev = l.own(m, &before.object.Metadata), before.rev
 	}
+	names := l.resourceNames(r.AllowUnknown)
+	if before != nil && !r.AllowUnknown {
+		names.Keeps = keeping(before.object.Spec.Names())
+	}
+	warnings, status := names.JudgeQuota(&object)
+	if status != nil {
+		return w, status
+	}
 	w.uid = object.Metadata.UID
 	w.op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 	w.landed = func(rev resource.Revision) {
 		object.Metadata = at(object.Metadata, rev)
 		l.quotas.setResourceQuota(object, rev, l.now)
 	}
-	w.result = func() any { return l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name], l.now) }
+	w.result = func() any {
+		return Warned[*api.ResourceQuota]{l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name], l.now), warnings}
+	}
 	return w, nil
 }
 
@@ -130,6 +144,14 @@ func (r PutQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 	if status != nil {
 		return w, status
 	}
+	names := l.resourceNames(r.AllowUnknown)
+	if before != nil && !r.AllowUnknown {
+		names.Keeps = keeping(before.object.Names())
+	}
+	warnings, status := names.JudgeTree(&object)
+	if status != nil {
+		return w, status
+	}
 	w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 	w.landed = func(rev resource.Revision) {
 		object.Metadata = at(object.Metadata, rev)
@@ -138,7 +160,9 @@ func (r PutQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 		l.rechargeUnits(name, again)
 		l.reportShape(name)
 	}
-	w.result = func() any { return l.quotaTreeObject(l.quotas.treeObjects[name]) }
+	w.result = func() any {
+		return Warned[*api.QuotaTree]{l.quotaTreeObject(l.quotas.treeObjects[name]), warnings}
+	}
 	return w, nil
 }
 

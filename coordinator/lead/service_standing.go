@@ -94,6 +94,9 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
 		}
 	}
+	if status := l.misspelt(spec); status != nil {
+		return nil, status
+	}
 	spec.ID = trialPrefix + name
 	if err := trees.AddConsumer(spec); err != nil {
 		return nil, api.Errorf(422, "%v", err)

@@ -28,8 +28,8 @@ func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated
 }
 
 // created is 201, or 200 for the repetition of an earlier request.
-func created(body any, repeated bool, recordedOnly []string) answer {
-	a := answer{code: http.StatusCreated, body: body, warning: recordedOnly}
+func created(body any, repeated bool) answer {
+	a := answer{code: http.StatusCreated, body: body}
 	if repeated {
 		a.code = http.StatusOK
 	}
@@ -62,7 +62,8 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return created(typedAllocation(got), repeated, recordedOnly), nil
+	c.warnRecordedOnly(recordedOnly)
+	return created(typedAllocation(got), repeated), nil
 }
 
 func (h *handler) getAllocation(c *call) (answer, error) {

@@ -134,6 +134,14 @@ func quotaRoutes() map[string]description {
 	maps.Copy(all, documentRoutes(trees, "/{tree}", api.KindQuotaTree, trees, "company", tree, `{"spec": {"nodes": {"all": {"quota": {"cpu": "16"}}}}}`))
 	maps.Copy(all, documentRoutes("/api/v1/quotaforests", "/{tree}", api.KindQuotaForest, "/api/v1/quotaforests", "quota", `{"kind": "QuotaForest", "metadata": {"name": "NAME"}, "spec": {"trees": ["company"]}}`, `{"metadata": {"labels": {"team": "ops"}}}`))
 	maps.Copy(all, documentRoutes("/api/v1/quotabindings", "/{namespace}", api.KindQuotaBinding, "/api/v1/quotabindings", "research", `{"kind": "QuotaBinding", "metadata": {"name": "NAME"}, "spec": {"groups": {"company": "all"}}}`, `{"spec": {"admission": "queue"}}`))
+	for _, at := range []string{in, trees} {
+		for _, pattern := range []string{"POST " + at, "PUT " + at + "/{name}", "PUT " + at + "/{tree}", "PATCH " + at + "/{name}", "PATCH " + at + "/{tree}"} {
+			if d, found := all[pattern]; found {
+				d.extra = []string{allowUnknownResources}
+				all[pattern] = d
+			}
+		}
+	}
 	return all
 }
 

@@ -271,16 +271,17 @@ func TestRoutesLetInTheirCallersAndNoOthers(t *testing.T) {
 
 // parameters are the texts of the query's parameters.
 var parameters = map[string][3]string{ // type and range, default, meaning
-	"wait":            {"duration, 0s to 10m", "0s", "The time that the answer may wait for the object to run or to end."},
-	"labelSelector":   {"text", "", "Shows objects with these labels: `a=b`, `a!=b`, `a in (x, y)`, `a notin (x)`, `a`, `!a`, joined by commas; at most 64."},
-	"fieldSelector":   {"text", "", "Shows objects with these fields: `f=v`, `f!=v`, joined by commas. The fields are below."},
-	"limit":           {"whole number, 0 or more", "500", "The greatest number of objects of a page. 0 and numbers beyond 500 are 500. A page also ends at about 1 MiB."},
-	"continue":        {"text", "", "The token of the next page, from `metadata.continue` of the page before."},
-	"watch":           {"boolean", "false", "Not supported: true is answered with 422."},
-	"resourceVersion": {"text", "", "Empty or 0: lists show the newest state alone."},
-	"dryRun":          {"boolean", "false", "Shows the effect and changes nothing; `All` is true. The answer to a submission is then an Explanation, with the placement if there is one."},
-	"nodes":           {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
-	"force":           {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
+	"wait":                  {"duration, 0s to 10m", "0s", "The time that the answer may wait for the object to run or to end."},
+	"labelSelector":         {"text", "", "Shows objects with these labels: `a=b`, `a!=b`, `a in (x, y)`, `a notin (x)`, `a`, `!a`, joined by commas; at most 64."},
+	"fieldSelector":         {"text", "", "Shows objects with these fields: `f=v`, `f!=v`, joined by commas. The fields are below."},
+	"limit":                 {"whole number, 0 or more", "500", "The greatest number of objects of a page. 0 and numbers beyond 500 are 500. A page also ends at about 1 MiB."},
+	"continue":              {"text", "", "The token of the next page, from `metadata.continue` of the page before."},
+	"watch":                 {"boolean", "false", "Not supported: true is answered with 422."},
+	"resourceVersion":       {"text", "", "Empty or 0: lists show the newest state alone."},
+	"dryRun":                {"boolean", "false", "Shows the effect and changes nothing; `All` is true. The answer to a submission is then an Explanation, with the placement if there is one."},
+	"nodes":                 {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
+	"allowUnknownResources": {"boolean", "false", "Keeps names of resources that are one edit away from a known name. Without it they are refused with 422."},
+	"force":                 {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
 }
 
 func TestParametersKeepToTheirRanges(t *testing.T) {

@@ -13,6 +13,8 @@ type documented[T api.QuotaDocument] struct {
 	service.Documents[T]
 	// key returns the object that a request's URL names.
 	key func(*call) (namespace, name string)
+	// changeParameters are those of the query of a change.
+	changeParameters []string
 }
 
 // answered is the answer that holds one object.
@@ -25,17 +27,27 @@ func (d documented[T]) answered(code int, got *T, err error) (answer, error) {
 }
 
 // warned is answered, with a warning about fields that have no effect.
-func (d documented[T]) warned(code int, got *T, err error) (answer, error) {
-	a, err := d.answered(code, got, err)
+func (d documented[T]) warned(c *call, code int, got *T, err error) (answer, error) {
 	if err == nil && d.RecordedOnly != nil {
-		a.warning = d.RecordedOnly(got)
+		c.warnRecordedOnly(d.RecordedOnly(got))
 	}
-	return a, err
+	return d.answered(code, got, err)
+}
+
+// parameters reads the query of a change.
+func (d documented[T]) parameters(c *call) *api.Status {
+	if status := c.parameters(d.changeParameters...); status != nil {
+		return status
+	}
+	if c.query.allowUnknown {
+		c.r = c.r.WithContext(service.AllowUnknownResources(c.ctx()))
+	}
+	return nil
 }
 
 // submitted reads the document of a create or a replacement.
 func (d documented[T]) submitted(h *handler, c *call) (*T, *api.Status) {
-	if status := c.parameters(); status != nil {
+	if status := d.parameters(c); status != nil {
 		return nil, status
 	}
 	doc, status := h.document(c)
@@ -57,7 +69,7 @@ func (d documented[T]) post(h *handler) endpoint {
 			return answer{}, status
 		}
 		got, err := d.Create(c.ctx(), v)
-		return d.warned(http.StatusCreated, got, err)
+		return d.warned(c, http.StatusCreated, got, err)
 	}
 }
 
@@ -69,15 +81,15 @@ func (d documented[T]) put(h *handler) endpoint {
 		}
 		got, created, err := d.Put(c.ctx(), v)
 		if created {
-			return d.warned(http.StatusCreated, got, err)
+			return d.warned(c, http.StatusCreated, got, err)
 		}
-		return d.warned(http.StatusOK, got, err)
+		return d.warned(c, http.StatusOK, got, err)
 	}
 }
 
 func (d documented[T]) patch(h *handler) endpoint {
 	return func(c *call) (answer, error) {
-		if status := c.parameters(); status != nil {
+		if status := d.parameters(c); status != nil {
 			return answer{}, status
 		}
 		if _, status := contentType(c.r, typeMergePatch); status != nil {
@@ -89,7 +101,7 @@ func (d documented[T]) patch(h *handler) endpoint {
 		}
 		namespace, name := d.key(c)
 		got, err := d.Patch(c.ctx(), namespace, name, body)
-		return d.warned(http.StatusOK, got, err)
+		return d.warned(c, http.StatusOK, got, err)
 	}
 }
 

@@ -416,3 +416,19 @@ func TestALargeBodyIsRefusedBeforeItIsPassedOn(t *testing.T) {
 		t.Errorf("%d, and the leader was asked %d times", code, len(leader.requests()))
 	}
 }
+
+func TestAWarningSurvivesTheForwardToTheLeader(t *testing.T) {
+	o := newOffice()
+	leader, follower := newPost(t, o, "leader", patience), newPost(t, o, "follower", patience)
+	o.elect(leader.elected())
+	create := leader.create
+	leader.create = func(ctx context.Context, c service.Create) (*api.Allocation, error) {
+		service.Warn(ctx, "mind the gap")
+		service.Warn(ctx, `and "this"`)
+		return create(ctx, c)
+	}
+	code, _, _, header := follower.ask(t, "POST", "/api/v1/namespaces/n/allocations", "", someAllocation, "secret")
+	if got := strings.Join(header.Values("Warning"), "; "); code != 201 || got != `299 muster "mind the gap"; 299 muster "and \"this\""` {
+		t.Errorf("got %d with the warnings %s", code, got)
+	}
+}

@@ -179,15 +179,32 @@ func (c *call) rewind(wait time.Duration) {
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
+// collectWarnings makes that the answer of a request that is no read has the
+// warnings that the Service adds.
+func (c *call) collectWarnings() func() []string {
+	if c.r.Method == http.MethodGet {
+		return func() []string { return nil }
+	}
+	ctx, collected := service.WithWarnings(c.ctx())
+	c.r = c.r.WithContext(ctx)
+	return collected
+}
+
+// warnRecordedOnly warns of fields that have no effect.
+func (c *call) warnRecordedOnly(fields []string) {
+	if len(fields) > 0 {
+		service.Warn(c.ctx(), "recorded but not acted on by this version: "+strings.Join(fields, ", "))
+	}
+}
+
 // answer is the result of an endpoint.
 type answer struct {
-	code    int
-	body    any
-	warning []string // fields that were recorded only
-	head    []byte   // the body as JSON, or its beginning, where it is encoded already
-	list    *pieces  // the rest of a list, after head; nil for everything else
-	held    int64    // bytes of room.answers
-	conn    net.Conn // that of the request, below TLS; nil where unknown
+	code int
+	body any
+	head []byte   // the body as JSON, or its beginning, where it is encoded already
+	list *pieces  // the rest of a list, after head; nil for everything else
+	held int64    // bytes of room.answers
+	conn net.Conn // that of the request, below TLS; nil where unknown
 }
 
 // encode makes the JSON of an answer that is no list.
@@ -258,6 +275,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 		return h.refuse(w, status)
 	}
 	defer h.free(c)
+	warned := c.collectWarnings()
 	if leaderFirst {
 		if code, answered := h.leaderAnswers(c); answered {
 			return code
@@ -267,6 +285,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	if status := service.Elsewhere(err); status != nil && h.Forward != nil {
 		return h.passOn(c, serve, status)
 	}
+	addWarnings(w.Header(), warned())
 	if err != nil {
 		return h.refuse(w, h.statusOf(r, err))
 	}
@@ -339,9 +358,6 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 		if rev := h.Revision(); rev > 0 {
 			header.Set(revisionHeader, strconv.FormatInt(rev, 10))
 		}
-	}
-	if len(a.warning) > 0 {
-		header.Set("Warning", `299 muster "recorded but not acted on by this version: `+strings.Join(a.warning, ", ")+`"`)
 	}
 	w.WriteHeader(a.code)
 	_, err := to.Write(a.head)

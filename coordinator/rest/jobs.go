@@ -38,7 +38,8 @@ func (h *handler) createJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return created(typedJob(got), repeated, recordedOnly), nil
+	c.warnRecordedOnly(recordedOnly)
+	return created(typedJob(got), repeated), nil
 }
 
 // job gets the job that the URL names, waiting where asked to.

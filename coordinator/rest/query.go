@@ -23,7 +23,12 @@ type query struct {
 	dryRun    bool
 	force     bool
 	everyNode bool
+	// allowUnknown keeps misspelt names of resources in documents of quota.
+	allowUnknown bool
 }
+
+// allowUnknownResources is a parameter of changes of quota.
+const allowUnknownResources = "allowUnknownResources"
 
 var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
 
@@ -85,6 +90,10 @@ func (q *query) set(name, value string) *api.Status {
 			return nil
 		}
 		if *flag, err = strconv.ParseBool(value); err != nil {
+			err = fmt.Errorf("want true or false")
+		}
+	case allowUnknownResources:
+		if q.allowUnknown, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
 		}
 	case "nodes":

@@ -42,19 +42,19 @@ func routeDocuments[T api.QuotaDocument](h *handler, collection, one string, kin
 }
 
 func (h *handler) resourceQuotas() documented[api.ResourceQuota] {
-	return documented[api.ResourceQuota]{service.ResourceQuotas(h.Service), func(c *call) (namespace, name string) { return c.namespace, c.name }}
+	return documented[api.ResourceQuota]{service.ResourceQuotas(h.Service), func(c *call) (namespace, name string) { return c.namespace, c.name }, []string{allowUnknownResources}}
 }
 
 func (h *handler) quotaTrees() documented[api.QuotaTree] {
-	return documented[api.QuotaTree]{service.QuotaTrees(h.Service), clusterKey}
+	return documented[api.QuotaTree]{service.QuotaTrees(h.Service), clusterKey, []string{allowUnknownResources}}
 }
 
 func (h *handler) quotaForests() documented[api.QuotaForest] {
-	return documented[api.QuotaForest]{service.QuotaForests(h.Service), clusterKey}
+	return documented[api.QuotaForest]{service.QuotaForests(h.Service), clusterKey, nil}
 }
 
 func (h *handler) quotaBindings() documented[api.QuotaBinding] {
-	return documented[api.QuotaBinding]{service.QuotaBindings(h.Service), func(c *call) (namespace, name string) { return "", c.namespace }}
+	return documented[api.QuotaBinding]{service.QuotaBindings(h.Service), func(c *call) (namespace, name string) { return "", c.namespace }, nil}
 }
 
 func clusterKey(c *call) (namespace, name string) { return "", c.name }

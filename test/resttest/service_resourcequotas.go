@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -23,7 +24,9 @@ func (c *Cluster) putResourceQuota(ctx context.Context, q *api.ResourceQuota, cr
 	if status := q.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.ResourceQuota](ctx, c, lead.PutResourceQuota{Object: q, Create: create})
+	got, err := ask[lead.Warned[*api.ResourceQuota]](ctx, c, lead.PutResourceQuota{Object: q, Create: create, AllowUnknown: service.AllowsUnknownResources(ctx)})
+	warn(ctx, got.Warnings)
+	return got.Object, err
 }
 
 // DeleteResourceQuota implements service.Quotas.

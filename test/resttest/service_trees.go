@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // PutQuotaTree implements service.Quotas. An update that leaves a node with less
@@ -26,7 +27,9 @@ func (c *Cluster) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create boo
 	if status != nil {
 		return nil, status
 	}
-	return ask[*api.QuotaTree](ctx, c, lead.PutQuotaTree{Object: t, Create: create, Spec: spec})
+	got, err := ask[lead.Warned[*api.QuotaTree]](ctx, c, lead.PutQuotaTree{Object: t, Create: create, Spec: spec, AllowUnknown: service.AllowsUnknownResources(ctx)})
+	warn(ctx, got.Warnings)
+	return got.Object, err
 }
 
 // GetQuotaTree implements service.Quotas.
@@ -42,4 +45,11 @@ func (c *Cluster) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error
 // DeleteQuotaTree implements service.Quotas.
 func (c *Cluster) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
 	return ask[*api.QuotaTree](ctx, c, lead.DeleteQuotaTree{Name: name})
+}
+
+// warn gives the client of a change its warnings.
+func warn(ctx context.Context, texts []string) {
+	for _, text := range texts {
+		service.Warn(ctx, text)
+	}
 }

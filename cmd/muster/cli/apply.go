@@ -57,6 +57,7 @@ func (a *app) applies(cmd *cobra.Command, oneNamespace string, may func(object) 
 		return a.applyAll(cmd.Context(), objects, dryRun.client())
 	}
 	a.fileFlags(cmd, &files, "apply")
+	a.nameFlags(cmd)
 	cmd.Flags().Var(&dryRun, "dry-run", "none, or client: say what would change, and change nothing")
 }
 

@@ -26,6 +26,7 @@ type app struct {
 	caFile, contextName            string
 	allNamespaces, showLabels      bool
 	noHeaders, recursive           bool
+	allowUnknown                   bool // names of resources in quotas
 	severalKinds                   bool // get was asked for several
 	sortBy                         field
 	template                       *path    // of -o jsonpath
@@ -90,7 +91,7 @@ func (a *app) connect() error {
 	if err != nil {
 		return a.misplaced(err, "--ca-file", a.caFile, "MUSTER_CA_FILE")
 	}
-	client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints(addr), ","), Token: token, HTTPClient: &http.Client{
+	client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints(addr), ","), Token: token, Warnings: a.showWarning, AllowUnknownResources: a.allowUnknown, HTTPClient: &http.Client{
 		Transport: &http.Transport{
 			Proxy:           http.ProxyFromEnvironment,
 			DialContext:     (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
@@ -118,6 +119,9 @@ func (a *app) misplaced(err error, flag, given, variable string) error {
 	}
 	return err
 }
+
+// showWarning prints a server's warning as kubectl does.
+func (a *app) showWarning(_ int, _, text string) { a.notef("Warning: %s\n", text) }
 
 // noServer says how to name a server.
 func (a *app) noServer() error {

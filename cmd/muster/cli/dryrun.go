@@ -99,3 +99,8 @@ func (a *app) fileFlags(cmd *cobra.Command, files *[]string, verb string) {
 	cmd.Flags().StringArrayVarP(files, "filename", "f", nil, "file or folder to "+verb+", - for standard input; may be repeated")
 	cmd.Flags().BoolVarP(&a.recursive, "recursive", "R", false, "read the folders in folders, too")
 }
+
+// nameFlags adds the flag of verbs that change quotas.
+func (a *app) nameFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.allowUnknown, "allow-unknown-resources", false, "keep names of resources in quotas and trees that are one edit away from a known name")
+}

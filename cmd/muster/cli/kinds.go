@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -64,7 +63,6 @@ func entries() []entry {
 				return jobRow(as[api.Job](o), now), jobWide(as[api.Job](o))
 			},
 			describe: func(a *app, ctx context.Context, o object) error { return a.describeJob(ctx, as[api.Job](o)) },
-			warn:     func(_ *app, _ context.Context, o object) []string { return unused(as[api.Job](o).RecordedOnly()) },
 			spec:     func(o object) any { return as[api.Job](o).Spec },
 		},
 		{
@@ -76,9 +74,6 @@ func entries() []entry {
 			describe: func(a *app, _ context.Context, o object) error {
 				a.describeAllocation(as[api.Allocation](o))
 				return nil
-			},
-			warn: func(_ *app, _ context.Context, o object) []string {
-				return unused(as[api.Allocation](o).RecordedOnly())
 			},
 			spec: func(o object) any { return as[api.Allocation](o).Spec },
 		},
@@ -287,12 +282,4 @@ func parsePaths(args []string) ([]group, error) {
 		groups = append(groups, group{kind: k, names: []string{name}})
 	}
 	return groups, nil
-}
-
-// unused words the fields that have no effect yet.
-func unused(fields []string) []string {
-	if len(fields) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("recorded but not acted on by this version: %s", strings.Join(fields, ", "))}
 }

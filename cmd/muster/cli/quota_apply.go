@@ -45,9 +45,9 @@ func treeWarnings(t *api.QuotaTree) []string {
 	return warnings
 }
 
-// quotaWarnings names the limits of a resource quota that have no effect, or are exceeded.
+// quotaWarnings names the limits of a resource quota that are exceeded.
 func quotaWarnings(q *api.ResourceQuota) []string {
-	warnings := unused(q.RecordedOnly())
+	var warnings []string
 	for _, c := range q.Status.Conditions {
 		if c.Status == "True" {
 			warnings = append(warnings, join(c.Type, cmp.Or(c.Message, c.Reason)))

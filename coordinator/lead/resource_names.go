@@ -1,0 +1,63 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
+)
+
+// Warned is the result of a change that was made, with what its client should know
+// of it.
+type Warned[T any] struct {
+	Object   T
+	Warnings []string
+}
+
+// resources are the resources that Muster has built in or that a registered node
+// declares. Its time is in proportion to the nodes.
+func (l *Leader) resources() *registry.Registry {
+	var capacities []resource.Vector
+	for _, n := range l.nodes {
+		if n.specRev != 0 {
+			capacities = append(capacities, n.spec.Capacity)
+		}
+	}
+	return registry.New(capacities...)
+}
+
+// resourceNames are the rules for names of resources in documents of quota.
+func (l *Leader) resourceNames(allowUnknown bool) api.ResourceNames {
+	names := api.ResourceNames{Known: l.resources()}
+	if allowUnknown {
+		names.Keeps = func(resource.Name) bool { return true }
+	}
+	return names
+}
+
+// keeping keeps the names that an object has already.
+func keeping(names map[resource.Name]bool) func(resource.Name) bool {
+	return func(name resource.Name) bool { return names[name] }
+}
+
+// misspelt refuses a demand on a tree for a resource that the tree does not count
+// and whose name is near to another.
+func (l *Leader) misspelt(spec quota.ConsumerSpec) *api.Status {
+	known := l.resources()
+	for i, d := range spec.Demands {
+		counted := l.quotas.treeObjects[d.Tree].spec.Resources
+		for _, name := range slices.Sorted(maps.Keys(d.Request)) {
+			if slices.Contains(counted, name) {
+				continue
+			}
+			if v := known.Judge(name); v.Code == registry.Misspelt {
+				return api.Errorf(422, "spec.trees[%d].request[%s]: no resource is named %q; is %q meant?", i, fmt.Sprintf("%q", name), name, v.Near)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package rest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sent sends a document as an admin.
+func sent(h http.Handler, method, target, document string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(document))
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, r)
+	return recorder
+}
+
+func TestNamesOfResourcesAreJudged(t *testing.T) {
+	const (
+		quotas = "/api/v1/namespaces/a/resourcequotas"
+		trees  = "/api/v1/quotatrees"
+		keep   = "?allowUnknownResources=true"
+		typo   = `{"metadata":{"name":"q"},"spec":{"hard":{"nvidia.com/gpus":"1"}}}`
+		kept   = `299 muster "spec.hard[\"nvidia.com/gpus\"]: no node hands it out, so the amount in use is always 0; is \"nvidia.com/gpu\" meant?"`
+		tree   = `{"metadata":{"name":"T"},"spec":{"resourceNames":[%q],"nodes":{"all":{"quota":{"cpu":"1"}}}}}`
+	)
+	type step struct {
+		method, target, document string
+		code                     int
+		says                     string // in the body
+		warned                   []string
+	}
+	for name, steps := range map[string][]step{
+		"a typo in a quota is refused": {
+			{"POST", quotas, typo, 422, `is \"nvidia.com/gpu\" meant?`, nil},
+			{"GET", quotas + "/q", "", 404, "", nil},
+		},
+		"the client may keep a name, and further changes keep it too": {
+			{"POST", quotas + keep, typo, 201, "", []string{kept}},
+			{"PATCH", quotas + "/q", `{"spec":{"hard":{"cpu":"2"}}}`, 200, "", []string{kept}},
+			{"PATCH", quotas + "/q", `{"spec":{"hard":{"cpus":"2"}}}`, 422, `is \"cpu\" meant?`, nil},
+			{"PUT", quotas + "/q", typo, 200, "", []string{kept}},
+		},
+		"the specification's names are kept with a warning": {
+			{"PUT", quotas + "/q", `{"metadata":{"name":"q"},"spec":{"hard":{"services":"1"}}}`, 201, "", []string{`299 muster "spec.hard.services: no node hands it out, so the amount in use is always 0"`}},
+			{"PUT", trees + "/T", fmt.Sprintf(tree, "disk"), 201, "", []string{`299 muster "spec.resourceNames[0]: no node hands it out, so the amount in use is always 0"`}},
+		},
+		"a typo in a tree is refused": {
+			{"POST", trees, fmt.Sprintf(tree, "cpus"), 422, `spec.resourceNames[0]: no resource is named \"cpus\"; is \"cpu\" meant?`, nil},
+			{"POST", trees + keep, fmt.Sprintf(tree, "cpus"), 201, "", []string{`299 muster "spec.resourceNames[0]: no node hands it out, so the amount in use is always 0; is \"cpu\" meant?"`}},
+		},
+		"a typo of a consumer is refused, and what a tree does not count is not": {
+			{"POST", trees, fmt.Sprintf(tree, "cpu"), 201, "", nil},
+			{"POST", "/api/v1/quota/dryruns", `{"kind":"Consumer","spec":{"id":"c","trees":[{"treeName":"T","groupID":"all","request":{"nvidia.com/gpus":1}}]}}`, 422, `is \"nvidia.com/gpu\" meant?`, nil},
+			{"POST", "/api/v1/quota/dryruns", `{"kind":"Consumer","spec":{"id":"c","trees":[{"treeName":"T","groupID":"all","request":{"cpu":1,"disk":1}}]}}`, 200, "", nil},
+		},
+		"the parameter is true or false, and of changes alone": {
+			{"POST", quotas + "?allowUnknownResources=maybe", typo, 400, "want true or false", nil},
+			{"GET", quotas + "/q" + keep, "", 400, "unknown query parameter", nil},
+			{"PUT", "/api/v1/quotaforests/F" + keep, `{}`, 400, "unknown query parameter", nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandler(t)
+			for _, s := range steps {
+				got := sent(h, s.method, s.target, s.document)
+				if got.Code != s.code || !strings.Contains(got.Body.String(), s.says) {
+					t.Fatalf("%s %s: got %d %s, want %d with %q", s.method, s.target, got.Code, got.Body, s.code, s.says)
+				}
+				if diff := cmp.Diff(s.warned, got.Header().Values("Warning")); diff != "" {
+					t.Errorf("%s %s: warnings (-want +got):\n%s", s.method, s.target, diff)
+				}
+			}
+		})
+	}
+}
