@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -263,7 +264,7 @@ func TestWarningsGoToTheHandler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := &api.ResourceQuota{Metadata: api.ObjectMeta{Name: "q"}, Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{resource.Name(c.hard): "1"}}}
+			q := &api.ResourceQuota{Metadata: api.ObjectMeta{Name: fmt.Sprintf("q-%s-%v", c.hard, c.allow)}, Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{resource.Name(c.hard): "1"}}}
 			_, err = client.ResourceQuotas("ml-team").Update(t.Context(), q)
 			if diff := cmp.Diff(c.want, got); (err != nil) != c.fails || diff != "" {
 				t.Errorf("error %v, warnings (-want +got):\n%s", err, diff)
