@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 	"unicode"
 
@@ -225,6 +226,9 @@ func DecodeBootstrapToken(doc []byte) (*BootstrapToken, time.Duration, *Status) 
 	if t.Spec.Nodes == "" {
 		return nil, 0, invalid("spec.nodes", "empty: want a pattern of node ids, such as gpu-*")
 	}
+	if status := checkUses(doc); status != nil {
+		return nil, 0, status
+	}
 	if status := CheckNodeLabels("spec.labels", t.Spec.Labels); status != nil {
 		return nil, 0, status
 	}
@@ -249,6 +253,24 @@ func checkNameOnly(m ObjectMeta, hint string) *Status {
 	case len(m.Annotations) > 0:
 		k := sortedKeys(m.Annotations)[0]
 		return invalid(key("metadata.annotations", k), "%q: objects of this kind have no annotations, leave them out", clip(m.Annotations[k]))
+	}
+	return nil
+}
+
+// maxTokenUses is the greatest number of hosts that one token lets in.
+const maxTokenUses = 100_000
+
+// checkUses refuses a number of hosts that is out of range. A 0 that is written is
+// refused, since an absent field means 1.
+func checkUses(doc []byte) *Status {
+	var given struct {
+		Spec struct {
+			Uses *int64 `json:"uses"`
+		} `json:"spec"`
+	}
+	_ = json.Unmarshal(doc, &given) // the document was decoded
+	if n := given.Spec.Uses; n != nil && (*n < 1 || *n > maxTokenUses) {
+		return invalid("spec.uses", "%d is outside 1..%d; leave it out for 1", *n, maxTokenUses)
 	}
 	return nil
 }

@@ -22,6 +22,9 @@ func TestWishesForTokensAndCertificatesAreRead(t *testing.T) {
 		"a time without a unit":  {`{"metadata":{},"spec":{"nodes":"*","ttl":"5"}}`, `spec.ttl: "5"`},
 		"a time in the past":     {`{"metadata":{},"spec":{"nodes":"*","ttl":"-1h"}}`, `spec.ttl: "-1h"`},
 		"an unknown field":       {`{"metadata":{},"spec":{"node":"*"}}`, "node"},
+		"no host":                {`{"metadata":{},"spec":{"nodes":"*","uses":0}}`, "spec.uses: 0 is outside 1..100000; leave it out for 1"},
+		"less than no host":      {`{"metadata":{},"spec":{"nodes":"*","uses":-1}}`, "spec.uses: -1 is outside 1..100000"},
+		"too many hosts":         {`{"metadata":{},"spec":{"nodes":"*","uses":100001}}`, "spec.uses: 100001 is outside 1..100000"},
 		"another kind":           {`{"kind":"Job","metadata":{},"spec":{"nodes":"*"}}`, `kind: want "BootstrapToken"`},
 		"uses that are no count": {`{"metadata":{},"spec":{"nodes":"*","uses":1.5}}`, "uses"},
 	} {

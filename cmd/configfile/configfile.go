@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/yamldoc"
 )
 
 // maxSize bounds a config file, in bytes.
@@ -37,7 +38,7 @@ func Read(path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	doc, err := yaml.YAMLToJSONStrict(data)
+	doc, err := yamldoc.ToJSON(data)
 	if err != nil {
 		return fmt.Errorf("config %s: %w", path, plain(err))
 	}

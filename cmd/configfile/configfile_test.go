@@ -44,6 +44,9 @@ func TestBadFilesAreRefused(t *testing.T) {
 		"a field in other case":  {"name: a\nNAME: x", `unknown field "NAME", did you mean "name"?`},
 		"a field given twice":    {"name: a\nname: b", `key "name" already set`},
 		"a wrong type":           {"name: [1]", "name"},
+		"a hexadecimal number":   {"name: a\nmemory: 0x10", "memory (line 2): the value 0x10 is the number 16 to some parsers of YAML"},
+		"a word for true":        {"name: yes", "name (line 1): the value yes is true to some parsers of YAML"},
+		"not a number":           {"memory: .nan", "memory (line 1): the value .nan is no number"},
 		"no YAML":                {"\t{", "yaml"},
 		"more than one megabyte": {"name: " + strings.Repeat("x", maxSize), "1048582 bytes, more than 1048576"},
 	} {

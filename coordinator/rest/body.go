@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/yamldoc"
 )
 
 const (
@@ -33,10 +32,14 @@ func (h *handler) document(c *call) ([]byte, *api.Status) {
 	if !take(c.ctx(), h.room.yaml, int64(len(body))) {
 		return nil, h.throttled(c, throttleBodies, "YAML documents of others are being converted; ask again, or send JSON")
 	}
-	doc, err := yaml.YAMLToJSONStrict(body)
+	doc, err := yamldoc.ToJSON(body)
 	h.room.yaml.Release(int64(len(body)))
-	if err != nil {
-		return nil, api.Errorf(http.StatusBadRequest, "the body is not YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
+	var ambiguous *yamldoc.AmbiguousError
+	switch {
+	case errors.As(err, &ambiguous):
+		return nil, api.Errorf(http.StatusUnprocessableEntity, "%v", err)
+	case err != nil:
+		return nil, api.Errorf(http.StatusBadRequest, "the body is not YAML: %v", err)
 	}
 	return doc, nil
 }

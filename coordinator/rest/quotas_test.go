@@ -137,3 +137,22 @@ func TestADocumentInYAMLIsTaken(t *testing.T) {
 		t.Errorf("got %d %s, %v", recorder.Code, recorder.Body, err)
 	}
 }
+
+func TestAnAmbiguousScalarInABodyIsRefused(t *testing.T) {
+	for value, want := range map[string]string{
+		"0x10": "spec.nodes.all.quota.cpu (line 4): the value 0x10 is the number 16", ".inf": "the value .inf is no number", "010": "the value 010 is the number 8", "1_000": "the number 1000",
+	} {
+		r := httptest.NewRequest("PUT", "/api/v1/quotatrees/Lab", strings.NewReader("kind: QuotaTree\nmetadata: {name: Lab}\nspec:\n  nodes: {all: {quota: {cpu: "+value+"}}}\n"))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/yaml")
+		recorder := httptest.NewRecorder()
+		h := newHandler(t)
+		h.ServeHTTP(recorder, r)
+		if recorder.Code != http.StatusUnprocessableEntity || !strings.Contains(recorder.Body.String(), want) {
+			t.Errorf("%s: got %d %s, want 422 with %q", value, recorder.Code, recorder.Body, want)
+		}
+		if got := sent(h, "GET", "/api/v1/quotatrees/Lab", ""); got.Code != http.StatusNotFound {
+			t.Errorf("%s: the tree exists: %d", value, got.Code)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,11 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/yamldoc"
 )
 
 // maxFile bounds the content of one -f, in bytes.
@@ -134,9 +134,13 @@ func split(raw []byte) ([][]byte, error) {
 	flush := func() error {
 		text := one.String()
 		one.Reset()
-		doc, err := yaml.YAMLToJSONStrict([]byte(text))
-		if err != nil {
-			return fmt.Errorf("document %d is not YAML: %s", len(documents)+1, strings.Join(strings.Fields(err.Error()), " "))
+		doc, err := yamldoc.ToJSON([]byte(text))
+		var ambiguous *yamldoc.AmbiguousError
+		switch {
+		case errors.As(err, &ambiguous):
+			return fmt.Errorf("document %d: %w", len(documents)+1, err)
+		case err != nil:
+			return fmt.Errorf("document %d is not YAML: %w", len(documents)+1, err)
 		}
 		if string(doc) != "null" {
 			documents = append(documents, doc)

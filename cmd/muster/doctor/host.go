@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/yamldoc"
 )
 
 // The checks of a host's own configuration, in their order.
@@ -69,6 +70,10 @@ func LookAtHost(ctx context.Context, path string, nodes []api.Node, o Options) (
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Report{}, err
+	}
+	if err := yamldoc.Check(text); err != nil {
+		h.find(Error, checkFile, path, "correct the file; muster-agent and muster-coordinator refuse it", "%v", err)
+		return newReport(path, hostChecks[:1], nil, h.findings), nil
 	}
 	if err := yaml.UnmarshalStrict(text, &h.fields); err != nil {
 		h.find(Error, checkFile, path, "correct the file; muster-agent and muster-coordinator refuse it", "it is no YAML: %v", err)
