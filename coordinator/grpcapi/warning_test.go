@@ -1,6 +1,7 @@
 package grpcapi_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestNamesOfResourcesOverGRPC(t *testing.T) {
 			}
 			var header metadata.MD
 			quota := &musterv1.ResourceQuota{
-				Metadata: &musterv1.ObjectMeta{Name: "q-" + c.at + "-" + c.resource, Namespace: "ml-team"},
+				Metadata: &musterv1.ObjectMeta{Name: fmt.Sprintf("q-%s-%s-%v", c.at, c.resource, c.keep), Namespace: "ml-team"},
 				Hard:     map[string]string{c.resource: "1"},
 			}
 			_, err := client.CreateResourceQuota(ctx, quota, grpc.Header(&header))
