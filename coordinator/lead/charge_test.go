@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -180,5 +181,18 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	}
 	if err := l.quotas.trees.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheChargeOfAnAdoptionWakesClaims: before its record is durable. The trees may name
+// others from then on.
+func TestTheChargeOfAnAdoptionWakesClaims(t *testing.T) {
+	for tree, wakes := range map[string]bool{"Org": true, "elsewhere": false} {
+		l := charging(t, 0)
+		s := sleeps(l, sched.Evidence{Code: sched.Claim, Trees: []string{tree}})
+		l.chargeAdopted(chargedUnit("bound", "adopted"), &lost{Grant: grant.Grant{Tx: transaction(1)}})
+		if s.woken() != wakes {
+			t.Errorf("a claim of %s is woken: %t, want %t", tree, !wakes, wakes)
+		}
 	}
 }

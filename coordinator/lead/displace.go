@@ -146,8 +146,8 @@ func (l *Leader) endVictims(a *attempt, revision resource.Revision) {
 	for _, v := range a.victims {
 		l.step(v, txn.Displaced{Revision: revision})
 	}
-	if a.claims && a.unit.enrolled {
-		l.chargeAnew(a)
+	if a.claims && a.unit.enrolled && l.chargeAnew(a) {
+		l.noteCharged(a) // on trees, too, that no victim was charged to
 	}
 	if len(a.victims) > 0 {
 		l.out.count(MetricPreemptions, "")

@@ -114,6 +114,7 @@ func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.chargeCommitted(a)
+	l.noteCharged(a)
 	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
 	a.setMachine(machine)
 	return a
