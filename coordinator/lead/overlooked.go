@@ -96,7 +96,7 @@ func (l *Leader) couldBegin(u *unit) bool {
 	if l.someoneEnds() {
 		return false
 	}
-	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, nil))
+	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, nil, nil))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
 }
 
@@ -109,7 +109,11 @@ func (l *Leader) couldClaim(u *unit, named []string) bool {
 		return false
 	}
 	w, of := l.world(), u.wanted()
-	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, named))
+	standing, may := w.MayClaim(of, named)
+	if !may {
+		return false
+	}
+	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, named, standing))
 	if !ok {
 		return false
 	}

@@ -151,6 +151,28 @@ func (m *Manager) Consumer(id string) (ConsumerView, error) {
 	return v, nil
 }
 
+// Rank is how firmly a tree counts a consumer: how many nodes are above the one on
+// which it is counted, 0 at the root, and its priority. False where the tree does not
+// count it.
+func (m *Manager) Rank(tree, id string) (depth, priority int, charged bool) {
+	t, known := m.trees[tree]
+	if !known {
+		return 0, 0, false
+	}
+	at, known := m.ids[id]
+	if !known {
+		return 0, 0, false
+	}
+	s := m.seatOf(t, at)
+	if s == none || t.seats[s].node == none {
+		return 0, 0, false
+	}
+	for n := t.nodes[t.seats[s].node].parent; n != none; n = t.nodes[n].parent {
+		depth++
+	}
+	return depth, t.seats[s].priority, true
+}
+
 // describe fills in where an allocated seat stands.
 func (t *tree) describe(s int32, v *PlacementView) {
 	c := &t.seats[s]

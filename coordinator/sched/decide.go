@@ -26,6 +26,8 @@ type Decision struct {
 	// Until is the time from which on quota may decide otherwise though nothing
 	// else has happened, zero for never.
 	Until time.Time
+
+	standing *Standing // of the unit if it claims quota; nil: it claims none
 }
 
 // Decide decides the outcome for a unit now: it is admitted or not; placed, or
@@ -43,7 +45,7 @@ func (w *World) Decide(u *Unit) Decision {
 		}
 	case short.Victims != nil:
 		d.Evidence.Code = Claim
-		decided = w.Claim(u, &d)
+		decided = w.mayClaim(u, &d) && w.Claim(u, &d)
 	case short.Limits != nil:
 		d.Evidence.Code = OverLimit
 	default:

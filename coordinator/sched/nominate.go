@@ -40,7 +40,7 @@ func (w *World) Claim(u *Unit, d *Decision) bool {
 		case o.Status == cluster.Evictable:
 		case o.IsLeaving(), o.Claimed:
 			return d.noVictims(path + " is leaving already")
-		case len(o.Displaces) > 0 && queue.Compare(u.Key, keyOf(o)) < 0 && !w.wouldFitWithout(u, named):
+		case len(o.Displaces) > 0 && queue.Compare(u.Key, keyOf(o)) < 0 && !w.wouldFitWithout(u, named, d.standing):
 			return d.noVictims(path + " is about to take the place of others, and would leave no room")
 		case len(o.Displaces) > 0 && queue.Compare(u.Key, keyOf(o)) < 0:
 			d.Yields = path // u comes first
@@ -62,7 +62,7 @@ func keyOf(o *cluster.Occupant) queue.Key {
 // that. Without that question two units could take from each other for ever devices that
 // help neither. A named unit that gives up leaves the devices that it has taken. The rest of
 // its place stays with the units that it displaces, except those that leave already.
-func (w *World) wouldFitWithout(u *Unit, named []string) bool {
+func (w *World) wouldFitWithout(u *Unit, named []string, standing *Standing) bool {
 	state := w.occupied()
 	var holders []preempt.Holder
 	var given []string
@@ -82,14 +82,14 @@ func (w *World) wouldFitWithout(u *Unit, named []string) bool {
 			case v == nil, slices.Contains(given, victim):
 			case v.IsLeaving():
 				give(v)
-			case u.Right == Lower && isBelow(v, u, given):
+			case u.Right == Lower && isBelow(v, u, given) && standing.outranks(v):
 				holders = append(holders, holderOf(v))
 			}
 		}
 	}
 	if u.Right == Lower {
 		for o := range state.WithStatus(cluster.Evictable) {
-			if isBelow(o, u, given) {
+			if isBelow(o, u, given) && standing.outranks(o) {
 				holders = append(holders, holderOf(o))
 			}
 		}
@@ -114,7 +114,7 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
-	plan, ok := w.find(u, given)
+	plan, ok := w.find(u, given, d.standing)
 	if !ok {
 		return d.noVictims("no set of units that may give way would make room")
 	}
@@ -135,11 +135,11 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 }
 
 // find chooses who gives way for a unit.
-func (w *World) find(u *Unit, given []string) (preempt.Plan, bool) {
-	if w.Evictable != nil && len(given) == 0 && u.Right == Lower {
+func (w *World) find(u *Unit, given []string, standing *Standing) (preempt.Plan, bool) {
+	if w.Evictable != nil && len(given) == 0 && standing == nil && u.Right == Lower {
 		return w.Evictable.Find(u.Demand, u.Key.Priority)
 	}
-	return preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given))
+	return preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given, standing))
 }
 
 // AllEvictable is an index for Evictable.
@@ -154,8 +154,9 @@ func (w *World) AllEvictable() *preempt.Index {
 }
 
 // Holders are the units that may give way for one: those that quota names,
-// before all others, and if it has the right those of lower priority.
-func (w *World) Holders(u *Unit, given []string) []preempt.Holder {
+// before all others, and if it has the right those of lower priority; of these a claim
+// takes only whom its standing outranks. standing is nil where quota names nobody.
+func (w *World) Holders(u *Unit, given []string, standing *Standing) []preempt.Holder {
 	var all []preempt.Holder
 	for _, path := range given {
 		h := holderOf(w.State.Occupant(path))
@@ -170,7 +171,7 @@ func (w *World) Holders(u *Unit, given []string) []preempt.Holder {
 		return all
 	}
 	for o := range state.WithStatus(cluster.Evictable) {
-		if isBelow(o, u, given) {
+		if isBelow(o, u, given) && standing.outranks(o) {
 			all = append(all, holderOf(o))
 		}
 	}
