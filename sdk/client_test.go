@@ -64,9 +64,11 @@ func TestLifeOfAnAllocation(t *testing.T) {
 	if err != nil || made.Status.Phase != api.Running || made.Status.Assignment.CPUs != "0-2" {
 		t.Fatalf("create: %+v, %v", made, err)
 	}
-	conditions := cmpopts.IgnoreFields(api.AllocationStatus{}, "Conditions") // its agent had not confirmed it yet
-	if got, err := mine.Get(ctx, "a", sdk.GetOptions{}); err != nil || cmp.Diff(made, got, conditions) != "" {
-		t.Errorf("get differs from create: %v\n%s", err, cmp.Diff(made, got, conditions))
+	confirmed := cmp.Options{ // by its agent, which is a change of its own, after the answer to create
+		cmpopts.IgnoreFields(api.AllocationStatus{}, "Conditions"), cmpopts.IgnoreFields(api.ObjectMeta{}, "ResourceVersion"),
+	}
+	if got, err := mine.Get(ctx, "a", sdk.GetOptions{}); err != nil || cmp.Diff(made, got, confirmed) != "" {
+		t.Errorf("get differs from create: %v\n%s", err, cmp.Diff(made, got, confirmed))
 	}
 	list, err := client.Allocations("").List(ctx, sdk.ListOptions{LabelSelector: "app=x", FieldSelector: "status.phase=Running", Limit: 5})
 	if err != nil || len(list.Items) != 1 {

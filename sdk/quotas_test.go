@@ -101,10 +101,6 @@ func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.
 	return r.QuotaBindings().Delete(ctx, namespace)
 }
 
-func (r remote) TryQuota(ctx context.Context, consumer []byte, _ service.Principal) (*api.QuotaDryRun, error) {
-	return r.Client.TryQuota(ctx, consumer)
-}
-
 func (r remote) ReclaimQuota(ctx context.Context, tree string, dryRun bool, grace *int64) (*api.QuotaReclaim, error) {
 	return r.QuotaTrees().Reclaim(ctx, tree, sdk.ReclaimOptions{DryRun: dryRun, GracePeriodSeconds: grace})
 }
