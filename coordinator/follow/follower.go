@@ -37,13 +37,17 @@ type Follower struct {
 	// requests are the requests remembered below record.RequestsPrefix, which
 	// kvs leaves out: there are very many, and readers need no more of them.
 	requests map[lead.RequestKey]lead.Remembered
-	// cache is of the same revision, unless unseen: then keys have changed
-	// while nobody looked.
+	// cache is of the same revision once refreshed. unseen: it has none of the
+	// loaded keys yet.
 	cache   *objects.Cache
 	unseen  bool
-	broken  error         // the reason why the loaded keys cannot be shown
+	broken  error // the reason why the loaded keys cannot be shown
+	feeds   feeds
+	kept    []keptView    // of lists that go on, oldest first
 	changed chan struct{} // closed and replaced whenever revision changes
 	restart func()        // ends the watch, so that everything is loaded anew
+
+	replays chan struct{} // one for each reading of the store's past
 }
 
 // Options are the parts that a follower works with.
@@ -57,8 +61,8 @@ type Options struct {
 	// Forget ends the term that is built on the store's past, and has the store
 	// answer again.
 	Forget func(context.Context, *record.WentBackError)
-	// Leads reports whether this coordinator leads: then nobody reads here, and
-	// keys are taken without being looked into.
+	// Leads reports whether this coordinator leads: then objects are made of the
+	// changed keys when somebody reads, and not at each change.
 	Leads func() bool
 	// Registered takes each registration and each new address of a node that the
 	// watch brings; it must not block.
@@ -69,7 +73,7 @@ type Options struct {
 func New(o Options) *Follower {
 	return &Follower{
 		store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
-		registered: o.Registered, changed: make(chan struct{}), restart: func() {},
+		registered: o.Registered, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
 	}
 }
 
@@ -78,6 +82,10 @@ const (
 	firstReload = 50 * time.Millisecond // after a load that failed, doubling to lastReload
 	lastReload  = 2 * time.Second
 )
+
+// mostOutdated is the number of changed keys from which on the objects are made
+// anew before somebody reads.
+const mostOutdated = 512
 
 // CatchUp bounds the time that a read waits until the cache has the store's
 // revision of the call.
@@ -118,6 +126,8 @@ func (f *Follower) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.revision = 0
+	f.kept = nil
+	f.feeds.end(&objects.GoneError{Reason: "the store was restored from a backup"})
 }
 
 // load takes everything at one revision; restart ends the watch that begins
@@ -138,6 +148,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	}
 	f.restart = restart
 	f.unseen = true
+	f.feeds.reloaded()
 	f.move(rev)
 	f.log.Debug("cache_loaded", "revision", int64(rev), "keys", len(kvs))
 	return rev, nil
@@ -173,8 +184,12 @@ func (f *Follower) remove(key string) {
 func (f *Follower) move(rev resource.Revision) {
 	f.revision = rev
 	f.moved(rev)
-	if !f.leads() {
+	if leads := f.leads(); !leads || f.feeds.records {
 		f.refresh()
+		if !leads && f.broken == nil {
+			f.keepChanges()
+		}
+		f.feeds.publish(f.cache, rev)
 	}
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -183,7 +198,7 @@ func (f *Follower) move(rev resource.Revision) {
 // refresh brings the shown objects up to the revision. f.mu is held.
 func (f *Follower) refresh() {
 	if f.unseen {
-		f.unseen, f.broken, f.cache = false, nil, objects.New(f.revision)
+		f.unseen, f.broken, f.cache = false, nil, objects.New()
 		for key := range f.kvs {
 			f.cache.Touch(key)
 		}
@@ -191,10 +206,28 @@ func (f *Follower) refresh() {
 	if f.broken != nil {
 		return
 	}
-	if err := f.cache.Refresh(f.kvs, time.Now()); err != nil {
+	if err := f.cache.Refresh(f.kvs, f.revision, time.Now()); err != nil {
 		f.broken = fmt.Errorf("the store's state at revision %d cannot be shown: %w", f.revision, err)
 		f.log.Error("cache_unreadable", "error", f.broken)
 	}
+}
+
+// tidy bounds the work that is left for the next reader, and ends a leader's
+// history that nobody has needed for a while.
+func (f *Follower) tidy(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.leads() {
+		f.feeds.needed = now // clients of a leader that dies come here
+	}
+	if f.feeds.idle(now) {
+		f.cache.Forget()
+		f.feeds.records = false
+	}
+	if !f.unseen && f.cache.Outdated() >= mostOutdated {
+		f.refresh()
+	}
+	f.dropKept(now)
 }
 
 // follow takes changes until the watch ends; its error is the reason.
@@ -202,6 +235,8 @@ func (f *Follower) follow(ctx context.Context, from resource.Revision) error {
 	batches := f.store.Watch(ctx, record.Root, store.WatchOptions{From: from + 1})
 	check := time.NewTicker(f.check)
 	defer check.Stop()
+	tidy := time.NewTicker(time.Second)
+	defer tidy.Stop()
 	var late resource.Revision // where the cache was when it was last found behind
 	for {
 		select {
@@ -215,6 +250,8 @@ func (f *Follower) follow(ctx context.Context, from resource.Revision) error {
 				return b.Err
 			}
 			f.apply(b)
+		case now := <-tidy.C:
+			f.tidy(now)
 		case <-check.C:
 			var err error
 			if late, err = f.compare(ctx, late); err != nil {
@@ -248,7 +285,6 @@ func (f *Follower) take(b record.Batch) (told []News) {
 			f.cache.Touch(e.KV.Key)
 		}
 	}
-	f.unseen = f.unseen || f.leads()
 	f.move(b.Revision)
 	return told
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
@@ -38,9 +39,9 @@ func (f *Follower) Reach(ctx context.Context, rev resource.Revision) error {
 	}
 }
 
-// Fresh waits until the cache has everything that was acknowledged to anybody
+// catchUp waits until the cache has everything that was acknowledged to anybody
 // before the call, so that reads here are as good as the leader's.
-func (f *Follower) Fresh(ctx context.Context) error {
+func (f *Follower) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, CatchUp)
 	defer cancel()
 	known, _ := f.At()
@@ -58,24 +59,42 @@ func (f *Follower) Fresh(ctx context.Context) error {
 	return f.Reach(ctx, rev)
 }
 
-// Read shows something that is not older than the call. show runs under the
-// cache's lock and returns copies.
+// Read shows something that is not older than the call. show runs outside of
+// every lock.
 func Read[T any](ctx context.Context, f *Follower, show func(i shown.Index) (T, *api.Status)) (T, error) {
 	var none T
-	if err := f.Fresh(ctx); err != nil {
+	view, err := f.Fresh(ctx)
+	if err != nil {
 		return none, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refresh()
-	if f.broken != nil {
-		return none, f.broken
-	}
-	got, status := show(f.cache.At(time.Now()))
+	got, status := show(view)
 	if status != nil {
 		return none, status
 	}
 	return got, nil
+}
+
+// Fresh is everything that was acknowledged to anybody before the call.
+func (f *Follower) Fresh(ctx context.Context) (*objects.View, error) {
+	if err := f.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	return f.View()
+}
+
+// View is the cache as it is. It waits for nobody, and fails where nothing was
+// loaded yet.
+func (f *Follower) View() (*objects.View, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.revision == 0 {
+		return nil, fmt.Errorf("%w: it has loaded nothing yet", ErrBehind)
+	}
+	f.refresh()
+	if f.broken != nil {
+		return nil, f.broken
+	}
+	return f.cache.View(f.revision, time.Now()), nil
 }
 
 // Candidates are those for leadership, the leader first, as the cache has them,

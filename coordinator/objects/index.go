@@ -2,162 +2,151 @@ package objects
 
 import (
 	"iter"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
-// At is the cache as clients are shown it at a time.
-func (c *Cache) At(now time.Time) shown.Index { return cached{c, now} }
-
-// cached is a cache at a time.
-type cached struct {
-	c   *Cache
-	now time.Time
-}
-
-var _ shown.Index = cached{}
+var _ shown.Index = (*View)(nil)
 
 // Floor implements shown.Index.
-func (i cached) Floor() resource.Revision { return i.c.floor }
+func (v *View) Floor() resource.Revision { return v.revision }
 
 // Newest implements shown.Index.
-func (i cached) Newest() resource.Revision {
-	newest := i.c.floor
-	for _, u := range i.c.units {
-		newest = max(newest, u.Revision)
+func (v *View) Newest() resource.Revision { return v.revision }
+
+// at finds an entry by its position, NAMESPACE/NAME, or by its name alone.
+func at[E entry](v *View, n Name) (E, bool) {
+	e, found := v.tables[n.Kind].Get(n.position())
+	if !found {
+		var none E
+		return none, false
 	}
-	return newest
+	return e.(E), true
+}
+
+// positions yields the positions of a kind in a namespace.
+func (v *View) positions(k Kind, namespace string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range v.After(k, namespace, Name{}) {
+			if !yield(i.Namespace + "/" + i.Name.Name) {
+				return
+			}
+		}
+	}
 }
 
 // Member implements shown.Index.
-func (i cached) Member(position string) (shown.Member, bool) {
-	m, found := i.c.members[position]
+func (v *View) Member(position string) (shown.Member, bool) {
+	e, found := at[*memberEntry](v, named(Allocations, position))
 	if !found {
 		return shown.Member{}, false
 	}
-	return i.c.showMember(m.unit, m.index), true
+	m := e.Member
+	if m.Phase() == api.Pending {
+		m.Position = v.queuePosition(e.key)
+	}
+	return m, true
 }
 
 // Members implements shown.Index.
-func (i cached) Members(namespace string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for position, m := range i.c.members {
-			if (namespace == "" || m.unit.record.Namespace == namespace) && !yield(position) {
-				return
-			}
-		}
-	}
-}
+func (v *View) Members(namespace string) iter.Seq[string] { return v.positions(Allocations, namespace) }
 
-// MemberChanged implements shown.Index: the cache reports every change.
-func (i cached) MemberChanged(string) <-chan struct{} { return nil }
+// MemberChanged implements shown.Index: whoever feeds the cache reports every
+// change.
+func (v *View) MemberChanged(string) <-chan struct{} { return nil }
 
 // Job implements shown.Index.
-func (i cached) Job(position string) (shown.Job, bool) {
-	j := i.c.jobs[position]
-	if j == nil {
+func (v *View) Job(position string) (shown.Job, bool) {
+	e, found := at[*jobEntry](v, named(Jobs, position))
+	if !found {
 		return shown.Job{}, false
 	}
-	return i.c.showJob(j), true
+	j := e.Job
+	if e.first.Path != "" {
+		j.Position = v.queuePosition(e.first)
+	}
+	return j, true
 }
 
 // Jobs implements shown.Index.
-func (i cached) Jobs(namespace string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for position, j := range i.c.jobs {
-			if (namespace == "" || j.record.Namespace == namespace) && !yield(position) {
-				return
-			}
-		}
-	}
-}
+func (v *View) Jobs(namespace string) iter.Seq[string] { return v.positions(Jobs, namespace) }
 
 // JobChanged implements shown.Index.
-func (i cached) JobChanged(string) <-chan struct{} { return nil }
+func (v *View) JobChanged(string) <-chan struct{} { return nil }
 
 // Node implements shown.Index.
-func (i cached) Node(id resource.NodeID) (shown.Node, bool) {
-	n := i.c.nodes[id]
-	if n == nil {
+func (v *View) Node(id resource.NodeID) (shown.Node, bool) {
+	e, found := at[*nodeEntry](v, Name{Nodes, "", string(id)})
+	if !found {
 		return shown.Node{}, false
 	}
-	return n.show(i.c.addresses(n.spec.AgentAddr), i.now), true
+	return e.show(v.now), true
 }
 
 // Nodes implements shown.Index.
-func (i cached) Nodes() iter.Seq[shown.Node] {
-	return func(yield func(shown.Node) bool) {
-		book := i.c.addresses("")
-		for _, id := range i.c.order {
-			if !yield(i.c.nodes[id].show(book, i.now)) {
-				return
-			}
-		}
-	}
+func (v *View) Nodes() iter.Seq[shown.Node] {
+	return each(v, Nodes, "", func(e *nodeEntry) shown.Node { return e.show(v.now) })
 }
 
 // ResourceQuota implements shown.Index.
-func (i cached) ResourceQuota(position string) (shown.ResourceQuota, bool) {
-	q := i.c.quotas.resources[position]
-	if q == nil {
+func (v *View) ResourceQuota(position string) (shown.ResourceQuota, bool) {
+	e, found := at[*quotaEntry](v, named(ResourceQuotas, position))
+	if !found {
 		return shown.ResourceQuota{}, false
 	}
-	return i.c.quotas.show(q, i.now), true
+	return e.show(v.now), true
 }
 
 // ResourceQuotas implements shown.Index.
-func (i cached) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
-	return func(yield func(shown.ResourceQuota) bool) {
-		for _, q := range i.c.quotas.resources {
-			if (namespace == "" || q.Object.Metadata.Namespace == namespace) && !yield(i.c.quotas.show(q, i.now)) {
-				return
-			}
-		}
-	}
+func (v *View) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
+	return each(v, ResourceQuotas, namespace, func(e *quotaEntry) shown.ResourceQuota { return e.show(v.now) })
 }
 
 // Binding implements shown.Index.
-func (i cached) Binding(namespace string) (shown.Versioned[api.QuotaBinding], bool) {
-	b, found := i.c.quotas.bindings[namespace]
-	return b, found
+func (v *View) Binding(namespace string) (shown.Versioned[api.QuotaBinding], bool) {
+	e, found := at[*bindingEntry](v, Name{QuotaBindings, "", namespace})
+	if !found {
+		return shown.Versioned[api.QuotaBinding]{}, false
+	}
+	return e.Versioned, true
 }
 
 // Bindings implements shown.Index.
-func (i cached) Bindings() iter.Seq[shown.Versioned[api.QuotaBinding]] {
-	return inOrder(i.c.quotas.bindings)
+func (v *View) Bindings() iter.Seq[shown.Versioned[api.QuotaBinding]] {
+	return each(v, QuotaBindings, "", func(e *bindingEntry) shown.Versioned[api.QuotaBinding] { return e.Versioned })
 }
 
 // Forest implements shown.Index.
-func (i cached) Forest(name string) (shown.Versioned[api.QuotaForest], bool) {
-	f, found := i.c.quotas.forests[name]
-	return f, found
+func (v *View) Forest(name string) (shown.Versioned[api.QuotaForest], bool) {
+	e, found := at[*forestEntry](v, Name{QuotaForests, "", name})
+	if !found {
+		return shown.Versioned[api.QuotaForest]{}, false
+	}
+	return e.Versioned, true
 }
 
 // Forests implements shown.Index.
-func (i cached) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
-	return inOrder(i.c.quotas.forests)
+func (v *View) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
+	return each(v, QuotaForests, "", func(e *forestEntry) shown.Versioned[api.QuotaForest] { return e.Versioned })
 }
 
 // Queue implements shown.Index.
-func (i cached) Queue(head int) (int, []shown.Queued) {
+func (v *View) Queue(head int) (int, []shown.Queued) {
 	var first []shown.Queued
-	for _, key := range i.c.queue.Head(head) {
-		r := i.c.units[key.Path].Record
-		first = append(first, shown.Queued{Name: r.Namespace + "/" + r.Name, Priority: key.Priority, Members: r.Members})
+	for i := range min(head, v.queue.Len()) {
+		u, _ := v.queue.GetAt(i)
+		first = append(first, shown.Queued{Name: u.name, Priority: u.key.Priority, Members: u.members})
 	}
-	return i.c.queue.Len(), first
+	return v.queue.Len(), first
 }
 
-// inOrder yields objects by name.
-func inOrder[T any](objects map[string]T) iter.Seq[T] {
+// each yields the values of a kind's entries.
+func each[E entry, T any](v *View, k Kind, namespace string, of func(E) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for _, name := range slices.Sorted(maps.Keys(objects)) {
-			if !yield(objects[name]) {
+		for i := range v.After(k, namespace, Name{}) {
+			if !yield(of(i.entry.(E))) {
 				return
 			}
 		}

@@ -16,9 +16,8 @@ import (
 // cachedNode is a node as its keys have it, and the shares that transactions
 // hold there.
 type cachedNode struct {
-	shown.Node // Spec points into this
-	spec       record.NodeSpec
-	held       map[resource.TxID]*share
+	node *shown.Node // never changed; nil: no key is left of it
+	held map[resource.TxID]*share
 }
 
 // share is the part of one node that a transaction has.
@@ -32,76 +31,135 @@ func (c *Cache) node(id resource.NodeID) *cachedNode {
 	n := c.nodes[id]
 	if n == nil {
 		n = &cachedNode{held: map[resource.TxID]*share{}}
-		n.reset(id)
 		c.nodes[id] = n
-		at, _ := slices.BinarySearch(c.order, id)
-		c.order = slices.Insert(c.order, at, id)
 	}
 	return n
 }
 
-// reset makes a node one without any key. Its shares stay.
-func (n *cachedNode) reset(id resource.NodeID) {
-	n.spec = record.NodeSpec{}
-	n.Node = shown.Node{ID: id, Spec: &n.spec}
-	n.specify()
-}
-
-// specify derives the fields that follow from the specification.
-func (n *cachedNode) specify() {
-	n.Labels = admission.Labels(admission.RegisteredAs(n.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels)
-	n.Unapproved, n.Violation = admission.UnapprovedOf(n.spec), n.spec.Violation
-	n.Summary = &n.spec.Topology
+// shares are the shares of a node, in any order; none of a node that is not
+// there.
+func (n *cachedNode) shares() []*share {
+	if n == nil || len(n.held) == 0 {
+		return nil
+	}
+	return slices.Collect(maps.Values(n.held))
 }
 
 // remakeNode makes a node from its keys. Its shares stay: they belong to units.
+// What they show of the node is out of date.
 func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
-	_, registered := kvs[record.NodeIdentityKey(id)]
-	_, specified := kvs[record.NodeSpecKey(id)]
+	c.stale[Name{Nodes, "", string(id)}] = true
+	for _, s := range c.nodes[id].shares() {
+		c.outdateMembers(s)
+	}
+	if n := c.nodes[id]; n != nil && n.node != nil {
+		c.leaveAddress(id, n.node.Spec.AgentAddr)
+	}
+	identityKV, registered := kvs[record.NodeIdentityKey(id)]
+	specKV, specified := kvs[record.NodeSpecKey(id)]
 	if !registered && !specified { // it was deleted
-		delete(c.nodes, id)
-		c.order = slices.DeleteFunc(c.order, func(other resource.NodeID) bool { return other == id })
+		if n := c.nodes[id]; n != nil {
+			n.node = nil
+			c.forgetNode(id)
+		}
 		return nil
 	}
-	n := c.node(id)
-	n.reset(id)
 	_, heard := kvs[record.NodeLeaseKey(id)]
-	n.Unheard, n.Ban = !heard, lead.BanOf(kvs[record.BanKey(id)])
-	if kv, found := kvs[record.NodeSpecKey(id)]; found {
-		if err := n.readSpec(kv); err != nil {
+	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Unheard: !heard, Ban: lead.BanOf(kvs[record.BanKey(id)])}
+	if specified {
+		if err := readSpec(node, specKV); err != nil {
 			return err
 		}
 	}
-	if kv, found := kvs[record.NodeIdentityKey(id)]; found {
-		identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
+	specify(node)
+	if registered {
+		identity, err := record.Decode[record.NodeIdentity](identityKV.Key, identityKV.Value)
 		if err != nil {
 			return err
 		}
-		n.Incarnation, n.Registered, n.Fence = identity.Incarnation, true, shownFence(identity)
+		node.Incarnation, node.Registered, node.Fence = identity.Incarnation, true, shownFence(identity)
 	}
 	if kv, found := kvs[record.NodeStatusKey(id)]; found {
 		status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
 		if err != nil {
 			return err
 		}
-		n.Told = status.Conditions
+		node.Told = status.Conditions
 	}
+	c.node(id).node = node
+	c.joinAddress(id, node.Spec.AgentAddr)
 	return nil
 }
 
+// joinAddress notes that a node's agent has an address; the other nodes with it
+// are shown with this one.
+func (c *Cache) joinAddress(id resource.NodeID, address string) {
+	if address == "" {
+		return
+	}
+	for other := range c.addresses[address] {
+		c.stale[Name{Nodes, "", string(other)}] = true
+	}
+	if c.addresses[address] == nil {
+		c.addresses[address] = map[resource.NodeID]bool{}
+	}
+	c.addresses[address][id] = true
+}
+
+// leaveAddress ends that.
+func (c *Cache) leaveAddress(id resource.NodeID, address string) {
+	delete(c.addresses[address], id)
+	for other := range c.addresses[address] {
+		c.stale[Name{Nodes, "", string(other)}] = true
+	}
+	if len(c.addresses[address]) == 0 {
+		delete(c.addresses, address)
+	}
+}
+
+// nodeEntry makes the entry of a node.
+func (c *Cache) nodeEntry(n *cachedNode) entry {
+	e := &nodeEntry{n.node, n.shares()}
+	if same := c.addresses[n.node.Spec.AgentAddr]; len(same) > 1 {
+		beside := *n.node
+		beside.Beside = shown.AddressesOf(func(yield func(resource.NodeID, *record.NodeSpec) bool) {
+			for id := range same {
+				if !yield(id, c.nodes[id].node.Spec) {
+					return
+				}
+			}
+		}, "").Beside(n.node.ID, n.node.Spec)
+		e.node = &beside
+	}
+	return e
+}
+
+// forgetNode drops a node of which nothing is left.
+func (c *Cache) forgetNode(id resource.NodeID) {
+	if n := c.nodes[id]; n != nil && n.node == nil && len(n.held) == 0 {
+		delete(c.nodes, id)
+	}
+}
+
 // readSpec takes a specification over, with the host's shape in it.
-func (n *cachedNode) readSpec(kv record.KV) error {
+func readSpec(n *shown.Node, kv record.KV) error {
 	spec, err := record.Decode[record.NodeSpec](kv.Key, kv.Value)
 	if err != nil {
 		return err
 	}
-	n.spec, n.Revision = spec, kv.ModRev
-	n.specify()
-	n.NUMA, err = shown.NUMACPUs(&n.spec.Topology)
+	n.Spec, n.Revision = &spec, kv.ModRev
+	n.NUMA, err = shown.NUMACPUs(&spec.Topology)
 	if err != nil {
 		return fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	return nil
+}
+
+// specify derives the fields that follow from the specification.
+func specify(n *shown.Node) {
+	n.Labels = admission.Labels(admission.RegisteredAs(n.ID, *n.Spec), n.Spec.Labels, n.Spec.OperatorLabels)
+	n.Unapproved, n.Violation = admission.UnapprovedOf(*n.Spec), n.Spec.Violation
+	n.Summary = &n.Spec.Topology
 }
 
 // shownFence is the fence in a node's identity, nil for none.
@@ -122,35 +180,4 @@ func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
 		}
 	}
 	return false
-}
-
-// show makes the shown value of a node, with the transactions that hold a share
-// there and the capacity that is not granted.
-func (n *cachedNode) show(book shown.AddressBook, now time.Time) shown.Node {
-	s := n.Node
-	s.Now, s.Beside = now, book.Beside(n.ID, &n.spec)
-	s.Available = maps.Clone(n.spec.Allocatable)
-	for _, h := range n.held {
-		for _, m := range h.members {
-			s.Allocations = append(s.Allocations, h.of.unit.record.Namespace+"/"+h.of.unit.MemberName(m.Member))
-			for name, amount := range m.Assignment.Vector() {
-				if left, known := s.Available[name]; known {
-					s.Available[name] = max(0, left-amount)
-				}
-			}
-		}
-	}
-	return s
-}
-
-// addresses makes the book of all nodes' addresses, of one alone where only is
-// not "".
-func (c *Cache) addresses(only string) shown.AddressBook {
-	return shown.AddressesOf(func(yield func(resource.NodeID, *record.NodeSpec) bool) {
-		for id, n := range c.nodes {
-			if !yield(id, &n.spec) {
-				return
-			}
-		}
-	}, only)
 }

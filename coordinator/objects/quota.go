@@ -16,10 +16,10 @@ import (
 // charges of their namespaces. Trees are not among them: only the leader knows
 // the placements of units on trees.
 type cachedQuotas struct {
-	limits    *quota.Limits
-	resources map[string]*cachedQuota // by namespace/name
-	forests   map[string]shown.Versioned[api.QuotaForest]
-	bindings  map[string]shown.Versioned[api.QuotaBinding] // by namespace
+	limits   *quota.Limits
+	of       map[string]map[string]*cachedQuota // resource quotas by namespace and name
+	forests  map[string]shown.Versioned[api.QuotaForest]
+	bindings map[string]shown.Versioned[api.QuotaBinding] // by namespace
 }
 
 // cachedQuota is a resource quota and its utilization in the last hours.
@@ -31,13 +31,14 @@ type cachedQuota struct {
 
 func newCachedQuotas() cachedQuotas {
 	return cachedQuotas{
-		limits: quota.New(), resources: map[string]*cachedQuota{},
+		limits: quota.New(), of: map[string]map[string]*cachedQuota{},
 		forests: map[string]shown.Versioned[api.QuotaForest]{}, bindings: map[string]shown.Versioned[api.QuotaBinding]{},
 	}
 }
 
-// remake makes a quota from its key.
-func (q *cachedQuotas) remake(key string, kvs map[string]record.KV, now time.Time) error {
+// remakeQuota makes a quota from its key.
+func (c *Cache) remakeQuota(key string, kvs map[string]record.KV, now time.Time) error {
+	q := &c.quotas
 	parsed, err := record.ParseQuotaKey(key)
 	if err != nil {
 		return err
@@ -45,8 +46,12 @@ func (q *cachedQuotas) remake(key string, kvs map[string]record.KV, now time.Tim
 	kv, found := kvs[key]
 	switch parsed.Kind {
 	case record.QuotaResources:
+		c.stale[Name{ResourceQuotas, parsed.Namespace, parsed.Name}] = true
 		if !found {
-			delete(q.resources, parsed.Namespace+"/"+parsed.Name)
+			delete(q.of[parsed.Namespace], parsed.Name)
+			if len(q.of[parsed.Namespace]) == 0 {
+				delete(q.of, parsed.Namespace)
+			}
 			q.limits.RemoveLimit(parsed.Namespace, parsed.Name)
 			return nil
 		}
@@ -56,8 +61,10 @@ func (q *cachedQuotas) remake(key string, kvs map[string]record.KV, now time.Tim
 		}
 		q.set(v, now)
 	case record.QuotaForests:
+		c.stale[Name{QuotaForests, "", parsed.Name}] = true
 		return remakeIn(q.forests, parsed.Name, kv, found, api.DecodeQuotaForest, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata })
 	case record.QuotaNamespaces:
+		c.stale[Name{QuotaBindings, "", parsed.Name}] = true
 		return remakeIn(q.bindings, parsed.Name, kv, found, api.DecodeQuotaBinding, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata })
 	case record.QuotaTrees, record.QuotaLimits:
 	}
@@ -99,20 +106,20 @@ func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota], now time.Time) 
 	r := &cachedQuota{Versioned: v}
 	r.hard, r.soft = v.Object.Spec.Limits()
 	m := v.Object.Metadata
-	if before := q.resources[m.Namespace+"/"+m.Name]; before != nil {
-		r.trend = before.trend
+	if before := q.of[m.Namespace][m.Name]; before != nil {
+		r.trend = before.trend.Copy()
 	}
-	q.resources[m.Namespace+"/"+m.Name] = r
+	if q.of[m.Namespace] == nil {
+		q.of[m.Namespace] = map[string]*cachedQuota{}
+	}
+	q.of[m.Namespace][m.Name] = r
 	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.Object.Spec})
 	r.trend.Note(now, shown.Utilization(q.limits.Used(m.Namespace, m.Name), r.hard))
 }
 
-// show makes the shown value of a quota.
-func (q *cachedQuotas) show(r *cachedQuota, now time.Time) shown.ResourceQuota {
-	m := r.Object.Metadata
-	used := q.limits.Used(m.Namespace, m.Name)
-	percent := shown.Utilization(used, r.hard)
-	return shown.ResourceQuota{
-		Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: percent, Trend: r.trend.Since(now, percent),
-	}
+// entry makes the entry of a resource quota.
+func (q *cachedQuotas) entry(r *cachedQuota) entry {
+	used := q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name)
+	shows := shown.ResourceQuota{Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: shown.Utilization(used, r.hard)}
+	return &quotaEntry{shows, r.trend}
 }

@@ -54,6 +54,7 @@ type cachedMember struct {
 // transaction's record.
 func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	if u := c.units[path]; u != nil {
+		c.outdateUnit(u)
 		c.dropUnit(u)
 	}
 	parsed, err := record.ParseUnitPath(path)
@@ -70,8 +71,9 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	}
 	c.addUnit(u)
 	if _, u.queued = kvs[u.record.Order().Key()]; u.queued {
-		c.queue.Push(u.key)
+		c.queue.Set(u.waiting())
 	}
+	defer c.outdateUnit(u)
 	key := record.TxKey(u.record.TxID)
 	held, found := kvs[key]
 	if u.record.TxID == "" || !found {
@@ -94,6 +96,50 @@ func (u *cachedUnit) readReady(kvs map[string]record.KV) error {
 	r, err := record.Decode[record.Ready](kv.Key, kv.Value)
 	u.Ready, u.Revision = r.AtMillis, max(u.Revision, kv.ModRev)
 	return err
+}
+
+// outdateUnit notes that the entries are out of date that a unit is in, or that
+// follow from its shares.
+func (c *Cache) outdateUnit(u *cachedUnit) {
+	namespace := u.record.Namespace
+	for i := range u.record.Members {
+		c.stale[Name{Allocations, namespace, u.MemberName(i)}] = true
+	}
+	if u.job != nil {
+		c.stale[Name{Jobs, namespace, u.record.Name}] = true
+	}
+	h := u.holding
+	if h == nil {
+		return
+	}
+	for name := range c.quotas.of[namespace] {
+		c.stale[Name{ResourceQuotas, namespace, name}] = true
+	}
+	for _, id := range h.nodes {
+		c.stale[Name{Nodes, "", string(id)}] = true
+		for _, other := range c.nodes[id].shares() { // see cachedNode.freed
+			if other.of != h && other.of.committed < h.committed && other.of.unit.Phase() == api.Terminating {
+				c.outdateMembers(other)
+			}
+		}
+	}
+}
+
+// outdateMembers notes that the members of a share are out of date, and the job
+// that they are of.
+func (c *Cache) outdateMembers(s *share) {
+	u := s.of.unit
+	for _, m := range s.members {
+		c.stale[Name{Allocations, u.record.Namespace, u.MemberName(m.Member)}] = true
+	}
+	if u.job != nil {
+		c.stale[Name{Jobs, u.record.Namespace, u.record.Name}] = true
+	}
+}
+
+// waiting is the unit as an entry of the queue.
+func (u *cachedUnit) waiting() waiting {
+	return waiting{u.key, u.record.Namespace + "/" + u.record.Name, u.record.Members}
 }
 
 // readUnit reads a unit's key.
@@ -182,7 +228,7 @@ func (c *Cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) 
 // dropUnit takes a unit out with all that it holds.
 func (c *Cache) dropUnit(u *cachedUnit) {
 	delete(c.units, u.path)
-	c.queue.Remove(u.key)
+	c.queue.Delete(u.waiting())
 	for i := range u.record.Members {
 		if name := u.record.Namespace + "/" + u.MemberName(i); c.members[name].unit == u {
 			delete(c.members, name)
@@ -197,6 +243,7 @@ func (c *Cache) dropUnit(u *cachedUnit) {
 		for _, id := range h.nodes {
 			if n := c.nodes[id]; n != nil { // else it was deleted since
 				delete(n.held, h.tx)
+				c.forgetNode(id)
 			}
 		}
 	}
@@ -209,9 +256,11 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 		return err
 	}
 	position := namespace + "/" + name
+	c.stale[Name{Jobs, namespace, name}] = true
 	if before := c.jobs[position]; before != nil {
 		for _, u := range slices.Clone(before.units) {
 			units[u.path] = true
+			c.outdateUnit(u)
 			c.dropUnit(u)
 		}
 		delete(c.jobs, position)
@@ -235,19 +284,19 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 	return nil
 }
 
-// showMember makes the shown value of one member.
-func (c *Cache) showMember(u *cachedUnit, index int) shown.Member {
-	m := shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}
+// memberEntry makes the entry of an allocation.
+func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
+	m := &memberEntry{Member: shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}, key: u.key}
 	switch {
 	case m.Places != nil:
 		m.FindLost(c.toldOf)
 		at := m.Places[index]
-		if n := c.nodes[at.Node]; n != nil {
-			m.Host = n.Hardware
+		if n := c.nodes[at.Node]; n != nil && n.node != nil {
+			m.Host = n.node.Hardware
 			m.Freed = u.Phase() == api.Terminating && n.freed(u.holding, at.Assignment)
 		}
 	case u.Phase() == api.Pending:
-		m.Position, m.Wait = c.queue.Position(u.key), shown.Unscheduled()
+		m.Wait = shown.Unscheduled()
 		if u.queued {
 			m.Wait = shown.NoPlace(u.record.Namespace, u.record.Name)
 		}
@@ -257,20 +306,20 @@ func (c *Cache) showMember(u *cachedUnit, index int) shown.Member {
 
 // toldOf are the conditions that a node's agent reported last.
 func (c *Cache) toldOf(id resource.NodeID) []record.Condition {
-	if n := c.nodes[id]; n != nil {
-		return n.Told
+	if n := c.nodes[id]; n != nil && n.node != nil {
+		return n.node.Told
 	}
 	return nil
 }
 
-// showJob makes the shown value of a job and its units.
-func (c *Cache) showJob(j *cachedJob) shown.Job {
-	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
+// jobEntry makes the entry of a job and its units.
+func (c *Cache) jobEntry(j *cachedJob) entry {
+	s := &jobEntry{Job: shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}}
 	for i, u := range j.units {
 		s.Units[i] = u.Unit
 		s.Units[i].FindLost(c.toldOf)
-		if u.Phase() == api.Pending && s.Position == 0 {
-			s.Position = c.queue.Position(u.key)
+		if u.queued && u.Phase() == api.Pending && s.first.Path == "" {
+			s.first = u.key
 		}
 	}
 	s.Settled = len(j.units) == 0 || j.units[0].Phase() != api.Pending

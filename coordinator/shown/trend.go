@@ -28,6 +28,9 @@ func (t *Trend) Note(at time.Time, percent map[resource.Name]int64) {
 	t.samples = slices.DeleteFunc(t.samples, func(s sample) bool { return at.Sub(s.at) > trendSpan+time.Hour })
 }
 
+// Copy is the same trend, for its own notes.
+func (t Trend) Copy() Trend { return Trend{slices.Clone(t.samples)} }
+
 // Since words the change up to now against the oldest sample, e.g. "+5% over
 // 24h"; resources of which less than an hour is known are left out.
 func (t *Trend) Since(now time.Time, percent map[resource.Name]int64) map[resource.Name]string {

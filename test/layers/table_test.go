@@ -51,10 +51,11 @@ var table = map[string]row{
 	"coordinator/sched": {layer: decision, neighbours: []string{
 		"coordinator/cluster", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota", "coordinator/record",
 	}},
-	"coordinator/decisions":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/queue", "coordinator/queue/ranked", "coordinator/sched"}},
-	"coordinator/decisions/logfile": {layer: adapter},
-	"coordinator/txn":               {layer: decision},
-	"coordinator/record":            {layer: decision},
+	"coordinator/decisions":           {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/queue", "coordinator/queue/ranked", "coordinator/sched"}},
+	"coordinator/decisions/logfile":   {layer: adapter},
+	"coordinator/txn":                 {layer: decision},
+	"coordinator/record":              {layer: decision},
+	"coordinator/objects/objectstest": {layer: decision, testOnly: true, neighbours: []string{"coordinator/record"}},
 	"coordinator/objects": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
@@ -147,8 +148,9 @@ var (
 var pure = map[string]bool{
 	"bytes": true, "cmp": true, "container/heap": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true,
 	"fmt": true, "hash/crc32": true, "hash/fnv": true, "iter": true, "maps": true, "math": true, "math/big": true, "math/bits": true,
-	"reflect": true, "slices": true, "strconv": true, "strings": true, "unicode": true, "unicode/utf8": true,
-	"time": true, // its types; impureCalls says which functions not
+	"reflect": true, "slices": true, "sort": true, "strconv": true, "strings": true, "unicode": true, "unicode/utf8": true,
+	"time":                     true, // its types; impureCalls says which functions not
+	"github.com/tidwall/btree": true, // trees with cheap copies
 }
 
 // pureExceptions are single imports beyond pure, with the prefix of the names

@@ -4,35 +4,45 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
-// Cache is the objects that a follower shows, and the keys of those that are
+// Cache is the objects that clients are shown, and the keys of those that are
 // out of date. Every object in it is made anew from its own keys when one of
 // them has changed, and never from its earlier value: there is no history that
-// could be followed wrongly.
-//
-// Invariant: nodes and order agree: order ascends over all of nodes.
+// could be followed wrongly. One goroutine at a time uses a Cache; the Views that
+// it gives out are free of it.
 type Cache struct {
-	floor   resource.Revision // no list is older
 	nodes   map[resource.NodeID]*cachedNode
-	order   []resource.NodeID
 	units   map[string]*cachedUnit        // by path
 	jobs    map[string]*cachedJob         // by namespace/name
 	members map[string]cachedMember       // likewise
 	live    map[resource.TxID]*cachedUnit // the units that hold something
-	queue   queue.Queue
 	quotas  cachedQuotas
-	touched map[string]bool // keys that have changed
+	// addresses are the nodes by the addresses of their agents.
+	addresses map[string]map[resource.NodeID]bool
+	touched   map[string]bool // keys that have changed
+	stale     map[Name]bool   // objects whose entries are out of date
+
+	tables  [kinds]*table
+	queue   *order
+	view    *View    // the newest one; nil when something has changed since
+	history *History // nil: nobody needs the changes
 }
 
-func New(floor resource.Revision) *Cache {
-	return &Cache{
-		floor: floor, nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
-		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), touched: map[string]bool{},
+// New returns a cache without any object.
+func New() *Cache {
+	c := &Cache{
+		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
+		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(),
+		addresses: map[string]map[resource.NodeID]bool{},
+		touched:   map[string]bool{}, stale: map[Name]bool{}, queue: newOrder(),
 	}
+	for k := range c.tables {
+		c.tables[k] = new(table)
+	}
+	return c
 }
 
 // Touch notes that a key has changed.
@@ -45,9 +55,12 @@ func (c *Cache) Touch(key string) {
 	}
 }
 
+// Outdated counts the keys that have changed since the last Refresh.
+func (c *Cache) Outdated() int { return len(c.touched) }
+
 // Refresh makes the objects that are out of date anew, from all keys as they
-// are now.
-func (c *Cache) Refresh(kvs map[string]record.KV, now time.Time) error {
+// are at a revision. While a history is kept, it is called for each revision.
+func (c *Cache) Refresh(kvs map[string]record.KV, at resource.Revision, now time.Time) error {
 	if len(c.touched) == 0 {
 		return nil
 	}
@@ -73,6 +86,7 @@ func (c *Cache) Refresh(kvs map[string]record.KV, now time.Time) error {
 			return err
 		}
 	}
+	c.publish(at)
 	return nil
 }
 
@@ -118,7 +132,7 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		}
 		return err
 	case strings.HasPrefix(key, record.QuotaPrefix):
-		return c.quotas.remake(key, kvs, now)
+		return c.remakeQuota(key, kvs, now)
 	}
 	return nil
 }
