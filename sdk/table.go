@@ -33,6 +33,7 @@ type Kind struct {
 // verbs are the calls of one kind, without its Go type.
 type verbs struct {
 	decode func(doc []byte) (any, *api.Status)
+	parse  func(answer []byte) (any, error)
 	meta   func(any) *api.ObjectMeta
 	create func(context.Context, objects, any, CreateOptions) (any, error)
 	get    func(context.Context, objects, string, GetOptions) (any, error)
@@ -105,7 +106,11 @@ func KindOfDocument(kind string) (*Kind, bool) {
 func kindOf[T, L any](k Kind, decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta, parts func(*L) (*api.ListMeta, *[]T)) *Kind {
 	k.verbs = verbs{
 		decode: func(doc []byte) (any, *api.Status) { return anyOf(decode(doc)) },
-		meta:   func(v any) *api.ObjectMeta { return meta(v.(*T)) },
+		parse: func(answer []byte) (any, error) {
+			v := new(T)
+			return v, json.Unmarshal(answer, v)
+		},
+		meta: func(v any) *api.ObjectMeta { return meta(v.(*T)) },
 		create: func(ctx context.Context, at objects, v any, o CreateOptions) (any, error) {
 			if k.Replaced { // which has no idempotency key: it is sent once
 				return untyped(send[T](ctx, at, http.MethodPost, at.path, v))

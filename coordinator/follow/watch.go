@@ -18,28 +18,6 @@ const (
 	mostChanges = 64
 )
 
-// WatchOptions say what is watched, and from where on.
-type WatchOptions struct {
-	Kind      objects.Kind
-	Namespace string // "" being all
-	// After is the place to go on from; the zero value begins with ADDED of all
-	// objects.
-	After objects.ID
-	// Cached begins with the objects that the cache has, however old they are.
-	// Else it has everything that was acknowledged before the call.
-	Cached bool
-}
-
-// Changes are the next changes of a watch.
-type Changes struct {
-	// Events in their order. Those of the objects that were there when the watch
-	// began have no ID, since no watch can go on between them.
-	Events []*objects.Event
-	// Bookmark is a place behind all that was watched up to now; the zero value
-	// where there is none this time.
-	Bookmark objects.ID
-}
-
 // Watch is the changes of one kind from a place in the history on: none is
 // missed or comes twice. One goroutine uses it.
 type Watch struct {
@@ -74,7 +52,7 @@ func (w *Watch) signal() {
 // Watch opens a watch; the caller closes it. Errors are ErrBehind,
 // *objects.GoneError where the changes after the place are not kept any more, or
 // the reason why the store's content cannot be shown.
-func (f *Follower) Watch(ctx context.Context, o WatchOptions) (*Watch, error) {
+func (f *Follower) Watch(ctx context.Context, o objects.WatchOptions) (*Watch, error) {
 	if !o.Cached {
 		if err := f.catchUpTo(ctx, o.After); err != nil {
 			return nil, err
@@ -148,7 +126,7 @@ func (w *Watch) Close() {
 // Next waits for the next changes. After an error the watch is over: ctx has
 // ended, or a *objects.GoneError where the reader was too slow, the store was
 // compacted or restored, or the reason why the store's content cannot be shown.
-func (w *Watch) Next(ctx context.Context) (Changes, error) {
+func (w *Watch) Next(ctx context.Context) (objects.Changes, error) {
 	bookmark := time.NewTimer(time.Until(w.bookmarked.Add(BookmarkEvery)))
 	defer bookmark.Stop()
 	for {
@@ -160,13 +138,13 @@ func (w *Watch) Next(ctx context.Context) (Changes, error) {
 		case <-w.wake:
 		case <-bookmark.C:
 		case <-ctx.Done():
-			return Changes{}, ctx.Err()
+			return objects.Changes{}, ctx.Err()
 		}
 	}
 }
 
 // take returns the changes that are there already.
-func (w *Watch) take(ctx context.Context) (Changes, error) {
+func (w *Watch) take(ctx context.Context) (objects.Changes, error) {
 	if w.initial != nil {
 		return w.takeInitial(), nil
 	}
@@ -179,14 +157,14 @@ func (w *Watch) take(ctx context.Context) (Changes, error) {
 			return c, err
 		}
 		if w.past, err = w.f.replay(ctx, w.at); err != nil {
-			return Changes{}, err
+			return objects.Changes{}, err
 		}
 	}
 }
 
 // takeInitial returns the next objects that were there when the watch began; a
 // bookmark says that these are all.
-func (w *Watch) takeInitial() (c Changes) {
+func (w *Watch) takeInitial() (c objects.Changes) {
 	for len(c.Events) < mostChanges {
 		item, more := w.initial()
 		if !more {
@@ -202,7 +180,7 @@ func (w *Watch) takeInitial() (c Changes) {
 
 // takeKept returns the next changes of the history; placed is false where the
 // watch has no place in it.
-func (w *Watch) takeKept() (c Changes, placed bool, err error) {
+func (w *Watch) takeKept() (c objects.Changes, placed bool, err error) {
 	f := w.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,10 +215,10 @@ func (w *Watch) takeKept() (c Changes, placed bool, err error) {
 
 // takePast returns the next changes of the store's past, and goes over to the
 // history where that begins.
-func (w *Watch) takePast(ctx context.Context) (c Changes, err error) {
+func (w *Watch) takePast(ctx context.Context) (c objects.Changes, err error) {
 	events, at, err := w.past.next(ctx, w.f)
 	if err != nil {
-		return Changes{}, err
+		return objects.Changes{}, err
 	}
 	for _, e := range events {
 		if e.Type != "" && e.Kind == w.kind && (w.namespace == "" || e.Namespace == w.namespace) && e.ID.Compare(w.at) > 0 {

@@ -60,7 +60,7 @@ func (r *reader) take(t *testing.T, f *Follower) {
 			clear(r.known)
 		}
 		var err error
-		if r.watch, err = f.Watch(t.Context(), WatchOptions{Kind: r.Kind, Namespace: r.namespace, After: r.at}); err != nil {
+		if r.watch, err = f.Watch(t.Context(), objects.WatchOptions{Kind: r.Kind, Namespace: r.namespace, After: r.at}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func (r *reader) see(t *testing.T, e *objects.Event) {
 	}
 	name := e.Namespace + "/" + e.Name.Name
 	_, known := r.known[name]
-	kind, object := Selected(e, r.selects)
+	kind, object := objects.Selected(e, r.selects)
 	switch kind {
 	case "":
 	case objects.Added:
@@ -263,7 +263,7 @@ func missNothing(t *testing.T, seed uint64, rounds int) {
 // beginning of the store on.
 func (c *coordinator) history(t *testing.T, k objects.Kind) (all []*objects.Event) {
 	t.Helper()
-	w, err := c.Watch(t.Context(), WatchOptions{Kind: k, After: objects.AllOf(1)})
+	w, err := c.Watch(t.Context(), objects.WatchOptions{Kind: k, After: objects.AllOf(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestAWatchGoesOnInTheMiddleOfARevision(t *testing.T) {
 		synctest.Wait()
 		var at resource.Revision
 		var both []objects.ID
-		w, err := old.Watch(t.Context(), WatchOptions{Kind: objects.Allocations, Cached: true})
+		w, err := old.Watch(t.Context(), objects.WatchOptions{Kind: objects.Allocations, Cached: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestAWatchGoesOnInTheMiddleOfARevision(t *testing.T) {
 		defer young.kill()
 		synctest.Wait()
 		for name, c := range map[string]*coordinator{"the same coordinator": old, "a younger one": young} {
-			w, err := c.Watch(t.Context(), WatchOptions{Kind: objects.Allocations, After: both[0]})
+			w, err := c.Watch(t.Context(), objects.WatchOptions{Kind: objects.Allocations, After: both[0]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -357,7 +357,7 @@ func TestWhereAWatchCannotGoOn(t *testing.T) {
 				defer f.kill()
 				synctest.Wait()
 				c.spoil(t, back)
-				w, err := f.Watch(t.Context(), WatchOptions{Kind: objects.Allocations, After: c.after})
+				w, err := f.Watch(t.Context(), objects.WatchOptions{Kind: objects.Allocations, After: c.after})
 				if err == nil {
 					_, err = w.Next(t.Context())
 					w.Close()
@@ -380,7 +380,7 @@ func TestAReaderThatIsTooSlowIsTold(t *testing.T) {
 		defer f.kill()
 		putUnit(t, back, "a")
 		synctest.Wait()
-		w, err := f.Watch(t.Context(), WatchOptions{Kind: objects.Allocations})
+		w, err := f.Watch(t.Context(), objects.WatchOptions{Kind: objects.Allocations})
 		if err != nil {
 			t.Fatal(err)
 		}

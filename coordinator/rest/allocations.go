@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -84,6 +85,9 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 	}
 	if status := service.ListedAllocations.Check(c.query.Fields); status != nil {
 		return answer{}, status
+	}
+	if c.query.watch {
+		return watching(h, c, service.ListedAllocations, objects.Allocations)
 	}
 	return h.listing(c, func() (answer, error) {
 		items, meta, err := service.Gather(service.ListedAllocations.PageOf(&c.query.Selection), func(p service.Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {

@@ -58,6 +58,8 @@ type Config struct {
 	// Revision, where not nil, is a revision that is not older than anything
 	// that the Service has answered; it must not block.
 	Revision func() int64
+	// Watches, where not nil, serves ?watch=true.
+	Watches service.Watches
 }
 
 // handler is the routing table with the fields that the endpoints share. It is
@@ -69,6 +71,7 @@ type handler struct {
 	metrics *metrics
 	peers   *http.Client
 	room    *room
+	watches chan struct{} // one for each open watch
 }
 
 // NewHandler builds the API. It serves /api/v1/… with authentication and
@@ -89,6 +92,7 @@ func NewHandler(c Config) http.Handler {
 	}
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), routes: map[string]access{}, metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
+		watches: make(chan struct{}, mostWatches),
 	}
 	h.room = newRoom(h.metrics)
 	const v1 = "/api/v1"
@@ -205,6 +209,9 @@ type answer struct {
 	list *pieces  // the rest of a list, after head; nil for everything else
 	held int64    // bytes of room.answers
 	conn net.Conn // that of the request, below TLS; nil where unknown
+	// stream, where not nil, writes the answer in place of all of these, and
+	// returns the status code.
+	stream func() int
 }
 
 // encode makes the JSON of an answer that is no list.
@@ -276,7 +283,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	}
 	defer h.free(c)
 	warned := c.collectWarnings()
-	if leaderFirst {
+	if leaderFirst && !asksToWatch(r) {
 		if code, answered := h.leaderAnswers(c); answered {
 			return code
 		}

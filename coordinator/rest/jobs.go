@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -73,6 +74,9 @@ func (h *handler) listJobs(c *call) (answer, error) {
 	}
 	if status := service.ListedJobs.Check(c.query.Fields); status != nil {
 		return answer{}, status
+	}
+	if c.query.watch {
+		return watching(h, c, service.ListedJobs, objects.Jobs)
 	}
 	return h.listing(c, func() (answer, error) {
 		items, meta, err := service.Gather(service.ListedJobs.PageOf(&c.query.Selection), func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {

@@ -56,6 +56,7 @@ const (
 	throttleWaits   throttle = "waits"
 	throttleLists   throttle = "lists"
 	throttleAnswers throttle = "answers"
+	throttleWatches throttle = "watches"
 )
 
 // room is the memory budget that the requests of one handler share.
@@ -181,6 +182,9 @@ func (h *handler) tooManyAnswers(c *call) *api.Status {
 
 // reply encodes the answer of an endpoint and sends it.
 func (h *handler) reply(c *call, a answer) int {
+	if a.stream != nil {
+		return a.stream()
+	}
 	if a.list == nil {
 		a.encode()
 		// A write's answer is never refused: it has been done.

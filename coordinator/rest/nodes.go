@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -13,6 +14,9 @@ func (h *handler) listNodes(c *call) (answer, error) {
 	}
 	if status := service.ListedNodes.Check(c.query.Fields); status != nil {
 		return answer{}, status
+	}
+	if c.query.watch {
+		return watching(h, c, service.ListedNodes, objects.Nodes)
 	}
 	return h.listing(c, func() (answer, error) {
 		got, err := h.Service.ListNodes(c.ctx())

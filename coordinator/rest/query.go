@@ -25,6 +25,8 @@ type query struct {
 	everyNode bool
 	// allowUnknown keeps misspelt names of resources in documents of quota.
 	allowUnknown bool
+	watch        bool
+	version      string // resourceVersion, as it was sent
 }
 
 // allowUnknownResources is a parameter of changes of quota.
@@ -63,7 +65,15 @@ func (c *call) parameters(known ...string) *api.Status {
 			return status
 		}
 	}
-	return nil
+	return c.query.checkVersion()
+}
+
+// checkVersion refuses a resourceVersion of a list.
+func (q *query) checkVersion() *api.Status {
+	if q.watch || q.version == "" || q.version == "0" {
+		return nil
+	}
+	return api.Errorf(http.StatusBadRequest, "query parameter resourceVersion=%q: lists answer the newest state only, leave it out, or watch with it", clip(q.version))
 }
 
 func list(names []string) string {
@@ -103,13 +113,11 @@ func (q *query) set(name, value string) *api.Status {
 	case "watch":
 		if on, parseErr := strconv.ParseBool(value); parseErr != nil {
 			err = fmt.Errorf("want true or false")
-		} else if on {
-			return api.Errorf(http.StatusUnprocessableEntity, "watch is not supported by this version: get again, or wait with ?wait=")
+		} else {
+			q.watch = on
 		}
 	case "resourceVersion":
-		if value != "" && value != "0" {
-			err = fmt.Errorf("lists answer the newest state only, leave it out")
-		}
+		q.version = value
 	}
 	if err != nil {
 		return api.Errorf(http.StatusBadRequest, "query parameter %s=%q: %v", name, clip(value), err)

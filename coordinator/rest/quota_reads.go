@@ -1,7 +1,10 @@
 package rest
 
 import (
+	"net/http"
+
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -17,6 +20,9 @@ func (h *handler) listResourceQuotas(c *call) (answer, error) {
 	if status := listing(c, service.ListedResourceQuotas); status != nil {
 		return answer{}, status
 	}
+	if c.query.watch {
+		return watching(h, c, service.ListedResourceQuotas, objects.ResourceQuotas)
+	}
 	return h.listing(c, func() (answer, error) {
 		got, err := h.Service.ListResourceQuotas(c.ctx(), c.namespace)
 		if err != nil {
@@ -30,6 +36,9 @@ func (h *handler) listResourceQuotas(c *call) (answer, error) {
 func (h *handler) listQuotaTrees(c *call) (answer, error) {
 	if status := listing(c, service.ListedQuotaTrees); status != nil {
 		return answer{}, status
+	}
+	if c.query.watch {
+		return answer{}, api.Errorf(http.StatusUnprocessableEntity, "quota trees cannot be watched: the placements in their status are the leader's alone; get again")
 	}
 	return h.listing(c, func() (answer, error) {
 		got, err := h.Service.ListQuotaTrees(c.ctx())
@@ -45,6 +54,9 @@ func (h *handler) listQuotaForests(c *call) (answer, error) {
 	if status := listing(c, service.ListedQuotaForests); status != nil {
 		return answer{}, status
 	}
+	if c.query.watch {
+		return watching(h, c, service.ListedQuotaForests, objects.QuotaForests)
+	}
 	return h.listing(c, func() (answer, error) {
 		got, err := h.Service.ListQuotaForests(c.ctx())
 		if err != nil {
@@ -58,6 +70,9 @@ func (h *handler) listQuotaForests(c *call) (answer, error) {
 func (h *handler) listQuotaBindings(c *call) (answer, error) {
 	if status := listing(c, service.ListedQuotaBindings); status != nil {
 		return answer{}, status
+	}
+	if c.query.watch {
+		return watching(h, c, service.ListedQuotaBindings, objects.QuotaBindings)
 	}
 	return h.listing(c, func() (answer, error) {
 		got, err := h.Service.ListQuotaBindings(c.ctx())

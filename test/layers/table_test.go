@@ -55,7 +55,6 @@ var table = map[string]row{
 	"coordinator/decisions/logfile":   {layer: adapter},
 	"coordinator/txn":                 {layer: decision},
 	"coordinator/record":              {layer: decision},
-	"coordinator/objects/objectstest": {layer: decision, testOnly: true, neighbours: []string{"coordinator/record"}},
 	"coordinator/objects": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
@@ -87,6 +86,7 @@ var table = map[string]row{
 	"agent/usage":                 {layer: adapter},
 	"agent/inspect":               {layer: adapter, neighbours: []string{"numa/sysfs"}},
 	"agent/rpc":                   {layer: adapter, neighbours: []string{"agent/usage", "pki", "proto/muster/v1", "proto/scheduler/v1", "rpcauth", "wire", "wire/limits"}},
+	"coordinator/objects/objectstest": {layer: adapter, testOnly: true},
 	"coordinator/store":           {layer: adapter},
 	"coordinator/store/etcd":      {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/mem":       {layer: adapter, neighbours: []string{"coordinator/store"}},

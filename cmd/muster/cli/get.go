@@ -66,6 +66,7 @@ type getFlags struct {
 	list           sdk.ListOptions
 	limit          limit
 	ignoreNotFound bool
+	watchFlags
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -78,9 +79,12 @@ func (a *app) getCommand() *cobra.Command {
 			"Kinds: " + strings.Join(plurals(allKinds()), ", ") + "; all is jobs and allocations.\n" +
 			"Short: " + shorts() + ".\n\n" +
 			"-o jsonpath='{…}' and custom-columns=HEAD:.path,… are those of kubectl. Objects are shown by\n" +
-			"namespace and name, numbers in names by value, unless --sort-by says otherwise.",
+			"namespace and name, numbers in names by value, unless --sort-by says otherwise.\n\n" +
+			"-w goes on with each change, in the order in which they happen: of " + watchedKinds() + ".\n" +
+			"Where a coordinator of several (--addr) stops, the next one goes on, and no change is lost.",
 		Example: "  muster get allocations -A -o wide\n  muster get jobs,allocations -l team=ml\n" +
 			"  muster get node n1 -o json\n  muster get job/train node/n1\n  muster get rq -A\n" +
+			"  muster get allocations -w\n  muster get jobs -A --watch-only -o name\n" +
 			"  muster get nodes --sort-by=.status.available.cpu\n" +
 			"  muster get jobs -o custom-columns=NAME:.metadata.name,PHASE:.status.phase --no-headers\n" +
 			"  muster get allocation train-0 -o jsonpath='{.status.assignment.gpus[*].uuid}'",
@@ -95,8 +99,14 @@ func (a *app) getCommand() *cobra.Command {
 			if len(groups[0].names) > 0 && (a.allNamespaces || f.list != (sdk.ListOptions{})) {
 				return usagef("a name and -A, -l, --field-selector or --limit exclude each other")
 			}
+			if err := f.check(groups, f.list, a.sortBy.path != nil); err != nil {
+				return err
+			}
 			if err := a.connect(); err != nil {
 				return err
+			}
+			if f.on() {
+				return a.watch(cmd.Context(), groups[0], f.list, f.watchFlags)
 			}
 			if len(groups[0].names) > 0 {
 				ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
@@ -116,6 +126,9 @@ func (a *app) getCommand() *cobra.Command {
 	flags.StringVar(&f.list.FieldSelector, "field-selector", "", "fields to match, e.g. status.phase=Running")
 	flags.Var(&f.limit, "limit", "show at most this many (0 = all)")
 	flags.BoolVar(&f.ignoreNotFound, "ignore-not-found", false, "end with 0 where a name, or everything, is not found")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "then show each change, until it is interrupted")
+	flags.BoolVar(&f.only, "watch-only", false, "show the changes alone, and not what is there")
+	flags.BoolVar(&f.events, "output-watch-events", false, "show with each change whether the object was ADDED, MODIFIED or DELETED")
 	return cmd
 }
 

@@ -159,8 +159,11 @@ func (t *table) add(cells ...string) {
 
 // write aligns the columns, three blanks apart, each line behind indent and
 // without blanks at its end.
-func (t *table) write(w io.Writer, indent string) {
-	var widths []int
+func (t *table) write(w io.Writer, indent string) { t.writeWide(w, indent, nil) }
+
+// writeWide is write with columns of at least some widths; it returns the widths
+// that they have.
+func (t *table) writeWide(w io.Writer, indent string, widths []int) []int {
 	for _, row := range t.rows {
 		for i, cell := range row {
 			if i == len(widths) {
@@ -184,4 +187,5 @@ func (t *table) write(w io.Writer, indent string) {
 		text.WriteByte('\n')
 	}
 	_, _ = io.WriteString(w, text.String()) // as printf
+	return widths
 }

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/sdk"
+)
+
+// watchFlags are the flags of get that follow changes.
+type watchFlags struct {
+	watch, only, events bool
+}
+
+func (f watchFlags) on() bool { return f.watch || f.only }
+
+// check refuses what a watch cannot do.
+func (f watchFlags) check(groups []group, list sdk.ListOptions, sorted bool) error {
+	switch {
+	case !f.on() && f.events:
+		return usagef("--output-watch-events is for --watch")
+	case !f.on():
+		return nil
+	case len(groups) > 1 || len(groups[0].names) > 1:
+		return usagef("--watch takes one kind, and at most one name")
+	case list.Limit != 0:
+		return usagef("--watch and --limit exclude each other")
+	case sorted:
+		return usagef("--watch and --sort-by exclude each other: changes come in their order")
+	}
+	return nil
+}
+
+// watch shows the objects of a kind, then each change, until it is interrupted.
+func (a *app) watch(ctx context.Context, g group, list sdk.ListOptions, f watchFlags) error {
+	namespace := a.listNamespace()
+	o := sdk.WatchOptions{LabelSelector: list.LabelSelector, FieldSelector: list.FieldSelector}
+	if len(g.names) == 1 {
+		namespace = a.namespace
+		o.FieldSelector = "metadata.name=" + g.names[0]
+	}
+	var printer watchPrinter
+	for e, err := range a.at(g.kind, namespace).Watch(ctx, o) {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil // interrupted, which is how a watch ends
+		case err != nil:
+			return err
+		case e.Present && f.only:
+			continue
+		}
+		if err := printer.show(a, e, f.events); err != nil {
+			return err
+		}
+		if _, broken := unwritten(a.Stdout); broken {
+			return nil
+		}
+	}
+	return nil
+}
+
+// watchPrinter prints one change after the other. Columns grow with the widest
+// cell up to now.
+type watchPrinter struct {
+	widths []int
+	begun  bool
+}
+
+func (p *watchPrinter) show(a *app, e sdk.Event, events bool) error {
+	o := object{Object: e.Object}
+	if !a.isTable() {
+		if a.output == "yaml" && p.begun {
+			a.printf("---\n")
+		}
+		p.begun = true
+		var document any = o.document()
+		if events && a.output != "name" {
+			document = watchDocument{e.Type, document}
+		}
+		return a.print([]object{o}, document)
+	}
+	i := slices.IndexFunc(entries(), func(entry entry) bool { return entry.kind == o.kind() })
+	t := a.tableOf(entries()[i], []object{o})
+	if p.begun && !a.noHeaders {
+		t.rows = t.rows[1:]
+		paint := t.paint
+		t.paint = nil
+		if paint != nil {
+			t.paint = func(_, column int, cell string) string { return paint(1, column, cell) }
+		}
+	}
+	if events {
+		paint := t.paint
+		if paint != nil {
+			t.paint = func(row, column int, cell string) string {
+				if column == 0 {
+					return cell
+				}
+				return paint(row, column-1, cell)
+			}
+		}
+		for i, row := range t.rows {
+			first := e.Type
+			if i == 0 && len(t.rows) > 1 {
+				first = "EVENT"
+			}
+			t.rows[i] = append([]string{first}, row...)
+		}
+	}
+	p.begun = true
+	p.widths = t.writeWide(a.Stdout, "", p.widths)
+	return nil
+}
+
+// watchDocument is an event as --output-watch-events shows it.
+type watchDocument struct {
+	Type   string `json:"type"`
+	Object any    `json:"object"`
+}
+
+// watchedKinds are the plurals of the kinds that can be watched.
+func watchedKinds() string {
+	var words []string
+	for _, k := range allKinds() {
+		if k != quotaTreeKind {
+			words = append(words, k.plural())
+		}
+	}
+	return cmp.Or(strings.Join(words, ", "), "none")
+}

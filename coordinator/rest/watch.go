@@ -1,0 +1,230 @@
+package rest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/service"
+)
+
+const (
+	// mostWatches bounds the open watches of a coordinator: half of its
+	// connections are left for others.
+	mostWatches = 2048
+	// watchWrite is how long a reader may take for the changes that it is sent at a
+	// time. A slower one is cut off, and goes on where it was.
+	watchWrite = 10 * time.Second
+	// watchBuffer is the memory for writing to one reader, in bytes. It is taken
+	// for the time of writing alone.
+	watchBuffer = 16 << 10
+)
+
+// typeEvents is the media type of Server-Sent Events.
+const typeEvents = "text/event-stream"
+
+// watchBuffers are the buffers that no watch writes with at the moment.
+var watchBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, watchBuffer) }}
+
+// asksToWatch reports whether a request is for a watch, which each coordinator
+// serves by itself.
+func asksToWatch(r *http.Request) bool {
+	on, err := strconv.ParseBool(r.URL.Query().Get("watch"))
+	return on && err == nil
+}
+
+// watching answers ?watch=true on a list.
+func watching[T any](h *handler, c *call, l service.Listed[T], kind objects.Kind) (answer, error) {
+	if h.Watches == nil {
+		return answer{}, api.Errorf(http.StatusUnprocessableEntity, "this coordinator serves no watches: get again, or wait with ?wait=")
+	}
+	o, status := watchOptions(c, kind)
+	if status != nil {
+		return answer{}, status
+	}
+	select {
+	case h.watches <- struct{}{}:
+	default:
+		return answer{}, h.throttled(c, throttleWatches, "%d watches are open at this coordinator; ask another one, or again", mostWatches)
+	}
+	w, err := h.Watches.Watch(c.ctx(), o)
+	if err != nil {
+		<-h.watches
+		return answer{}, err
+	}
+	matches := l.PageOf(&c.query.Selection).Match
+	s := &watchStream{
+		out: c.w, control: http.NewResponseController(c.w), watch: w, kind: kind, lines: acceptsJSON(c.r.Header.Get("Accept")),
+		selects: func(o any) bool { return matches == nil || matches(o.(*T)) },
+	}
+	return answer{stream: func() int {
+		defer func() { <-h.watches }()
+		defer w.Close()
+		s.run(c.ctx(), h)
+		return http.StatusOK
+	}}, nil
+}
+
+// watchOptions are the place that a watch goes on from: the id of the last event
+// that a client has, as EventSource sends it, or resourceVersion.
+func watchOptions(c *call, kind objects.Kind) (objects.WatchOptions, *api.Status) {
+	o := objects.WatchOptions{Kind: kind, Namespace: c.namespace}
+	if q := c.r.URL.Query(); q.Has("limit") || q.Has("continue") {
+		return o, api.Errorf(http.StatusBadRequest, "query parameter watch: a watch takes no limit and no continue, it begins with all objects")
+	}
+	what, text := "header Last-Event-ID", c.r.Header.Get("Last-Event-ID")
+	if text == "" {
+		what, text = "query parameter resourceVersion", c.query.version
+	}
+	switch text {
+	case "":
+		return o, nil
+	case "0":
+		o.Cached = true
+		return o, nil
+	}
+	var err error
+	if o.After, err = objects.ParseID(text); err != nil {
+		return o, api.Errorf(http.StatusBadRequest, "%s: %v", what, err)
+	}
+	return o, nil
+}
+
+// acceptsJSON reports whether a client wants one JSON document a line, as kubectl
+// does, and not events.
+func acceptsJSON(accept string) bool {
+	wanted := false
+	for part := range strings.SplitSeq(accept, ",") {
+		switch media, _, _ := mime.ParseMediaType(part); media {
+		case typeEvents:
+			return false
+		case typeJSON:
+			wanted = true
+		}
+	}
+	return wanted
+}
+
+// watchStream writes the changes of a watch to its reader.
+type watchStream struct {
+	out     http.ResponseWriter
+	control *http.ResponseController
+	watch   service.Watch
+	kind    objects.Kind
+	lines   bool // JSON, and no events
+	selects func(any) bool
+}
+
+// run writes until the client goes away, the coordinator stops, or the watch ends.
+func (s *watchStream) run(ctx context.Context, h *handler) {
+	header := s.out.Header()
+	header.Set("Content-Type", typeEvents)
+	if s.lines {
+		header.Set("Content-Type", typeJSON)
+	}
+	header.Set("Cache-Control", "no-store")
+	s.out.WriteHeader(http.StatusOK)
+	_ = s.control.Flush() // the client knows that the watch has begun
+	for {
+		changes, err := s.watch.Next(ctx)
+		if err != nil {
+			if status := s.last(ctx, h, err); status != nil {
+				_ = s.write(objects.Changes{}, status)
+			}
+			return
+		}
+		if s.write(changes, nil) != nil {
+			return
+		}
+	}
+}
+
+// last is the status of the event that ends a watch, nil where nobody reads it.
+func (s *watchStream) last(ctx context.Context, h *handler, err error) *api.Status {
+	var status *api.Status
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.As(err, &status):
+		return status
+	}
+	h.Logger.Error("watch_failed", "kind", s.kind.String(), "error", err)
+	return api.Errorf(http.StatusInternalServerError, "the watch failed inside the coordinator; its log says why")
+}
+
+// write sends changes, or the status that ends the watch.
+func (s *watchStream) write(c objects.Changes, status *api.Status) error {
+	// A test recorder has no deadline to set, hence the ignored error.
+	_ = s.control.SetWriteDeadline(time.Now().Add(watchWrite))
+	out := watchBuffers.Get().(*bufio.Writer)
+	out.Reset(s.out)
+	defer func() {
+		out.Reset(nil)
+		watchBuffers.Put(out)
+	}()
+	wrote := false
+	for _, e := range c.Events {
+		kind, object := objects.Selected(e, s.selects)
+		if kind == "" {
+			continue
+		}
+		text := e.JSON
+		if object != e.Object {
+			text = objects.Encode(object)
+		}
+		s.event(out, kind, e.ID, text)
+		wrote = true
+	}
+	if c.Bookmark.Revision > 0 {
+		s.event(out, "BOOKMARK", c.Bookmark, objects.Encode(bookmark{s.kind.String(), api.APIVersion, bookmarkMeta{c.Bookmark.String()}}))
+	}
+	if status != nil {
+		s.event(out, "ERROR", objects.ID{}, objects.Encode(status))
+	}
+	if out.Buffered() == 0 && !wrote {
+		return nil // the selector takes none of them
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// bookmark is the object of a bookmark: a place to go on from.
+type bookmark struct {
+	Kind       string       `json:"kind"`
+	APIVersion string       `json:"apiVersion"`
+	Metadata   bookmarkMeta `json:"metadata"`
+}
+
+type bookmarkMeta struct {
+	ResourceVersion string `json:"resourceVersion"`
+}
+
+// event writes one event. The id of a line of JSON is a field, since a line has
+// no other place for it. Errors stay in the writer until it is flushed.
+func (s *watchStream) event(out *bufio.Writer, kind objects.EventType, id objects.ID, object []byte) {
+	if !s.lines {
+		if id.Revision > 0 {
+			_, _ = out.WriteString("id: " + id.String() + "\n")
+		}
+		_, _ = out.WriteString("data: ")
+	}
+	_, _ = out.WriteString(`{"type":"` + string(kind) + `","object":`)
+	_, _ = out.Write(object)
+	if s.lines && id.Revision > 0 {
+		_, _ = out.WriteString(`,"id":"` + id.String() + `"`)
+	}
+	_, _ = out.WriteString("}\n")
+	if !s.lines {
+		_ = out.WriteByte('\n')
+	}
+}
