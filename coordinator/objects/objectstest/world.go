@@ -63,7 +63,7 @@ func compareKeys(a, b string) int {
 }
 
 func (w *World) change() []record.Op {
-	switch w.random.IntN(12) {
+	switch w.random.IntN(14) {
 	case 0:
 		return w.changeNode()
 	case 1:
@@ -78,6 +78,8 @@ func (w *World) change() []record.Op {
 		return w.label()
 	case 9, 10:
 		return w.release()
+	case 11, 12:
+		return w.ready()
 	default:
 		return w.end()
 	}
@@ -256,6 +258,15 @@ func (w *World) label() []record.Op {
 	}
 	u.Document = []byte(w.document(u.Name))
 	return []record.Op{record.Put(u.Path().Key(), record.MustEncode(u.Unit))}
+}
+
+// ready notes that the agents hold all members of a unit.
+func (w *World) ready() []record.Op {
+	u, found := pick(w, w.units, func(u *unit) bool { return u.tx != nil && u.tx.State == grant.RecordCommitted })
+	if !found {
+		return nil
+	}
+	return []record.Op{record.Put(record.ReadyKey(u.TxID), record.MustEncode(record.Ready{AtMillis: 1_767_225_600_000}))}
 }
 
 // release begins the end of a unit that runs.
