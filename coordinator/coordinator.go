@@ -33,6 +33,7 @@ type Coordinator struct {
 	past     atomic.Int64         // how often the store was restored from a backup
 	// questions has an entry for each question that is being answered; see beginQuestion.
 	questions chan struct{}
+	recent    recentFigures
 
 	mu       sync.Mutex
 	targets  map[resource.NodeID]target // of registered nodes

@@ -2,9 +2,11 @@ package coordinator
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/resource"
 )
 
 // figuresWait bounds the time that a scrape waits for the loop.
@@ -24,4 +26,37 @@ func (c *Coordinator) Figures() *lead.Figures {
 		return nil
 	}
 	return <-taken
+}
+
+// recentFor is how long figures serve the requests of clients.
+const recentFor = time.Second
+
+// recentFigures are the figures that were taken last, for the requests of clients.
+type recentFigures struct {
+	mu sync.Mutex
+	// of is the term of the figures; at is their time.
+	of      resource.Epoch
+	at      time.Time
+	figures *lead.Figures
+}
+
+// recentFigures returns the present term's figures, at most recentFor old: many
+// requests cost the leader one count.
+func (c *Coordinator) recentFigures(ctx context.Context) (*lead.Figures, error) {
+	t, err := c.leading()
+	if err != nil {
+		return nil, err
+	}
+	r := &c.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == t.epoch && time.Since(r.at) < recentFor {
+		return r.figures, nil
+	}
+	taken := make(chan *lead.Figures, 1) // the loop never waits for a client
+	if err := t.visit(ctx, func() { taken <- t.Leader.Figures() }); err != nil {
+		return nil, failure(err)
+	}
+	r.of, r.at, r.figures = t.epoch, time.Now(), <-taken
+	return r.figures, nil
 }

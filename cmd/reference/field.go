@@ -121,6 +121,8 @@ func typeName(t reflect.Type, format string) string {
 		return "boolean"
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "integer"
+	case reflect.Float64:
+		return "number"
 	}
 	switch {
 	case format == "time":

@@ -92,7 +92,7 @@ func listed(f Field, v any) any {
 
 func parsed(t *testing.T, f Field, text string) any {
 	t.Helper()
-	if !strings.Contains(f.Type, " of ") && f.Type != "integer" && f.Type != "boolean" {
+	if !strings.Contains(f.Type, " of ") && f.Type != "integer" && f.Type != "number" && f.Type != "boolean" {
 		return text
 	}
 	var v any

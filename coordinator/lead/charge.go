@@ -118,13 +118,13 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // chargeAttempt charges an attempt from now on. The trees charge its unit since
 // that was admitted.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
-	l.quotas.limits.Charge(tx, a.unit.charge) // model: mutant UNKNOWN_NOT_CHARGED
+	l.charge(tx, a.unit.record.Tenant, a.unit.charge) // model: mutant UNKNOWN_NOT_CHARGED
 	l.noteCharged(a)
 }
 
 // discharge ends an attempt's charge.
 func (l *Leader) discharge(a *attempt) {
-	l.quotas.limits.Discharge(a.machine.ID())
+	l.uncharge(a.machine.ID(), a.unit.record.Tenant)
 	l.noteFreed(a)
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
@@ -158,7 +158,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 			}
 			if c.Tree == quota.Tree {
 				u := a.unit
-				l.quotas.limits.Charge(a.machine.ID(), quota.Charge{
+				l.charge(a.machine.ID(), u.record.Tenant, quota.Charge{
 					Group: c.Group, Request: c.Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 				})
 			}

@@ -72,6 +72,7 @@ func (l *Leader) graceSeconds() int64 {
 // victimsNoticed tells the victims that they are EVICTING, and gives them until
 // the end of their grace and a little more.
 func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
+	l.activity.addPreemptions(l.now, len(a.victims))
 	for _, v := range a.victims {
 		notice := l.noticeFor(a, v)
 		v.setNoticed(millisOf(a.noticed))

@@ -1,8 +1,12 @@
 package lead
 
 import (
+	"slices"
+	"time"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,6 +24,28 @@ type Figures struct {
 	Waiting map[string]int
 	Quotas  []QuotaFigures
 	Trees   []TreeFigures
+	// At is the time of the figures, Elected that of the term's beginning.
+	At, Elected time.Time
+	Scheduling  Scheduling
+	// PendingMembers is the number of members of units that wait.
+	PendingMembers int
+	// Queues are the units that wait, by queue and tenant, Waits the waits that are
+	// over, by queue.
+	Queues map[QueueKind]QueueFigures
+	Waits  map[string]Wait
+}
+
+// QueueKind is the part of a queue that is one tenant's.
+type QueueKind struct {
+	Queue  string
+	Tenant resource.TenantID
+}
+
+// QueueFigures are the units that wait in a part of a queue. Oldest is the time
+// (RFC 3339) when the first of them was accepted.
+type QueueFigures struct {
+	Units  int
+	Oldest string
 }
 
 // NodeFigures are one node.
@@ -30,9 +56,13 @@ type NodeFigures struct {
 	Capacity, Allocatable resource.Vector
 	// Free are the amounts that no reservation has, and Known whether a stream has
 	// told of them.
-	Free       cluster.Amounts
-	Known      bool
-	GPUs       GPUFigures
+	Free  cluster.Amounts
+	Known bool
+	GPUs  GPUFigures
+	// Usage is the usage that the host measured, nil where the agent has not
+	// reported. Busy is the number of GPUs on which something ran.
+	Usage      resource.Vector
+	Busy       int
 	Conditions NodeConditions
 }
 
@@ -77,8 +107,9 @@ type TreeFigures struct {
 func (l *Leader) Figures() *Figures {
 	f := &Figures{
 		Nodes: make([]NodeFigures, 0, len(l.nodes)), Models: map[string]GPUFigures{}, Units: map[UnitKind]int{},
-		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{},
+		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{}, Queues: map[QueueKind]QueueFigures{}, At: l.now, Elected: l.elected,
 	}
+	f.Scheduling, f.Waits = l.activity.figures(l.now, l.elected)
 	for _, at := range l.state.Nodes() {
 		f.Nodes = append(f.Nodes, l.nodes[at.ID].figures(f.Models))
 	}
@@ -98,6 +129,9 @@ func (n *node) figures(models map[string]GPUFigures) NodeFigures {
 			Isolated: n.violation() != nil, Unapproved: !n.unapproved.IsZero(), Disconnected: !n.connected, Unregistered: !n.registered(),
 			Quarantined: n.quarantine != "", DiskFull: n.diskFull, Suspect: n.view.Suspect || n.view.Tripped,
 		},
+	}
+	if n.connected {
+		f.Usage, f.Busy = n.usage, n.busyDevices()
 	}
 	if n.view.Free == nil {
 		return f
@@ -139,6 +173,7 @@ func (f *Figures) countUnit(u *unit) {
 	switch phase {
 	case api.Pending:
 		f.Waiting[u.record.Queue]++
+		f.countWaiting(u)
 	case api.Running, api.Terminating:
 		r := &u.demand.Request
 		members := int64(u.record.Members)
@@ -147,6 +182,42 @@ func (f *Figures) countUnit(u *unit) {
 			GPU: resource.Milli(members) * r.GPUMilli(),
 		})
 	}
+}
+
+// countWaiting counts a unit that waits. Stored times of one form compare as text.
+func (f *Figures) countWaiting(u *unit) {
+	f.PendingMembers += u.record.Members
+	kind := QueueKind{u.record.Queue, u.record.Tenant}
+	of := f.Queues[kind]
+	of.Units++
+	if created := u.record.Created; created != "" && (of.Oldest == "" || created < of.Oldest) {
+		of.Oldest = created
+	}
+	f.Queues[kind] = of
+}
+
+// busyMemory is the memory beyond which a device is in use: a driver keeps less for
+// itself, a process has more.
+const busyMemory = 64 << 20
+
+// busyDevices counts the GPUs on which something ran at the agent's last report. A
+// GPU in MIG mode is busy where an instance is.
+func (n *node) busyDevices() int {
+	busy := 0
+	for i := range n.host.Inventory.Devices {
+		d := &n.host.Inventory.Devices[i]
+		ids := []string{d.UUID}
+		for k := range d.MIG.Instances {
+			ids = append(ids, d.MIG.Instances[k].UUID)
+		}
+		if slices.ContainsFunc(n.uses, func(u devices.Use) bool {
+			now, _ := u.Within(d.Memory)
+			return slices.Contains(ids, u.UUID) && (now.Percent > 0 || now.Memory > busyMemory)
+		}) {
+			busy++
+		}
+	}
+	return busy
 }
 
 func (f *Figures) countQuotas(q *quotas) {

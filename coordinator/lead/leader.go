@@ -73,6 +73,8 @@ type Leader struct {
 	sweptAt      time.Time          // of fences
 	account      *decisions.Tracker // nil: nobody keeps one
 	census       census             // nil before the first creation
+	activity     activity           // for monitoring alone
+	usage        usage              // likewise
 }
 
 // Beginning is what a term begins with.
@@ -91,7 +93,8 @@ func NewLeader(b Beginning) *Leader {
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, elected: b.Now,
-		retired:   newRetired(),
+		retired:  newRetired(),
+		activity: newActivity(), usage: newUsage(b.Now),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[Token]func(NodeReadAnswer){},

@@ -93,12 +93,15 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	u.commit(a.machine.ID(), revision, l.stamp())
 	if create != nil {
 		l.out.measure(MetricLatency, l.now.Sub(create.started).Seconds())
+		l.activity.addLatency(l.now.Sub(create.started))
 		l.created(u, revision)
 	}
 	if accepted, err := time.Parse(time.RFC3339, u.record.Created); err == nil {
 		l.out.measure(MetricWait, max(0, l.now.Sub(accepted).Seconds()))
+		l.activity.addWait(u.record.Queue, l.now.Sub(accepted))
 	}
 	l.out.count(MetricCommits, "")
+	l.activity.addCommit(l.now, u.record.Members)
 	l.out.measure(MetricReserve, a.voted.Sub(a.begun).Seconds())
 	l.out.measure(MetricCommit, l.now.Sub(a.voted).Seconds())
 	if u.job != nil && u.record.N == 0 {

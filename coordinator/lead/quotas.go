@@ -201,6 +201,7 @@ func (l *Leader) sampleQuotas() {
 		return
 	}
 	l.quotas.sampled = l.now
+	l.usage.forgetIdle(l.now)
 	for _, r := range l.quotas.resources {
 		r.trend.Note(l.quotas.sampled, l.quotas.utilization(r))
 	}

@@ -110,7 +110,7 @@ func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	}
 	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.removeConsumer(u)
-	l.quotas.limits.Charge(g.Tx, quota.Charge{
+	l.charge(g.Tx, u.record.Tenant, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.chargeCommitted(a)

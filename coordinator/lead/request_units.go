@@ -193,6 +193,7 @@ func (r EvictUnit) serve(l *Leader, c *call) {
 		})
 	}
 	if !leaving {
+		l.activity.addPreemptions(l.now, 1)
 		noticed()
 		return
 	}

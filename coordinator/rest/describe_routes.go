@@ -21,7 +21,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), quotaRoutes(), identityRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), identityRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -105,6 +105,19 @@ func nodeRoutes() map[string]description {
 		"POST " + node + "/reconcile": {
 			text: "Ends a node's quarantine after the store was restored from a backup, or shows the effect where the body has no mode.", body: "ReconcileOptions", optional: true, answer: "Reconciliation", code: 200,
 			refusals: map[int]string{409: "the node is not in quarantine or not connected, or another node is being reconciled"}, example: "/api/v1/nodes/gpu-1/reconcile",
+		},
+	}
+}
+
+// usageRoutes describes the routes of the cluster in numbers.
+func usageRoutes() map[string]description {
+	const metrics = "/api/v1/metrics/"
+	return map[string]description{
+		"GET " + metrics + "cluster/utilization": {text: "Shows the hardware of the cluster, its use, and the work of the leader, in numbers at most 1 s old.", answer: "ClusterUtilization", code: 200, example: metrics + "cluster/utilization"},
+		"GET " + metrics + "queues":              {text: "Shows the queues with their depths and waits: all queues to an operator, to a tenant the queues in which its own work waits, and that work alone.", answer: "QueueUsage", code: 200, example: metrics + "queues"},
+		"GET " + metrics + "tenants/{tenant}/usage": {
+			text: "Shows the usage of a tenant, beside its quota. A tenant sees its own usage alone.", answer: "TenantUsage", code: 200, extra: []string{"period"},
+			refusals: map[int]string{403: "the token is another tenant's"}, example: metrics + "tenants/default/usage?period=24h",
 		},
 	}
 }

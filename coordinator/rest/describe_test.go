@@ -262,7 +262,7 @@ func TestRoutesLetInTheirCallersAndNoOthers(t *testing.T) {
 			t.Errorf("%s without a token: %d", r.Pattern(), answer.Code)
 		}
 		answer := sendExample(h, r.Method, r.Example, tenantToken)
-		foreign := strings.Contains(r.Path, "{namespace}")
+		foreign := strings.Contains(r.Path, "{namespace}") || strings.Contains(r.Path, "{tenant}")
 		if want := r.Access == "admin" || foreign; (answer.Code == http.StatusForbidden) != want {
 			t.Errorf("%s by a tenant of another namespace: %d; it is for %s", r.Pattern(), answer.Code, r.Access)
 		}
@@ -282,6 +282,7 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"nodes":                 {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"allowUnknownResources": {"boolean", "false", "Keeps names of resources that are one edit away from a known name. Without it they are refused with 422."},
 	"force":                 {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
+	"period":                {"duration, 1m to 24h", "24h", "The time that peaks and averages are about. It is rounded up to quarters of an hour."},
 }
 
 func TestParametersKeepToTheirRanges(t *testing.T) {

@@ -123,6 +123,7 @@ func NewHandler(c Config) http.Handler {
 	h.route("POST "+v1+"/nodes/{name}/reconcile", to(service.VerbReconcile, service.KindNodes), h.reconcileNode)
 
 	h.routeEvictions(v1)
+	h.routeUsage(v1)
 	h.routeQuotas(v1)
 	h.routeIdentity(v1)
 

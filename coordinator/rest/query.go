@@ -27,6 +27,7 @@ type query struct {
 	allowUnknown bool
 	watch        bool
 	version      string // resourceVersion, as it was sent
+	period       time.Duration
 }
 
 // allowUnknownResources is a parameter of changes of quota.
@@ -115,6 +116,11 @@ func (q *query) set(name, value string) *api.Status {
 			err = fmt.Errorf("want true or false")
 		} else {
 			q.watch = on
+		}
+	case "period":
+		var status *api.Status
+		if q.period, status = api.ParsePeriod(value); status != nil {
+			return status
 		}
 	case "resourceVersion":
 		q.version = value

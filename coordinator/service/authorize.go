@@ -26,7 +26,8 @@ const (
 	KindAuthorities    Kind = "authorities"
 	KindOperators      Kind = "operatorcertificates"
 	KindBans           Kind = "nodebans"
-	KindMetrics        Kind = "metrics" // of the whole cluster
+	KindMetrics        Kind = "metrics" // of the whole cluster, for Prometheus
+	KindUsage          Kind = "usage"   // of the cluster, its queues and its tenants
 )
 
 // Verb is an action on a kind.
@@ -111,6 +112,7 @@ func table() map[Kind]rights {
 		KindResourceQuotas: documents(true), KindQuotaTrees: trees, KindQuotaForests: documents(false), KindQuotaBindings: documents(true),
 		KindConsumers: {verbs: map[Verb]Role{VerbTry: Tenants}},
 		KindTokens:    forAdmins(), KindAuthorities: forAdmins(), KindOperators: forAdmins(), KindBans: forAdmins(), KindMetrics: forAdmins(),
+		KindUsage: {verbs: map[Verb]Role{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
 	}
 }
 

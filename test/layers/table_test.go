@@ -61,8 +61,9 @@ var table = map[string]row{
 	"coordinator/pace": {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
-		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "fit",
+		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
+	"coordinator/window":     {layer: decision},
 	"coordinator/why":        {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
 	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},

@@ -159,7 +159,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(slices.Concat(outputs, templates), cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(a.submitCommand(), a.applyCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
-		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(),
+		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(), a.metricsCommand(),
 		a.tokenCommand(), a.caCommand(), a.configCommand(), a.versionCommand(), a.doctorCommand())
 	root.AddCommand(a.referenceCommands()...)
 	for _, cmd := range extra {
