@@ -235,7 +235,7 @@ func (l *Leader) addTogether(s *submission, create *creation) {
 		key := u.record.Path().Key()
 		d.compares = append(d.compares, record.Absent(key))
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),
-			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})))
+			record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, u := range s.units {

@@ -79,6 +79,7 @@ func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
 	l.setBudget(a, time.Duration(l.graceSeconds())*time.Second+victimPatience)
+	l.noteWaiting(a.unit)
 	l.notify(a.unit)
 }
 

@@ -50,6 +50,7 @@ func (l *Leader) housekeep() {
 	l.compact()
 	l.collect()
 	l.writeUnwritten()
+	l.writeWaiting()
 	l.deleteStrays()
 	l.sweepFences()
 	l.sampleQuotas()

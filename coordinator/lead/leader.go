@@ -68,6 +68,7 @@ type Leader struct {
 	leasedAt     time.Time
 	retired      retired
 	readyPace    pace.Bucket
+	waiting      waitingNews
 	unwritten    []resource.TxID    // all of whose members are held, which the store is still to know
 	strays       []resource.TxID    // keys of record.ReadyPrefix beside no record
 	sweptAt      time.Time          // of fences

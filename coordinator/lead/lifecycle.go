@@ -38,7 +38,7 @@ func (l *Leader) enqueue(u *unit) {
 		compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
 		ops: append([]record.Op{
 			record.Put(key, record.MustEncode(u.record)),
-			record.Put(u.record.Order().Key(), record.MustEncode(record.Order{UnitUID: u.record.UID})),
+			record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))),
 		}, u.create.ops...),
 		done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
 	})

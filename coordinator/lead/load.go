@@ -155,7 +155,12 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 		if u == nil {
 			return fmt.Errorf("%s: its unit is missing", kv.Key)
 		}
+		order, err := record.Decode[record.Order](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
 		u.restoreOrder()
+		u.setTold(told{waiting: order.Waiting, revision: kv.ModRev})
 		l.offer(u)
 	}
 	return nil

@@ -55,6 +55,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.underNotice(a, e)
 		case txn.AckFreed:
 			if p := l.attempts[a.machine.By()]; p != nil {
+				l.noteWaiting(p.unit)
 				l.step(p, txn.VictimFreed{Tx: tx})
 			}
 		case txn.AckReleasing:

@@ -68,6 +68,9 @@ func TestAUnitThatIsReleasedAtOnceIsNeverReady(t *testing.T) {
 	a := x.running("a", 2, "")
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 	x.says(a, grant.Held)
+	if len(x.asked) != 1 {
+		t.Errorf("%d writes, want the release alone", len(x.asked))
+	}
 	if x.answers(); len(x.readyKeys()) > 0 {
 		t.Errorf("%v", x.readyKeys())
 	}

@@ -112,7 +112,9 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 	if u == nil || !u.mayBeTried() {
 		return
 	}
-	u.setEvidence(e)
+	if u.setEvidence(e); u.create == nil && !u.told.agrees(e) {
+		l.noteWaiting(u)
+	}
 	if l.isRefusable(u) && e.OverQuota() {
 		u.fail(overQuota(l.reasons(e.Short)))
 		l.undoCreation(u)

@@ -139,6 +139,7 @@ func devicesOf(a resource.Assignment) []int {
 // is stored first: its client has waited long enough for that much.
 func (l *Leader) retry(u *unit) {
 	u.countRefusal()
+	l.noteWaiting(u)
 	if u.create != nil {
 		u.setEvidence(nil)
 		l.room.Hold(u.key)

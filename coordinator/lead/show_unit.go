@@ -18,6 +18,10 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 		s.FindLost(l.saidOf)
 		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.instant
 	}
+	if s.Waiting = u.told.waiting; u.stored == 0 { // nobody else shows it
+		w := l.waitingOf(u)
+		s.Waiting = &w
+	}
 	return s
 }
 
@@ -29,6 +33,9 @@ func (u *unit) version() resource.Revision {
 	newest := u.stored
 	if u.attempt != nil {
 		newest = max(newest, u.attempt.ready.revision)
+	}
+	if u.queued {
+		newest = max(newest, u.told.revision)
 	}
 	if u.job != nil {
 		newest = max(newest, u.job.stored)
@@ -66,23 +73,9 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 			m.Freed = u.phase() == api.Terminating && l.freed(u.attempt, at)
 		}
 	case u.waiting():
-		m.Position, m.Wait = l.room.Order().Position(u.key), l.whyWaiting(u)
+		m.Position = l.room.Order().Position(u.key)
 	}
 	return m
-}
-
-// whyWaiting says in one line why a unit waits.
-func (l *Leader) whyWaiting(u *unit) shown.Wait {
-	e := l.evidenceOf(u)
-	switch {
-	case u.preempting():
-		return shown.Preempting(u.attempt.nomination())
-	case e != nil && e.Short != nil:
-		return shown.OverQuota(l.reasons(e.Short)[0].Detail)
-	case e != nil:
-		return shown.NoPlace(u.record.Namespace, u.record.Name)
-	}
-	return shown.Unscheduled()
 }
 
 // nomination is the work that makes room for an attempt.
@@ -155,9 +148,6 @@ func (l *Leader) showJob(j *job) shown.Job {
 	}
 	first := j.units[0]
 	s.Settled = !unitWaiting(first)
-	if e := l.evidenceOf(first); e != nil && e.Short != nil {
-		s.Wait = shown.OverQuota(l.reasons(e.Short)[0].Detail)
-	}
 	return s
 }
 

@@ -68,6 +68,8 @@ type unit struct {
 	// preemption that an earlier leader began for the unit.
 	adopting *adoption
 
+	// told is why the unit waits as the store has it.
+	told told
 	// evidence is why the unit waited when its class last said; the class has newer
 	// evidence where the unit may be tried.
 	evidence *sched.Evidence

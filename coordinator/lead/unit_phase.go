@@ -74,6 +74,7 @@ func (u *unit) restoreAttempt(a *attempt) { u.attempt = a }
 // order.
 func (u *unit) enterOrder(rev resource.Revision) {
 	u.stored, u.queued, u.create = rev, true, nil
+	u.told.revision = rev
 	u.move(stepStored)
 }
 
@@ -164,6 +165,7 @@ func (u *unit) setReleased(e *unitEnd, rev resource.Revision) {
 		return
 	}
 	u.queued, u.refusals, u.evidence = true, 0, nil
+	u.told = told{revision: rev}
 	u.move(stepRequeued)
 }
 

@@ -70,8 +70,8 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 		return err
 	}
 	c.addUnit(u)
-	if _, u.queued = kvs[u.record.Order().Key()]; u.queued {
-		c.queue.Set(u.waiting())
+	if err := c.readOrder(u, kvs); err != nil {
+		return err
 	}
 	defer c.outdateUnit(u)
 	key := record.TxKey(u.record.TxID)
@@ -85,6 +85,18 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	}
 	c.hold(u, rec, held.CreateRev) // a record's first state is COMMITTED
 	return u.readReady(kvs)
+}
+
+// readOrder takes over a unit's place in the order, and why the unit waits.
+func (c *Cache) readOrder(u *cachedUnit, kvs map[string]record.KV) error {
+	var kv record.KV
+	if kv, u.queued = kvs[u.record.Order().Key()]; !u.queued {
+		return nil
+	}
+	c.queue.Set(u.waiting())
+	order, err := record.Decode[record.Order](kv.Key, kv.Value)
+	u.Waiting, u.Revision = order.Waiting, max(u.Revision, kv.ModRev)
+	return err
 }
 
 // readReady takes over since when the agents hold all members.
@@ -287,19 +299,14 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 // memberEntry makes the entry of an allocation.
 func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
 	m := &memberEntry{Member: shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}, key: u.key}
-	switch {
-	case m.Places != nil:
-		m.FindLost(c.toldOf)
-		at := m.Places[index]
-		if n := c.nodes[at.Node]; n != nil && n.node != nil {
-			m.Host = n.node.Hardware
-			m.Freed = u.Phase() == api.Terminating && n.freed(u.holding, at.Assignment)
-		}
-	case u.Phase() == api.Pending:
-		m.Wait = shown.Unscheduled()
-		if u.queued {
-			m.Wait = shown.NoPlace(u.record.Namespace, u.record.Name)
-		}
+	if m.Places == nil {
+		return m
+	}
+	m.FindLost(c.toldOf)
+	at := m.Places[index]
+	if n := c.nodes[at.Node]; n != nil && n.node != nil {
+		m.Host = n.node.Hardware
+		m.Freed = u.Phase() == api.Terminating && n.freed(u.holding, at.Assignment)
 	}
 	return m
 }

@@ -94,6 +94,19 @@ func (q *Queue) All() iter.Seq[Key] {
 	}
 }
 
+// Range returns up to n units in order, from a position on; the first has position
+// 0.
+func (q *Queue) Range(from, n int) []Key {
+	if from < 0 || from >= q.units.Len() {
+		return nil
+	}
+	var keys []Key
+	for e := q.units.At(from); e != nil && len(keys) < n; e = e.Next() {
+		keys = append(keys, e.Key())
+	}
+	return keys
+}
+
 // Head returns the first n units in order, fewer if there are fewer.
 func (q *Queue) Head(n int) []Key {
 	keys := make([]Key, 0, min(n, q.Len()))

@@ -191,6 +191,9 @@ func (r Order) check() error {
 	if r.UnitUID == "" {
 		return errors.New("unitUID is empty")
 	}
+	if w := r.Waiting; w != nil && (w.Code == "" || w.SinceMillis < 0 || w.Refusals < 0 || w.NextMillis < 0) {
+		return fmt.Errorf("waiting: code %q, sinceMillis %d, refusals %d, nextMillis %d: want a code, and nothing negative", w.Code, w.SinceMillis, w.Refusals, w.NextMillis)
+	}
 	return nil
 }
 

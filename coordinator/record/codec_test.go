@@ -122,6 +122,9 @@ func TestGoldenRecords(t *testing.T) {
 		Ending: &record.Cancellation{Reason: "UserRequested", GraceSeconds: 30, AskedMillis: 1_767_323_045_250, Remove: true},
 	})
 	roundTrip(t, "order", record.Order{UnitUID: "u-1"})
+	roundTrip(t, "order-waiting", record.Order{UnitUID: "u-1", Waiting: &record.Waiting{
+		Code: "Refused", Message: "node gpu-01: the agent did not answer in time", SinceMillis: 1_767_323_045_250, Refusals: 3, NextMillis: 1_767_323_049_250,
+	}})
 	roundTrip(t, "request", record.Request{Object: trainUnit().Key(), UID: "u-1", DocumentHash: "sha256:00"})
 	roundTrip(t, "node-identity", record.NodeIdentity{Incarnation: resource.Incarnation{JournalID: "j", BootID: "b"}, Fenced: true})
 	roundTrip(t, "node-spec", record.NodeSpec{

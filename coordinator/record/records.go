@@ -155,6 +155,22 @@ type Cancellation struct {
 // Order is the value of an OrderKey.
 type Order struct {
 	UnitUID resource.UnitUID `json:"unitUID"`
+	// Waiting is why the unit waits, for readers; nil: it was not tried yet, or an
+	// older version has written the record.
+	Waiting *Waiting `json:"waiting,omitempty"`
+}
+
+// Waiting is why a unit waits. No decision rests on it.
+type Waiting struct {
+	Code    string `json:"code"` // the reason of the condition Scheduled
+	Message string `json:"message,omitempty"`
+	// SinceMillis is the instant since which the unit waits for this code, as
+	// Tx.EndingMillis is one.
+	SinceMillis int64 `json:"sinceMillis,omitempty"`
+	// Refusals counts the attempts in a row that came to nothing, and NextMillis is
+	// the instant of the next; 0 where the unit waits for no instant.
+	Refusals   int   `json:"refusals,omitempty"`
+	NextMillis int64 `json:"nextMillis,omitempty"`
 }
 
 // Request is what a request id stands for (RequestKey).

@@ -91,8 +91,8 @@ func (m *Member) showReady() api.Condition {
 // showWaiting adds the place in the queue and, in one line, why it waits.
 func (m *Member) showWaiting(s *api.AllocationStatus) {
 	s.QueuePosition = m.Position
-	s.Message = m.Wait.Message
-	s.Conditions = []api.Condition{{Type: "Scheduled", Status: "False", Reason: m.Wait.Reason, Message: m.Wait.Message}}
+	why := m.waits("Scheduled", "False")
+	s.Message, s.Conditions = why.Message, []api.Condition{why}
 }
 
 // Excludes reports whether two assignments of one host cannot be held together.

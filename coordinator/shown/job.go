@@ -16,9 +16,8 @@ type Job struct {
 	Document *api.Job          // as it was submitted
 	Units    []Unit
 	// Position is the place in the queue of the first unit that is there, 0 for
-	// none. Wait is why the job's first unit waits; the zero value: it has no place.
+	// none.
 	Position int
-	Wait     Wait
 	// Settled says that nobody waits for anything else of the first unit.
 	Settled bool
 }
@@ -87,11 +86,16 @@ func (j *Job) showPhase(s *api.JobStatus) {
 		s.Phase = api.Running
 		s.Conditions = []api.Condition{{Type: "Running", Status: "True", LastTransitionTime: s.StartTime}}
 	default:
-		why := j.Wait
-		if why == (Wait{}) {
-			why = NoPlace(j.Record.Namespace, j.Record.Name)
-		}
-		s.Phase, s.Message = api.Queued, why.Message
-		s.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: why.Reason, Message: why.Message}}
+		why := j.waits()
+		s.Phase, s.Message, s.Conditions = api.Queued, why.Message, []api.Condition{why}
 	}
+}
+
+// waits is why a job waits: its first unit does, or is about to.
+func (j *Job) waits() api.Condition {
+	if len(j.Units) > 0 && j.Units[0].Phase() == api.Pending {
+		return j.Units[0].waits("Queued", "True")
+	}
+	w := NoPlace(j.Record.Namespace, j.Record.Name)
+	return api.Condition{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}
 }

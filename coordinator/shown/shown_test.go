@@ -169,8 +169,12 @@ func TestAJobCountsItsMembers(t *testing.T) {
 		}
 		want.Phase, want.Conditions = api.Running, []api.Condition{{Type: "Running", Status: "True"}}
 		if want.Active == 0 {
+			reason := "WaitingForResources"
 			want.Phase, want.Message = api.Queued, "no place now; `muster why j` says why"
-			want.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: "WaitingForResources", Message: want.Message}}
+			if phases[0] == api.Pending {
+				reason, want.Message = "Unscheduled", "waiting for the scheduler"
+			}
+			want.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: reason, Message: want.Message}}
 		}
 		if diff := cmp.Diff(want, got.Status); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)

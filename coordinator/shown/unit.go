@@ -23,6 +23,8 @@ type Unit struct {
 	// Places are where the members are, by index; nil while the unit waits, and
 	// once it holds nothing.
 	Places []Place
+	// Waiting is why a unit waits, nil where it was not tried yet.
+	Waiting *record.Waiting
 	// Ready is the instant since which the agents hold all members, in milliseconds
 	// since 1970; 0 while they do not.
 	Ready int64
@@ -59,33 +61,9 @@ type Member struct {
 	// and holds its devices no more.
 	Host  Hardware
 	Freed bool
-	// Of one that waits: its unit's place in the queue, 0 for none, and why.
+	// Position is the place in the queue of one that waits, 0 for none.
 	Position int
-	Wait     Wait
 
 	// Settled says that nobody waits for anything else of it.
 	Settled bool
 }
-
-// Wait is why a unit waits, as the condition Scheduled, or Queued, has it.
-type Wait struct {
-	Reason, Message string
-}
-
-// Unscheduled is a unit that was not tried yet.
-func Unscheduled() Wait { return Wait{"Unscheduled", "waiting for the scheduler"} }
-
-// NoPlace is an object that was tried in vain. The command of its message can be
-// pasted.
-func NoPlace(namespace, name string) Wait {
-	if namespace != "default" {
-		name += " -n " + namespace
-	}
-	return Wait{"WaitingForResources", "no place now; `muster why " + name + "` says why"}
-}
-
-// OverQuota is a unit that quota holds back.
-func OverQuota(detail string) Wait { return Wait{"QuotaExceeded", detail} }
-
-// Preempting is a unit for which others make room.
-func Preempting(n *Nomination) Wait { return Wait{"Preempting", n.Awaits()} }

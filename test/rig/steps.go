@@ -54,6 +54,9 @@ func (c *Cluster) at(s Step) error {
 // else the one thing it is for. node is the agent on whose behalf it is sent,
 // if any.
 func TxnSteps(t record.Txn) (names []string, node resource.NodeID) {
+	if !slices.ContainsFunc(t.Then, func(op record.Op) bool { return op.Delete || !strings.HasPrefix(op.Key, record.OrderPrefix) }) {
+		return []string{"txn waiting"}, ""
+	}
 	seen := map[string]bool{}
 	for _, op := range t.Then {
 		name, of := opStep(op)

@@ -30,6 +30,7 @@ var Steps = map[string]string{
 	"txn adoption":      "what a restored store had lost gets its record again (5: reconcile)",
 	"txn disowning":     "what a restored store had lost never gets one again (5: reconcile)",
 	"txn ready":         "the agents of all members hold them: every coordinator shows the unit as Ready (4)",
+	"txn waiting":       "why a unit waits, for readers (4)",
 	"txn fence":         "the leader makes sure that a commit cannot land any more (4)",
 	"txn agent's fence": "an agent does, through a coordinator (4)",
 	"txn guard's fence": "the leader makes sure that a creation cannot land any more (4)",

@@ -16,7 +16,9 @@ import (
 
 // isStatus reports whether a write is only for readers.
 func isStatus(w lead.Write) bool {
-	return len(w.Ops) > 0 && !slices.ContainsFunc(w.Ops, func(o record.Op) bool { return !strings.HasPrefix(o.Key, record.ReadyPrefix) })
+	return len(w.Ops) > 0 && !slices.ContainsFunc(w.Ops, func(o record.Op) bool {
+		return !strings.HasPrefix(o.Key, record.ReadyPrefix) && (o.Delete || !strings.HasPrefix(o.Key, record.OrderPrefix))
+	})
 }
 
 // landStatus lands the writes of status, and answers them.

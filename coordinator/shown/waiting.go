@@ -1,0 +1,68 @@
+package shown
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// Codes of record.Waiting: the reasons of the condition Scheduled of an allocation,
+// and of the condition Queued of a job.
+const (
+	unscheduled = "Unscheduled"
+	noPlace     = "WaitingForResources"
+	overQuota   = "QuotaExceeded"
+	preempting  = "Preempting"
+	refused     = "Refused"
+)
+
+// CodeOf is the code of a unit that was tried in vain, for want of quota or not.
+func CodeOf(quotaIsShort bool) string {
+	if quotaIsShort {
+		return overQuota
+	}
+	return noPlace
+}
+
+// NoPlace is an object that was tried in vain. The command of its message can be
+// pasted.
+func NoPlace(namespace, name string) record.Waiting {
+	if namespace != "default" {
+		name += " -n " + namespace
+	}
+	return record.Waiting{Code: noPlace, Message: "no place now; `muster why " + name + "` says why"}
+}
+
+// OverQuota is a unit that quota holds back.
+func OverQuota(detail string) record.Waiting {
+	return record.Waiting{Code: overQuota, Message: detail}
+}
+
+// Preempting is a unit for which others make room.
+func Preempting(n *Nomination) record.Waiting {
+	return record.Waiting{Code: preempting, Message: n.Awaits()}
+}
+
+// Refused is a unit whose attempts came to nothing, as many in a row as refusals.
+// The reason of the last one is in words. The unit is tried again at next.
+func Refused(refusals int, reason string, next time.Time) record.Waiting {
+	attempts := "1 attempt"
+	if refusals > 1 {
+		attempts = fmt.Sprintf("%d attempts in a row", refusals)
+	}
+	return record.Waiting{
+		Code: refused, Refusals: refusals, NextMillis: next.UnixMilli(),
+		Message: fmt.Sprintf("%s; after %s without success the next is at %s", reason, attempts, next.UTC().Format(time.TimeOnly)),
+	}
+}
+
+// waits is the condition of a unit that waits.
+func (u *Unit) waits(kind, status string) api.Condition {
+	w := u.Waiting
+	if w == nil {
+		w = &record.Waiting{Code: unscheduled, Message: "waiting for the scheduler"}
+	}
+	return api.Condition{Type: kind, Status: status, Reason: w.Code, Message: w.Message, LastTransitionTime: Instant(w.SinceMillis)}
+}
