@@ -2,13 +2,13 @@ package lead
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -60,11 +60,11 @@ func BenchmarkPageOfJobs(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var i shown.Index = shownLeader{l: l}
-		p := service.Page[api.Job]{Limit: 50}
-		items, _ := p.Of(i.Jobs(""), func(position string) *api.Job {
+		var items []*api.Job
+		for _, position := range slices.Sorted(i.Jobs(""))[:50] {
 			j, _ := i.Job(position)
-			return j.Show()
-		})
+			items = append(items, j.Show())
+		}
 		if i.Newest() != 1 || len(items) != 50 {
 			b.Fatalf("%d jobs at revision %d", len(items), i.Newest())
 		}
