@@ -19,6 +19,15 @@ func (u *unit) beginTry(now time.Time) {
 // setEvidence notes why the unit waits.
 func (u *unit) setEvidence(e *sched.Evidence) { u.evidence = e }
 
+// setTold takes over why the unit waits as the store has it.
+func (u *unit) setTold(t told) { u.told = t }
+
+// beginTold notes that the reason is being written.
+func (u *unit) beginTold() { u.told.writing = true }
+
+// finishTold notes that the reason was written.
+func (u *unit) finishTold() { u.told.writing = false }
+
 // countRefusal counts an attempt that came to nothing.
 func (u *unit) countRefusal() { u.refusals++ }
 

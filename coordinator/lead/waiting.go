@@ -47,15 +47,6 @@ func (t *told) agrees(e *sched.Evidence) bool {
 	return e == nil || t.waiting != nil && t.waiting.Code == shown.CodeOf(e.Short != nil)
 }
 
-// setTold takes over why the unit waits as the store has it.
-func (u *unit) setTold(t told) { u.told = t }
-
-// beginTold notes that the reason is being written.
-func (u *unit) beginTold() { u.told.writing = true }
-
-// finishTold notes that the reason was written.
-func (u *unit) finishTold() { u.told.writing = false }
-
 // waitingOf is why a unit waits now.
 func (l *Leader) waitingOf(u *unit) record.Waiting {
 	e := l.evidenceOf(u)
