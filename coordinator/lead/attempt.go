@@ -51,6 +51,8 @@ type attempt struct {
 	// RELEASED is sent.
 	closing   *unitEnd
 	committed resource.Revision // of the commit
+	// started is the time that the commit has written.
+	started string
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
 	places       []shown.Place // of the members, once they have been shown
@@ -168,6 +170,9 @@ func (a *attempt) setClosing(e *unitEnd) { a.closing = e }
 
 // setVoted notes when the last Yes came.
 func (a *attempt) setVoted(now time.Time) { a.voted = now }
+
+// setStarted notes the time that the commit writes, which is sent once.
+func (a *attempt) setStarted(at string) { a.started = at }
 
 // setCommitted notes the revision of the commit.
 func (a *attempt) setCommitted(rev resource.Revision) { a.committed = rev }

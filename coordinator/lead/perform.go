@@ -91,7 +91,7 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	l.endVictims(a, revision)
 	a.setCommitted(revision)
 	create := u.create
-	u.commit(a.machine.ID(), revision, l.stamp())
+	u.commit(a.machine.ID(), revision, a.started)
 	if create != nil {
 		l.out.measure(MetricLatency, l.now.Sub(create.started).Seconds())
 		l.activity.addLatency(l.now.Sub(create.started))

@@ -202,3 +202,21 @@ func TestAChangeFromBeforeAWriteOfTheStatusIsNoConflict(t *testing.T) {
 		})
 	}
 }
+
+// TestAUnitStartedWhenItsCommitSays: not when the leader hears of the answer.
+func TestAUnitStartedWhenItsCommitSays(t *testing.T) {
+	x := newScene(t)
+	a := x.submit("a", 2, "")
+	x.says(a, grant.Reserved)
+	sent := x.clock
+	x.clock = x.clock.Add(3 * time.Second)
+	x.answers()
+	kv, _, _, err := x.kv.Get(t.Context(), a.record.Path().Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := record.Decode[record.Unit](kv.Key, kv.Value)
+	if err != nil || stored.Started != Stamp(sent) || a.record.Started != stored.Started {
+		t.Errorf("%v; the store has %s, the leader %s, want %s", err, stored.Started, a.record.Started, Stamp(sent))
+	}
+}

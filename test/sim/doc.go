@@ -27,6 +27,9 @@
 // and a borrowing group. Two namespaces have a limit, the third has none, and its
 // group is configured.
 //
+// At the end of each run the objects that the leader shows are compared with those
+// that coordinator/objects makes of the keys alone.
+//
 // # What is simulated
 //
 //   - The store is linearizable. A Txn may be lost, land without its answer, land

@@ -22,6 +22,7 @@ func (s *Sim) checkI13() {
 		return
 	}
 	s.checkKnowledge(s.terms[0])
+	s.checkReaders(s.terms[0])
 	s.checkLostDevices()
 }
 

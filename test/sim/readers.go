@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// checkReaders compares the objects that the leader shows with those that every
+// coordinator makes of the keys alone (ADR 33), field by field. The place in the
+// queue is no fact: it is counted at the read.
+func (s *Sim) checkReaders(t *term) {
+	keys := objects.New()
+	for key := range s.store.keys {
+		keys.Touch(key)
+	}
+	if err := keys.Refresh(s.store.keys, s.store.rev, t.now()); err != nil {
+		s.fail("readers", "the keys at revision %d: %v", s.store.rev, err)
+		return
+	}
+	led := t.Show(t.now(), func(string) <-chan struct{} { return nil })
+	s.differ(allocationsOf(led), allocationsOf(keys.View(s.store.rev, t.now())))
+	s.differ(jobsOf(led), jobsOf(keys.View(s.store.rev, t.now())))
+}
+
+// differ fails where the leader and the keys show different objects.
+func (s *Sim) differ(led, read map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(led)) {
+		if diff := cmp.Diff(led[name], read[name]); diff != "" {
+			s.fail("readers", "%s (-leader +keys):\n%s", name, diff)
+			return
+		}
+	}
+	s.stats["objects compared"] += len(led)
+	if len(led) != len(read) {
+		s.fail("readers", "the leader shows %d objects, the keys have %d", len(led), len(read))
+	}
+}
+
+// allocationsOf are all allocations, by name.
+func allocationsOf(i shown.Index) map[string]any {
+	all := map[string]any{}
+	for position := range i.Members("") {
+		m, _ := i.Member(position)
+		a := m.Show()
+		a.Status.QueuePosition = 0
+		a.Status.Assignment = nil // hosts of the simulation register no topology
+		a.Status.Conditions = withoutLost(a.Status.Conditions)
+		all[position] = a
+	}
+	return all
+}
+
+// jobsOf are all jobs, by name.
+func jobsOf(i shown.Index) map[string]any {
+	all := map[string]any{}
+	for position := range i.Jobs("") {
+		j, _ := i.Job(position)
+		o := j.Show()
+		o.Status.QueuePosition = 0
+		o.Status.Conditions = withoutLost(o.Status.Conditions)
+		all[position] = o
+	}
+	return all
+}
+
+// withoutLost leaves out what agents report of lost devices: the hosts of the
+// simulation do so beside the store.
+func withoutLost(conditions []api.Condition) []api.Condition {
+	return slices.DeleteFunc(conditions, func(c api.Condition) bool { return c.Type == "DeviceLost" })
+}
