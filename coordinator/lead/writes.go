@@ -64,7 +64,8 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	}
 	unit := u.record
 	unit.Phase, unit.TxID = string(api.Running), tx
-	if a.setStarted(l.stamp()); unit.Started == "" {
+	a.setStarted(l.stamp())
+	if unit.Started == "" {
 		unit.Started = a.started
 	}
 	d.ops = append(d.ops, record.Put(record.TxKey(tx), value), record.Put(unit.Path().Key(), record.MustEncode(unit)))
