@@ -396,8 +396,14 @@ type AllocationList struct {
 type DeleteOptions struct {
 	// GracePeriodSeconds is the time between the notice and the forced stop.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
-	// PropagationPolicy is accepted for clients of Kubernetes and changes nothing.
-	PropagationPolicy string `json:"propagationPolicy,omitempty" oneof:"Foreground,Background"`
+	// PropagationPolicy says how long the object is shown. Foreground shows the
+	// object, Terminating, until nothing is held. Background takes the object out of
+	// gets and lists at once; its devices, its quota and its name are free once it
+	// has stopped. Orphan is refused: nothing may go on without an owner.
+	PropagationPolicy string `json:"propagationPolicy,omitempty" default:"Foreground" oneof:"Foreground,Background"`
+	// Preconditions are values that the object must have: another object is left as
+	// it is, with 409.
+	Preconditions *Preconditions `json:"preconditions,omitempty"`
 	// Reason is kept for people: at most 1024 bytes.
 	Reason string `json:"reason,omitempty" example:"wrong data set"`
 }

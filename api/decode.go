@@ -124,6 +124,12 @@ func (m *ObjectMeta) dropServerFields() {
 // MaxGracePeriodSeconds bounds the grace of a deletion: one day.
 const MaxGracePeriodSeconds = 24 * 60 * 60
 
+// The propagation policies of a deletion.
+const (
+	Foreground = "Foreground"
+	Background = "Background"
+)
+
 // DecodeDeleteOptions reads the body of a delete or cancel; an empty body asks
 // for the defaults.
 func DecodeDeleteOptions(doc []byte) (DeleteOptions, *Status) {
@@ -138,7 +144,9 @@ func DecodeDeleteOptions(doc []byte) (DeleteOptions, *Status) {
 		return DeleteOptions{}, status
 	}
 	switch o.PropagationPolicy {
-	case "", "Foreground", "Background":
+	case "", Foreground, Background:
+	case "Orphan":
+		return DeleteOptions{}, invalid("propagationPolicy", "%q: nothing may go on without an owner: want Foreground or Background", o.PropagationPolicy)
 	default:
 		return DeleteOptions{}, invalid("propagationPolicy", "%q: want Foreground or Background", o.PropagationPolicy)
 	}

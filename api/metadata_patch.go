@@ -10,11 +10,11 @@ import (
 // MetadataPatch is a merge patch (RFC 7386) of the labels and annotations of an
 // allocation or a job. The zero value changes nothing.
 type MetadataPatch struct {
-	// ResourceVersion, where not empty, is the version that the change is for; an
-	// object that has another one refuses it with 409.
-	ResourceVersion string
-	Labels          MapPatch
-	Annotations     MapPatch
+	// Preconditions are the uid and the resourceVersion that the change is for; an
+	// object that has others refuses it with 409.
+	Preconditions
+	Labels      MapPatch
+	Annotations MapPatch
 }
 
 // IsZero reports whether the patch changes nothing.
@@ -28,6 +28,7 @@ type metadataPatchDocument struct {
 	Metadata   struct {
 		Name            string             `json:"name,omitempty"`
 		Namespace       string             `json:"namespace,omitempty"`
+		UID             string             `json:"uid,omitempty"`
 		ResourceVersion string             `json:"resourceVersion,omitempty"`
 		Labels          map[string]*string `json:"labels,omitempty"`
 		Annotations     map[string]*string `json:"annotations,omitempty"`
@@ -54,9 +55,9 @@ func DecodeMetadataPatch(kind, namespace, name string, doc []byte) (MetadataPatc
 		return MetadataPatch{}, Errorf(http.StatusBadRequest, "the patch is not JSON: %v", err)
 	}
 	p := MetadataPatch{
-		ResourceVersion: d.Metadata.ResourceVersion,
-		Labels:          MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
-		Annotations:     MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
+		Preconditions: Preconditions{UID: d.Metadata.UID, ResourceVersion: d.Metadata.ResourceVersion},
+		Labels:        MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
+		Annotations:   MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
 	}
 	switch m := d.Metadata; {
 	case m.Name != "" && m.Name != name:

@@ -15,6 +15,8 @@ type NodePatch struct {
 	// ResourceVersion, where not empty, is the version that the change is for;
 	// a node that has another one refuses it with 409.
 	ResourceVersion string
+	// UID, where not empty, is the uid that the node must have.
+	UID string
 	// Labels are the operators' labels: a key that is removed shows the agent's
 	// label again, where the agent has one.
 	Labels      MapPatch
@@ -32,8 +34,10 @@ func (p NodePatch) IsZero() bool {
 // MarshalJSON is the patch as DecodeNodePatch reads it.
 func (p NodePatch) MarshalJSON() ([]byte, error) {
 	metadata, spec := map[string]any{}, map[string]any{}
-	if p.ResourceVersion != "" {
-		metadata["resourceVersion"] = p.ResourceVersion
+	for field, value := range map[string]string{"resourceVersion": p.ResourceVersion, "uid": p.UID} {
+		if value != "" {
+			metadata[field] = value
+		}
 	}
 	for field, m := range map[string]MapPatch{"labels": p.Labels, "annotations": p.Annotations} {
 		if m.Clear {
@@ -58,6 +62,7 @@ type nodePatchDocument struct {
 	Kind       string `json:"kind,omitempty"`
 	Metadata   struct {
 		Name            string             `json:"name,omitempty"`
+		UID             string             `json:"uid,omitempty"`
 		ResourceVersion string             `json:"resourceVersion,omitempty"`
 		Labels          map[string]*string `json:"labels,omitempty"`
 		Annotations     map[string]*string `json:"annotations,omitempty"`
@@ -101,10 +106,10 @@ func DecodeNodePatch(name string, doc []byte) (NodePatch, *Status) {
 		return NodePatch{}, invalid("metadata.name", "%q: the patch is for node %q, a name cannot be changed", clip(d.Metadata.Name), name)
 	}
 	p := NodePatch{
-		ResourceVersion: d.Metadata.ResourceVersion,
-		Labels:          MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
-		Annotations:     MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
-		Unschedulable:   d.Spec.Unschedulable,
+		ResourceVersion: d.Metadata.ResourceVersion, UID: d.Metadata.UID,
+		Labels:        MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
+		Annotations:   MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
+		Unschedulable: d.Spec.Unschedulable,
 	}
 	if isNull(nulls.Spec.Unschedulable) {
 		p.Unschedulable = new(bool)

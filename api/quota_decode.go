@@ -28,7 +28,7 @@ type QuotaDocument interface {
 }
 
 // DecodeResourceQuota reads and validates a resource quota as DecodeAllocation
-// does an allocation. Of the fields that belong to the server, resourceVersion stays: an
+// does an allocation. Of the fields that belong to the server, uid and resourceVersion stay: an
 // update is made from it.
 func DecodeResourceQuota(doc []byte) (*ResourceQuota, *Status) {
 	q, status := decode(resourceQuotaDecoder, doc)
@@ -102,9 +102,9 @@ func (m *ObjectMeta) settable(apiVersion, kind *string, want string) *Status {
 		return status
 	}
 	*apiVersion, *kind = APIVersion, want
-	version := m.ResourceVersion
+	required := Preconditions{m.UID, m.ResourceVersion}
 	m.dropServerFields()
-	m.ResourceVersion = version
+	m.UID, m.ResourceVersion = required.UID, required.ResourceVersion
 	return nil
 }
 

@@ -93,7 +93,7 @@ func TestATreeKeepsItsSpecAsWritten(t *testing.T) {
 		t.Fatal(status)
 	}
 	want := &QuotaTree{
-		APIVersion: APIVersion, Kind: KindQuotaTree, Metadata: ObjectMeta{Name: "Test_Tree.1", ResourceVersion: "7"}, Spec: json.RawMessage(spec),
+		APIVersion: APIVersion, Kind: KindQuotaTree, Metadata: ObjectMeta{Name: "Test_Tree.1", UID: "x", ResourceVersion: "7"}, Spec: json.RawMessage(spec),
 	}
 	if diff := cmp.Diff(want, tree); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

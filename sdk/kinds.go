@@ -137,6 +137,17 @@ func (a Allocations) Delete(ctx context.Context, name string, o api.DeleteOption
 	return call[api.Allocation](ctx, a.client, a.with(http.MethodDelete, a.at(name, ""), o))
 }
 
+// Release ends the allocations of the namespace that a label selector selects, and
+// returns once every end is durable. With DryRun it ends none. An empty selector is
+// refused.
+func (a Allocations) Release(ctx context.Context, o api.BulkReleaseOptions) (*api.BulkRelease, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.BulkRelease](ctx, a.client, request{method: http.MethodPost, path: a.path + "/bulk-release", contentType: "application/json", body: body})
+}
+
 // Explain says why an allocation is not running, whether it can, and what would
 // help.
 func (a Allocations) Explain(ctx context.Context, name string, o ExplainOptions) (*api.Explanation, error) {

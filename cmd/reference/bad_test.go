@@ -112,13 +112,15 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaForest spec.trees":       {{[]any{"zzz!"}, "zzz!"}, {[]any{"company", "company"}, "company"}},
 	"QuotaBinding spec.forest":     wrongNames,
 	"Consumer spec.id":             {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
-	"BootstrapToken spec.nodes": {{"", "empty"}},
+	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
 }
 
 // anyValue are fields that take every value of their type, with the reason.
 var anyValue = map[string]string{
 	"metadata.resourceVersion":         "it is compared with the version of the object",
 	"ApproveOptions resourceVersion":   "it is compared with the version of the object",
+	"preconditions.resourceVersion":    "it is compared with the version of the object",
+	"preconditions.uid":                "it is compared with the uid of the object",
 	"quota.type":                       "a number of the tree's own; quota counts by it",
 	"QuotaTree spec.nodes.parent":      "the whole tree is checked by its owner, the coordinator",
 	"Consumer spec.owner":              "any text names an owner",

@@ -69,6 +69,7 @@ func table() []entry {
 		kind[api.NodeBan](Manifest, decoded(api.DecodeNodeBan)),
 
 		kind[api.DeleteOptions](Options, decoded(api.DecodeDeleteOptions)),
+		kind[api.BulkReleaseOptions](Options, decoded(api.DecodeBulkRelease)),
 		kind[api.PreemptionRequest](Options, decoded(api.DecodePreemption)),
 		kind[api.DrainOptions](Options, decoded(api.DecodeDrainOptions)),
 		kind[api.FenceOptions](Options, decoded(api.DecodeFenceOptions)),
@@ -86,6 +87,7 @@ func table() []entry {
 		kind[api.TenantUsage](Answer, nil),
 		kind[api.QuotaExplanation](Answer, nil),
 		kind[api.QuotaDryRun](Answer, nil),
+		kind[api.BulkRelease](Answer, nil),
 		kind[api.QuotaReclaim](Answer, nil),
 		kind[api.Coordinator](Answer, nil),
 		kind[api.Version](Answer, nil),

@@ -76,20 +76,22 @@ func effective(t *testing.T) map[string]string {
 		minMembers = strconv.Itoa(first)
 	}
 	all := map[string]string{
-		"Job.spec.parallelism":                 strconv.Itoa(new(api.Job).Members()),
-		"BootstrapToken.spec.ttl":              short(enroll.DefaultTokenTTL),
-		"BootstrapToken.spec.uses":             "1",
-		"OperatorCertificate.spec.ttl":         short(enroll.DefaultOperatorTTL),
-		"QuotaTree.spec.resourceNames":         defaultResources(),
-		"QuotaTree.spec.nodes.parent":          "nil",
-		"QuotaBinding.spec.admission":          "reject",
-		"PreemptionRequest.reason":             "evicted by an operator",
-		"DrainOptions.reason":                  "node NAME is drained",
-		"ReconcileOptions.gracePeriodSeconds":  grace,
-		"ReclaimOptions.gracePeriodSeconds":    grace,
-		"DeleteOptions.gracePeriodSeconds":     grace,
-		"DrainOptions.gracePeriodSeconds":      grace,
-		"PreemptionRequest.gracePeriodSeconds": grace,
+		"Job.spec.parallelism":                  strconv.Itoa(new(api.Job).Members()),
+		"BootstrapToken.spec.ttl":               short(enroll.DefaultTokenTTL),
+		"BootstrapToken.spec.uses":              "1",
+		"OperatorCertificate.spec.ttl":          short(enroll.DefaultOperatorTTL),
+		"QuotaTree.spec.resourceNames":          defaultResources(),
+		"QuotaTree.spec.nodes.parent":           "nil",
+		"QuotaBinding.spec.admission":           "reject",
+		"PreemptionRequest.reason":              "evicted by an operator",
+		"DrainOptions.reason":                   "node NAME is drained",
+		"ReconcileOptions.gracePeriodSeconds":   grace,
+		"ReclaimOptions.gracePeriodSeconds":     grace,
+		"DeleteOptions.gracePeriodSeconds":      grace,
+		"DeleteOptions.propagationPolicy":       "Foreground",
+		"BulkReleaseOptions.gracePeriodSeconds": grace,
+		"DrainOptions.gracePeriodSeconds":       grace,
+		"PreemptionRequest.gracePeriodSeconds":  grace,
 	}
 	for _, at := range []string{"Job.spec.", "Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), lead.DefaultQueue

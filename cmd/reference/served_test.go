@@ -18,20 +18,21 @@ import (
 
 // served are the routes that take a kind of document: method and path.
 var served = map[string][2]string{
-	"Job":               {"POST", "/namespaces/default/jobs"},
-	"Allocation":        {"POST", "/namespaces/default/allocations"},
-	"ResourceQuota":     {"POST", "/namespaces/default/resourcequotas"},
-	"QuotaTree":         {"POST", "/quotatrees"},
-	"QuotaForest":       {"POST", "/quotaforests"},
-	"QuotaBinding":      {"POST", "/quotabindings"},
-	"Consumer":          {"POST", "/quota/dryruns"},
-	"DeleteOptions":     {"DELETE", "/namespaces/default/allocations/kept"},
-	"PreemptionRequest": {"POST", "/namespaces/default/preemptions"},
-	"DrainOptions":      {"POST", "/nodes/gpu-1/drain"},
-	"FenceOptions":      {"POST", "/nodes/gpu-1/fence"},
-	"ApproveOptions":    {"POST", "/nodes/gpu-1/approve"},
-	"ReconcileOptions":  {"POST", "/nodes/gpu-1/reconcile"},
-	"ReclaimOptions":    {"POST", "/quotatrees/company/reclaim"},
+	"Job":                {"POST", "/namespaces/default/jobs"},
+	"Allocation":         {"POST", "/namespaces/default/allocations"},
+	"ResourceQuota":      {"POST", "/namespaces/default/resourcequotas"},
+	"QuotaTree":          {"POST", "/quotatrees"},
+	"QuotaForest":        {"POST", "/quotaforests"},
+	"QuotaBinding":       {"POST", "/quotabindings"},
+	"Consumer":           {"POST", "/quota/dryruns"},
+	"DeleteOptions":      {"DELETE", "/namespaces/default/allocations/kept"},
+	"BulkReleaseOptions": {"POST", "/namespaces/default/allocations/bulk-release"},
+	"PreemptionRequest":  {"POST", "/namespaces/default/preemptions"},
+	"DrainOptions":       {"POST", "/nodes/gpu-1/drain"},
+	"FenceOptions":       {"POST", "/nodes/gpu-1/fence"},
+	"ApproveOptions":     {"POST", "/nodes/gpu-1/approve"},
+	"ReconcileOptions":   {"POST", "/nodes/gpu-1/reconcile"},
+	"ReclaimOptions":     {"POST", "/quotatrees/company/reclaim"},
 }
 
 // identities are kinds that a server without TLS does not serve.

@@ -124,7 +124,9 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 				x.answers()
 				x.says(a, grant.No)
 				x.answers()
-				x.do(func() { x.cancelJob(a.job, ends, true, func(*api.Status) {}) })
+				x.do(func() {
+					x.cancelJob(a.job, record.Cancellation{Reason: ends.Reason, GraceSeconds: ends.GraceSeconds, Remove: true}, func(*api.Status) {})
+				})
 				for x.compares() != "jobs/default/a unchanged" || len(x.asked[0].Write.Ops) == 1 {
 					x.answer()
 				}

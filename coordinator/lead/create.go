@@ -159,13 +159,19 @@ func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Stat
 func (l *Leader) refusal(s *submission) *api.Status {
 	first := s.units[0]
 	ns := first.record.Namespace
-	if s.job != nil && l.jobs[ns+"/"+s.job.record.Name] != nil {
+	if j := l.jobs[ns+"/"+first.record.Name]; s.job != nil && j != nil {
+		if j.isHidden() {
+			return api.Errorf(409, "the name %s is taken in namespace %s until the job that was deleted in the background has stopped", s.job.record.Name, ns).Because(api.AlreadyExists)
+		}
 		return api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns).Because(api.AlreadyExists)
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			name := u.memberName(i)
 			if m := l.members[ns+"/"+name]; m != nil {
+				if m.unit.isHidden() {
+					return api.Errorf(409, "the name %s is taken in namespace %s until the object that was deleted in the background has stopped", name, ns).Because(api.AlreadyExists)
+				}
 				if s.job == nil && m.unit.job == nil {
 					return api.Errorf(409, "allocation %s already exists in namespace %s", name, ns).Because(api.AlreadyExists)
 				}

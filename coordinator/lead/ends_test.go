@@ -199,7 +199,7 @@ func TestAJobsEndThatWasRefusedIsTriedAgain(t *testing.T) {
 		x := newScene(t)
 		a := x.submitJob("a", 2, 9)
 		x.answers()
-		x.do(func() { x.cancelJob(a.job, txn.ReleaseAsked{}, true, func(*api.Status) {}) })
+		x.do(func() { x.cancelJob(a.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
 		for x.answer(); !slices.ContainsFunc(x.asked[0].Write.Ops, func(o record.Op) bool { return o.Key == key(a) }); {
 			x.answer()
 		}

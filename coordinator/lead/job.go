@@ -66,6 +66,10 @@ func (j *job) setDocument(doc *api.Job) { j.doc = doc }
 // remove notes that the object is gone.
 func (j *job) remove() { j.gone = true }
 
+// isHidden reports whether reads show the job no more: its end in the background
+// is durable.
+func (j *job) isHidden() bool { return j.record.Cancelled != nil && j.record.Cancelled.Background }
+
 // addThen has f run after the next change.
 func (j *job) addThen(f func()) { j.then = append(j.then, f) }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -79,12 +78,9 @@ func notWritten(key string, err error) *api.Status {
 }
 
 // checkVersion refuses an update that was made from another version than the
-// object's.
-func checkVersion(what, given string, rev resource.Revision) *api.Status {
-	if now := strconv.FormatInt(int64(rev), 10); given != "" && given != now {
-		return api.Errorf(409, "%s is at resourceVersion %s, the update was made from %s; read it again", what, now, given)
-	}
-	return nil
+// object's, or for another object of the name.
+func checkVersion(what string, given, kept api.ObjectMeta, rev resource.Revision) *api.Status {
+	return api.Preconditions{UID: given.UID, ResourceVersion: given.ResourceVersion}.Check(what, at(kept, rev))
 }
 
 // own is what of an object's metadata an operator sets, with a new identity or
@@ -105,12 +101,14 @@ func put[T any](l *Leader, before *kept[T], what string, given api.ObjectMeta, c
 	switch {
 	case before == nil && !create && given.ResourceVersion != "":
 		return w, api.Errorf(409, "%s does not exist any more, the update was made from resourceVersion %s", what, given.ResourceVersion)
+	case before == nil && !create && given.UID != "":
+		return w, api.Errorf(409, "%s does not exist any more, the update is for the uid %s", what, Clip(given.UID))
 	case before == nil:
 		*meta(object) = l.own(given, nil)
 	case create:
 		return w, api.Errorf(409, "%s already exists", what).Because(api.AlreadyExists)
 	default:
-		if status := checkVersion(what, given.ResourceVersion, before.rev); status != nil {
+		if status := checkVersion(what, given, *meta(&before.object), before.rev); status != nil {
 			return w, status
 		}
 		*meta(object), w.rev = l.own(given, meta(&before.object)), before.rev

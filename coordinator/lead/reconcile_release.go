@@ -54,7 +54,7 @@ func (r *reconciliation) askToEnd(b returned) {
 		r.l.end(u, asked)
 		return
 	}
-	r.await(func(done func(*api.Status)) { r.l.cancelJob(u.job, asked, false, done) })
+	r.await(func(done func(*api.Status)) { r.l.cancelJob(u.job, cancellationOf(asked), done) })
 }
 
 // isReleasing reports whether the release of a transaction that was committed is

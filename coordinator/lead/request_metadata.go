@@ -74,7 +74,7 @@ func (u *unit) isAtRest() bool {
 func (l *Leader) patchUnit(c *call, u *unit, p api.MetadataPatch) {
 	raw, status := p.Apply(u.record.Document, u.allocation.Metadata)
 	if status == nil {
-		status = atVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
+		status = checkAllocation(u, &p.Preconditions)
 	}
 	if status != nil {
 		c.answer(nil, status)
@@ -168,7 +168,7 @@ func (l *Leader) patchJob(c *call, j *job, p api.MetadataPatch) {
 	}
 	raw, status := p.Apply(j.record.Document, j.doc.Metadata)
 	if status == nil {
-		status = atVersion("job", name, p.ResourceVersion, j.stored, j.version())
+		status = checkJob(j, &p.Preconditions)
 	}
 	if status != nil {
 		c.answer(nil, status)

@@ -4,6 +4,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -32,6 +33,10 @@ type FenceNode struct {
 type DeleteNode struct{ Node resource.NodeID }
 
 func (r PatchNode) serve(l *Leader, c *call) {
+	if status := (api.Preconditions{UID: r.Patch.UID}).Check("node "+string(r.Node), api.ObjectMeta{UID: shown.NodeUID(r.Node)}); status != nil && l.nodes[r.Node] != nil {
+		c.answer(nil, status)
+		return
+	}
 	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, cordons: r.Patch.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
 		return patched(spec, r.Patch)
 	}})

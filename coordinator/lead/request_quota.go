@@ -92,7 +92,7 @@ func (r PutResourceQuota) judge(l *Leader) (w quotaWrite, status *api.Status) {
 	case status != nil:
 		return w, status
 	default:
-		if status := checkVersion(resourceQuotaName(namespace, name), m.ResourceVersion, before.rev); status != nil {
+		if status := checkVersion(resourceQuotaName(namespace, name), m, before.object.Metadata, before.rev); status != nil {
 			return w, status
 		}
 		object.Metadata, w.rev = l.own(m, &before.object.Metadata), before.rev

@@ -105,11 +105,18 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	case u.job != nil:
-		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", r.Name, u.record.Name).Because(api.FailedPrecondition))
+		c.answer(nil, inJob(r.Name, u))
+		return
+	}
+	if status := checkAllocation(u, r.Options.Preconditions); status != nil {
+		c.answer(nil, status)
 		return
 	}
 	c.begun = true
 	leaving := u.ending != nil // for another who asked
+	if !leaving && r.Options.PropagationPolicy == api.Background {
+		u.hide()
+	}
 	l.end(u, releaseFor(r.Options))
 	ends := func() {
 		l.wait(c, u, func() bool { return l.answerEnding(c, u, r.Name) })
@@ -121,12 +128,35 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 	l.ifStillThere(c, u, ends)
 }
 
+// checkAllocation refuses a change of an allocation that is not the one, or not
+// at the version, that the change is for.
+func checkAllocation(u *unit, p *api.Preconditions) *api.Status {
+	if p == nil {
+		return nil
+	}
+	if status := (api.Preconditions{UID: p.UID}).Check("allocation "+u.record.Name, api.ObjectMeta{UID: string(u.record.UID)}); status != nil {
+		return status
+	}
+	return atVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
+}
+
+// checkJob is the same of a job.
+func checkJob(j *job, p *api.Preconditions) *api.Status {
+	if p == nil {
+		return nil
+	}
+	if status := (api.Preconditions{UID: p.UID}).Check("job "+j.record.Name, api.ObjectMeta{UID: j.record.UID}); status != nil {
+		return status
+	}
+	return atVersion("job", j.record.Name, p.ResourceVersion, j.stored, j.version())
+}
+
 // answerEnding answers with an allocation whose release is durable, or was not
 // taken.
 func (l *Leader) answerEnding(c *call, u *unit, name string) bool {
 	switch {
 	case u.ending == nil:
-		c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name))
+		c.answer(nil, notDeleted(name))
 	case !u.gone && u.wish != endDurable:
 		return false
 	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
@@ -164,7 +194,14 @@ func (r EndJob) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	}
-	l.cancelJob(j, releaseFor(r.Options), r.Remove, func(status *api.Status) { c.answer(l.jobObject(j), status) })
+	if status := checkJob(j, r.Options.Preconditions); status != nil {
+		c.answer(nil, status)
+		return
+	}
+	wish := cancellationOf(releaseFor(r.Options))
+	wish.Remove = r.Remove
+	wish.Background = r.Remove && r.Options.PropagationPolicy == api.Background
+	l.cancelJob(j, wish, func(status *api.Status) { c.answer(l.jobObject(j), status) })
 }
 
 // EvictUnit ends the unit of an allocation under notice. Its result is an

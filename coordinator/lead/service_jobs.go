@@ -10,15 +10,21 @@ import (
 // findJob finds a job in the loop.
 func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
 	j := l.jobs[namespace+"/"+name]
-	if j == nil {
+	if j == nil || j.isHidden() {
 		return nil, NotFound("job", namespace, name)
 	}
 	return j, nil
 }
 
-// cancelJob makes the wish durable and carries it out; done is called in the
-// loop.
-func (l *Leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done func(*api.Status)) {
+// cancellationOf is the wish that ends a job as a release ends a unit, and keeps its
+// object.
+func cancellationOf(r txn.ReleaseAsked) record.Cancellation {
+	return record.Cancellation{Reason: r.Reason, GraceSeconds: r.GraceSeconds}
+}
+
+// cancelJob makes a wish of this instant durable and carries it out; done is called
+// in the loop.
+func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Status)) {
 	if j.stored == 0 || j.writing {
 		// Its creation is under way: once more when that is answered.
 		j.addThen(func() {
@@ -26,16 +32,17 @@ func (l *Leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 				done(api.Errorf(404, "job %s is gone", j.record.Name))
 				return
 			}
-			l.cancelJob(j, release, remove, done)
+			l.cancelJob(j, wish, done)
 		})
 		return
 	}
-	if c := j.record.Cancelled; c != nil && (c.Remove || !remove) {
+	if c := j.record.Cancelled; c != nil && (c.Remove || !wish.Remove) {
 		done(nil)
 		return
 	}
 	rec := j.record
-	rec.Cancelled = &record.Cancellation{Reason: release.Reason, GraceSeconds: release.GraceSeconds, AskedMillis: l.millis(), Remove: remove}
+	wish.AskedMillis = l.millis()
+	rec.Cancelled = &wish
 	if !api.Phase(rec.Phase).Ended() {
 		rec.Phase = string(api.Cancelling)
 	}
@@ -53,7 +60,7 @@ func (l *Leader) cancelJob(j *job, release txn.ReleaseAsked, remove bool, done f
 			}
 			j.keep(rec, rev)
 			for _, u := range j.units {
-				l.endSince(u, release, rec.Cancelled.AskedMillis)
+				l.endSince(u, txn.ReleaseAsked{Reason: wish.Reason, GraceSeconds: wish.GraceSeconds}, wish.AskedMillis)
 			}
 			done(nil)
 			l.notifyJob(j)

@@ -134,7 +134,7 @@ func (l *Leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 			continue
 		}
 		waits++
-		l.cancelJob(u.job, asked, false, settled)
+		l.cancelJob(u.job, cancellationOf(asked), settled)
 	}
 	settled(nil)
 }

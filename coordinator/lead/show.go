@@ -51,7 +51,7 @@ func (i shownLeader) Newest() resource.Revision {
 // Member implements shown.Index.
 func (i shownLeader) Member(position string) (shown.Member, bool) {
 	m := i.l.members[position]
-	if m == nil || m.unit.stored == 0 { // it may yet come to nothing
+	if m == nil || m.unit.stored == 0 || m.unit.isHidden() { // it may yet come to nothing
 		return shown.Member{}, false
 	}
 	return i.l.showMember(m.unit, m.index), true
@@ -61,7 +61,7 @@ func (i shownLeader) Member(position string) (shown.Member, bool) {
 func (i shownLeader) Members(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for position, m := range i.l.members {
-			if m.unit.stored != 0 && (namespace == "" || m.unit.record.Namespace == namespace) && !yield(position) {
+			if m.unit.stored != 0 && !m.unit.isHidden() && (namespace == "" || m.unit.record.Namespace == namespace) && !yield(position) {
 				return
 			}
 		}
@@ -79,7 +79,7 @@ func (i shownLeader) MemberChanged(position string) <-chan struct{} {
 // Job implements shown.Index.
 func (i shownLeader) Job(position string) (shown.Job, bool) {
 	j := i.l.jobs[position]
-	if j == nil || j.stored == 0 { // it may yet come to nothing
+	if j == nil || j.stored == 0 || j.isHidden() { // it may yet come to nothing
 		return shown.Job{}, false
 	}
 	return i.l.showJob(j), true
@@ -89,7 +89,7 @@ func (i shownLeader) Job(position string) (shown.Job, bool) {
 func (i shownLeader) Jobs(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for position, j := range i.l.jobs {
-			if j.stored != 0 && (namespace == "" || j.record.Namespace == namespace) && !yield(position) {
+			if j.stored != 0 && !j.isHidden() && (namespace == "" || j.record.Namespace == namespace) && !yield(position) {
 				return
 			}
 		}

@@ -159,8 +159,33 @@ func (s *story) reply(e lead.Effect) string {
 		return text + fmt.Sprintf("job %s is %s", r.Metadata.Name, r.Status.Phase)
 	case lead.Eviction:
 		return text + fmt.Sprintf("%s is under notice, in %s", r.Unit, s.name(r.Tx))
+	case *api.BulkRelease:
+		text += fmt.Sprintf("%d released, %d failed, freed %v", r.Released, r.Failed, r.TotalResourcesFreed)
+		for _, f := range r.Failures {
+			text += "; " + f.Message
+		}
+		return text
 	case *api.Node:
 		return text + fmt.Sprintf("node %s", r.Metadata.Name)
 	}
 	return text + fmt.Sprintf("%T", e.Result)
+}
+
+// showObject tells what a get of an allocation, or of a job, answers.
+func (s *story) showObject(namespace, name string) {
+	index := s.l.Show(s.now, func(string) <-chan struct{} { return nil })
+	if m, found := index.Member(namespace + "/" + name); found {
+		a := m.Show()
+		fmt.Fprintf(&s.told, "  allocation %s is %s: %s\n", name, a.Status.Phase, a.Status.Message)
+		return
+	}
+	if j, found := index.Job(namespace + "/" + name); found {
+		o := j.Show()
+		fmt.Fprintf(&s.told, "  job %s is %s: %s\n", name, o.Status.Phase, o.Status.Message)
+		for _, m := range o.Status.Allocations {
+			fmt.Fprintf(&s.told, "    %s is %s\n", m.Name, m.Phase)
+		}
+		return
+	}
+	fmt.Fprintf(&s.told, "  %s is not found\n", name)
 }

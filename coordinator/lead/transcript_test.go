@@ -33,7 +33,9 @@ import (
 //	connect n1                   opens the stream to the agent of n1
 //	create a gpus=4              submits an allocation: priority=, policy=, namespace=
 //	job j members=2 gpus=8 gang=2
-//	delete a
+//	delete a [background]
+//	release a b                  deletes several
+//	show a                       what a get answers
 //	evict a grace=10
 //	tree Org all:-:16 lab:all:8  puts a quota tree: groups with parents and GPUs
 //	bind a Org/lab               charges a namespace to a group
@@ -170,7 +172,15 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 	case "job":
 		s.createJob(namespace, document("Job", words[1], options))
 	case "delete":
-		s.ask(lead.DeleteAllocation{Namespace: namespace, Name: words[1], Options: api.DeleteOptions{GracePeriodSeconds: &grace}})
+		o := api.DeleteOptions{GracePeriodSeconds: &grace}
+		if len(words) > 2 && words[2] == "background" {
+			o.PropagationPolicy = api.Background
+		}
+		s.ask(lead.DeleteAllocation{Namespace: namespace, Name: words[1], Options: o})
+	case "release":
+		s.ask(lead.ReleaseAllocations{Namespace: namespace, Names: words[1:], Options: api.DeleteOptions{GracePeriodSeconds: &grace}})
+	case "show":
+		s.showObject(namespace, words[1])
 	case "evict":
 		s.ask(lead.EvictUnit{Options: lead.EvictOptions{Namespace: namespace, Name: words[1]}, Notice: noticeOf(grace)})
 	case "fence":

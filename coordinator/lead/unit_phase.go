@@ -192,7 +192,16 @@ func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64) {
 }
 
 // dropWish notes that the store did not take the request: the owner asks again.
-func (u *unit) dropWish() { u.wish, u.ending, u.asked = noWish, nil, 0 }
+func (u *unit) dropWish() { u.wish, u.ending, u.asked, u.record.Hidden = noWish, nil, 0, false }
+
+// hide notes that the end which is asked for next is in the background.
+func (u *unit) hide() { u.record.Hidden = true }
+
+// isHidden reports whether reads show the unit no more: its end in the background
+// is durable.
+func (u *unit) isHidden() bool {
+	return u.record.Hidden && u.wish == endDurable || u.job != nil && u.job.isHidden()
+}
 
 // keepWish takes over that the request was stored with the unit at rev.
 func (u *unit) keepWish(stored *record.Cancellation, rev resource.Revision) {

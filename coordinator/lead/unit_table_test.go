@@ -234,7 +234,7 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 						x.end(u, txn.ReleaseAsked{Reason: "deleted"})
 						return
 					}
-					x.cancelJob(u.job, txn.ReleaseAsked{Reason: "deleted"}, rapid.Bool().Draw(t, "remove"), func(*api.Status) {})
+					x.cancelJob(u.job, record.Cancellation{Reason: "deleted", Remove: rapid.Bool().Draw(t, "remove")}, func(*api.Status) {})
 				})
 			},
 			"evict":         func(t *rapid.T) { u := x.any(t); x.do(t, func() { x.evict(u, txn.EvictAsked{Reason: "evicted"}) }) },

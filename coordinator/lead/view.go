@@ -59,7 +59,7 @@ func (v *view) node(id resource.NodeID) *node {
 // member finds an allocation as clients name it.
 func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
 	m := v.members[namespace+"/"+name]
-	if m == nil {
+	if m == nil || m.unit.isHidden() {
 		return nil, 0, NotFound("allocation", namespace, name)
 	}
 	return m.unit, m.index, nil

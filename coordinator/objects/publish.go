@@ -36,11 +36,11 @@ func (c *Cache) publish(at resource.Revision) {
 func (c *Cache) entry(n Name) entry {
 	switch n.Kind {
 	case Allocations:
-		if m, found := c.members[n.Namespace+"/"+n.Name]; found {
+		if m, found := c.members[n.Namespace+"/"+n.Name]; found && !m.unit.isHidden() {
 			return c.memberEntry(m.unit, m.index)
 		}
 	case Jobs:
-		if j := c.jobs[n.Namespace+"/"+n.Name]; j != nil {
+		if j := c.jobs[n.Namespace+"/"+n.Name]; j != nil && !j.isHidden() {
 			return c.jobEntry(j)
 		}
 	case Nodes:

@@ -44,6 +44,17 @@ type cachedJob struct {
 	units  []*cachedUnit
 }
 
+// isHidden reports whether reads show the unit no more: its end in the background
+// is durable.
+func (u *cachedUnit) isHidden() bool {
+	return u.record.Hidden && u.Ending.Asked != nil || u.job != nil && u.job.isHidden()
+}
+
+// isHidden is the same of a job.
+func (j *cachedJob) isHidden() bool {
+	return j.record.Cancelled != nil && j.record.Cancelled.Background
+}
+
 // cachedMember is one line among the allocations.
 type cachedMember struct {
 	unit  *cachedUnit

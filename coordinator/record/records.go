@@ -107,12 +107,15 @@ type Unit struct {
 	// Ending is the end that an allocation's owner has asked for while it was the
 	// victim of an undecided preemption: until that is decided its transaction
 	// cannot carry the wish. nil where there is none.
-	Ending  *Cancellation `json:"ending,omitempty"`
-	Created string        `json:"created,omitempty"` // RFC 3339
-	Started string        `json:"started,omitempty"` // RFC 3339
-	Ended   string        `json:"ended,omitempty"`   // RFC 3339
-	Reason  string        `json:"reason,omitempty"`
-	Message string        `json:"message,omitempty"`
+	Ending *Cancellation `json:"ending,omitempty"`
+	// Hidden: the owner has deleted the allocation in the background. Once that is
+	// durable no get and no list shows it; the key goes when nothing is held.
+	Hidden  bool   `json:"hidden,omitempty"`
+	Created string `json:"created,omitempty"` // RFC 3339
+	Started string `json:"started,omitempty"` // RFC 3339
+	Ended   string `json:"ended,omitempty"`   // RFC 3339
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // Path is the unit's name.
@@ -150,6 +153,8 @@ type Cancellation struct {
 	AskedMillis int64 `json:"askedMillis,omitempty"`
 	// Remove: the job's keys go once all its units have ended.
 	Remove bool `json:"remove,omitempty"`
+	// Background: no get and no list shows the job any more. Only with Remove.
+	Background bool `json:"background,omitempty"`
 }
 
 // Order is the value of an OrderKey.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/musterd/muster/api"
@@ -63,7 +64,7 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 		return answer{}, err
 	}
 	c.warnRecordedOnly(recordedOnly)
-	return created(service.TypedAllocation(got), repeated), nil
+	return created(typedAllocation(got), repeated), nil
 }
 
 func (h *handler) getAllocation(c *call) (answer, error) {
@@ -75,7 +76,7 @@ func (h *handler) getAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedAllocation(got)), nil
+	return ok(typedAllocation(got)), nil
 }
 
 func (h *handler) listAllocations(c *call) (answer, error) {
@@ -89,11 +90,17 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 		return watching(h, c, service.ListedAllocations, objects.Allocations)
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, more, err := service.ListAllocations(c.ctx(), h.Service, c.namespace, &c.query.Selection)
+		items, meta, err := service.Gather(service.ListedAllocations.PageOf(&c.query.Selection), func(p service.Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
+			got, err := h.Service.ListAllocations(c.ctx(), c.namespace, p)
+			if err != nil {
+				return nil, api.ListMeta{}, err
+			}
+			return got.Items, got.Metadata, nil
+		})
 		if err != nil {
 			return answer{}, err
 		}
-		return listAnswer(service.ListedAllocations, api.KindAllocation+"List", meta, items, more)
+		return listAnswer(service.ListedAllocations, api.KindAllocation+"List", meta, items, meta.Continue)
 	})
 }
 
@@ -121,7 +128,7 @@ func (h *handler) patchAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedAllocation(got)), nil
+	return ok(typedAllocation(got)), nil
 }
 
 func (h *handler) deleteAllocation(c *call) (answer, error) {
@@ -136,7 +143,7 @@ func (h *handler) deleteAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedAllocation(got)), nil
+	return ok(typedAllocation(got)), nil
 }
 
 func (h *handler) explainAllocation(c *call) (answer, error) {
@@ -154,4 +161,10 @@ func (h *handler) explainAllocation(c *call) (answer, error) {
 // explainOptions are the caller's, as the query has them.
 func (c *call) explainOptions() service.ExplainOptions {
 	return service.ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
+}
+
+// typedAllocation names version and kind, which a service may leave out.
+func typedAllocation(a *api.Allocation) *api.Allocation {
+	a.APIVersion, a.Kind = cmp.Or(a.APIVersion, api.APIVersion), cmp.Or(a.Kind, api.KindAllocation)
+	return a
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/musterd/muster/api"
@@ -27,7 +28,13 @@ func (h *handler) preempt(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.PreemptAllocation(c.ctx(), c.namespace, service.Notice(p, c.caller))
+	if p.InitiatedBy == "" {
+		if caller, status := authenticate(h.Authenticator, c.r); status == nil {
+			p.InitiatedBy = caller.Name
+		}
+	}
+	p.Reason = cmp.Or(p.Reason, "evicted by an operator")
+	got, err := h.Service.PreemptAllocation(c.ctx(), c.namespace, p)
 	if err != nil {
 		return answer{}, err
 	}

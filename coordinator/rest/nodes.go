@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"cmp"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
@@ -34,7 +36,7 @@ func (h *handler) getNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedNode(got)), nil
+	return ok(typedNode(got)), nil
 }
 
 // patchNode takes a merge patch of labels, annotations, taints and
@@ -58,7 +60,7 @@ func (h *handler) patchNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedNode(got)), nil
+	return ok(typedNode(got)), nil
 }
 
 // approveNode approves all that a node has registered.
@@ -78,7 +80,7 @@ func (h *handler) approveNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedNode(got)), nil
+	return ok(typedNode(got)), nil
 }
 
 // deleteNode forgets a node that has left for good.
@@ -90,7 +92,7 @@ func (h *handler) deleteNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedNode(got)), nil
+	return ok(typedNode(got)), nil
 }
 
 // fenceNode fences a node; it may be confirmed dead in the same request.
@@ -110,7 +112,7 @@ func (h *handler) fenceNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(service.TypedNode(got)), nil
+	return ok(typedNode(got)), nil
 }
 
 // reconcileNode ends a node's quarantine, or shows the effect without it.
@@ -131,4 +133,10 @@ func (h *handler) reconcileNode(c *call) (answer, error) {
 		return answer{}, err
 	}
 	return ok(got), nil
+}
+
+// typedNode names version and kind, which a service may leave out.
+func typedNode(n *api.Node) *api.Node {
+	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, api.APIVersion), cmp.Or(n.Kind, api.KindNode)
+	return n
 }

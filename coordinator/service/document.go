@@ -45,7 +45,7 @@ func (d Documents[T]) At(v *T, namespace, name string) *api.Status {
 
 // Create makes an object.
 func (d Documents[T]) Create(ctx context.Context, v *T) (*T, error) {
-	d.Meta(v).ResourceVersion = ""
+	d.Meta(v).ResourceVersion, d.Meta(v).UID = "", ""
 	return d.typed(d.create(ctx, v))
 }
 
@@ -53,9 +53,9 @@ func (d Documents[T]) Create(ctx context.Context, v *T) (*T, error) {
 const races = 5
 
 // Put replaces an object, or creates it where it does not exist and no
-// resourceVersion requires that it exists.
+// resourceVersion or uid requires that it exists.
 func (d Documents[T]) Put(ctx context.Context, v *T) (got *T, created bool, err error) {
-	if d.Meta(v).ResourceVersion != "" {
+	if m := d.Meta(v); m.ResourceVersion != "" || m.UID != "" {
 		got, err = d.typed(d.update(ctx, v))
 		return got, false, err
 	}

@@ -61,6 +61,8 @@ type Allocations interface {
 	// or is a member of a job.
 	PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error)
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
+	// ReleaseAllocations asks for the end of several allocations of a namespace.
+	ReleaseAllocations(ctx context.Context, namespace string, r Release) (*api.BulkRelease, error)
 	// TryAllocation answers what would become of a submission, and stores nothing.
 	TryAllocation(ctx context.Context, c Create, a *api.Allocation, o ExplainOptions) (*api.Explanation, error)
 	ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)

@@ -86,7 +86,7 @@ type Fence struct {
 func (n *Node) Show() *api.Node {
 	o := &api.Node{APIVersion: api.APIVersion, Kind: "Node"}
 	o.Metadata = api.ObjectMeta{
-		Name: string(n.ID), UID: "node-" + string(n.ID), Labels: n.Labels, CreationTimestamp: n.Spec.Created,
+		Name: string(n.ID), UID: NodeUID(n.ID), Labels: n.Labels, CreationTimestamp: n.Spec.Created,
 		ResourceVersion: strconv.FormatInt(int64(n.Revision), 10), Annotations: n.Spec.Annotations,
 	}
 	o.Spec = api.NodeSpec{
@@ -182,3 +182,6 @@ func (n *Node) device(at int) api.DeviceStatus {
 	}
 	return s
 }
+
+// NodeUID is the uid of a node: an id has one node for ever.
+func NodeUID(id resource.NodeID) string { return "node-" + string(id) }

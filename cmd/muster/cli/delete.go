@@ -54,13 +54,13 @@ func (t target) String() string {
 }
 
 func (a *app) deleteCommand() *cobra.Command {
-	var d deletion
+	d := deletion{dryRun: dryRun{hasServer: true}}
 	var grace seconds
 	cmd := &cobra.Command{
 		Use:   "delete KIND[,KIND…] NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all | -f FILE",
 		Short: "End allocations and jobs and remove them; remove quotas, and nodes that have left",
 		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n" +
-			"  muster delete jobs -l team=ml\n  muster delete -f examples/gang.yaml --ignore-not-found",
+			"  muster delete jobs -l team=ml\n  muster delete allocations -l app=web --dry-run server\n  muster delete -f examples/gang.yaml --ignore-not-found",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkDelete(args, d); err != nil {
 				return err
@@ -68,11 +68,14 @@ func (a *app) deleteCommand() *cobra.Command {
 			if err := a.connect(); err != nil {
 				return err
 			}
+			d.options = api.DeleteOptions{GracePeriodSeconds: grace.value}
+			if d.isBulk(args) {
+				return a.deleteSelected(cmd.Context(), d)
+			}
 			targets, err := a.targets(cmd.Context(), args, d)
 			if err != nil {
 				return err
 			}
-			d.options = api.DeleteOptions{GracePeriodSeconds: grace.value}
 			return a.deleteAll(cmd.Context(), targets, d)
 		},
 		ValidArgsFunction: a.completeTargets,
@@ -81,7 +84,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&d.selector, "selector", "l", "", "delete all of the kind whose labels match, e.g. app=x,tier!=y")
 	cmd.Flags().BoolVar(&d.all, "all", false, "delete all of the kind in the namespace")
 	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "an object that is not there counts as deleted")
-	cmd.Flags().Var(&d.dryRun, "dry-run", "none, or client: say what would be deleted, and delete nothing")
+	cmd.Flags().Var(&d.dryRun, "dry-run", "none; client: say what would be deleted, and delete nothing; server, for allocations by -l: the server counts them and what they hold")
 	cmd.Flags().Var(&grace, "grace", "time to stop in, e.g. 30s (default: the server's)")
 	cmd.Flags().BoolVar(&d.wait, "wait", false, "wait until everything is gone")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long --wait waits")
@@ -103,6 +106,9 @@ type deletion struct {
 // checkDelete refuses arguments that make no sense before a file is read.
 func (a *app) checkDelete(args []string, d deletion) error {
 	many := d.all || d.selector != ""
+	if err := d.checkServerDryRun(args); err != nil {
+		return err
+	}
 	switch {
 	case a.allNamespaces:
 		return usagef("-A: deleting is done in one namespace")

@@ -1,0 +1,115 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+)
+
+// ReleaseAllocations asks for the end of several allocations. Its result is an
+// *api.BulkRelease, once every end is durable; a dry run ends none.
+type ReleaseAllocations struct {
+	Namespace string
+	Names     []string
+	Options   api.DeleteOptions
+	DryRun    bool
+}
+
+// bulk is a release of several allocations that is under way.
+type bulk struct {
+	result api.BulkRelease
+	freed  resource.Vector
+}
+
+func (r ReleaseAllocations) serve(l *Leader, c *call) {
+	b := &bulk{result: api.BulkRelease{DryRun: r.DryRun}, freed: resource.Vector{}}
+	var leaving []*unit
+	for _, name := range r.Names {
+		u, _, status := l.member(r.Namespace, name)
+		switch {
+		case status != nil || u.stored == 0 || u.ending != nil: // it has gone meanwhile, or its end was asked for
+		case u.job != nil:
+			b.fail(name, inJob(name, u))
+		default:
+			leaving = append(leaving, u)
+		}
+	}
+	if r.DryRun {
+		for _, u := range leaving {
+			b.release(u, u.holding())
+		}
+		c.answer(b.answer(), nil)
+		return
+	}
+	c.begun = len(leaving) > 0
+	holding := make([]resource.Vector, len(leaving)) // before their ends
+	for i, u := range leaving {
+		holding[i] = u.holding()
+		if r.Options.PropagationPolicy == api.Background {
+			u.hide()
+		}
+		l.end(u, releaseFor(r.Options))
+	}
+	l.releaseNext(c, b, leaving, holding)
+}
+
+// releaseNext waits until the ends of the units that are left are durable, one
+// after the other.
+func (l *Leader) releaseNext(c *call, b *bulk, left []*unit, holding []resource.Vector) {
+	if len(left) == 0 {
+		c.answer(b.answer(), nil)
+		return
+	}
+	u := left[0]
+	l.wait(c, u, func() bool {
+		switch {
+		case u.ending == nil:
+			b.fail(u.record.Name, notDeleted(u.record.Name))
+		case !u.gone && u.wish != endDurable:
+			return false
+		default:
+			b.release(u, holding[0])
+		}
+		l.releaseNext(c, b, left[1:], holding[1:])
+		return true
+	})
+}
+
+// holding are the amounts that a unit holds now; none while it waits.
+func (u *unit) holding() resource.Vector {
+	if u.attempt == nil || u.attempt.machine.Undecided() {
+		return nil
+	}
+	return u.charge.Request
+}
+
+// release counts a unit that ends, and the amounts that it held.
+func (b *bulk) release(u *unit, held resource.Vector) {
+	b.result.Released++
+	if len(b.result.Allocations) < api.MaxReleasedNames {
+		b.result.Allocations = append(b.result.Allocations, u.record.Name)
+	}
+	b.freed.Add(held)
+}
+
+// fail counts an allocation that does not end.
+func (b *bulk) fail(name string, why *api.Status) {
+	b.result.Failed++
+	if len(b.result.Failures) < api.MaxReleaseFailures {
+		b.result.Failures = append(b.result.Failures, api.ReleaseFailure{Name: name, Message: why.Message})
+	}
+}
+
+func (b *bulk) answer() *api.BulkRelease {
+	b.result.TotalResourcesFreed = api.Amounts(b.freed)
+	return &b.result
+}
+
+// inJob refuses the end of one member of a job.
+func inJob(name string, u *unit) *api.Status {
+	return api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.record.Name).Because(api.FailedPrecondition)
+}
+
+// notDeleted says that the store did not take a deletion.
+func notDeleted(name string) *api.Status {
+	return api.Errorf(503, "allocation %s: the store did not take the deletion; ask again", name)
+}
