@@ -127,6 +127,7 @@ func (t *TLS) ServerConfig() *tls.Config {
 func (t *TLS) WebConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &t.state.Load().certificate, nil },
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/musterd/muster/api"
@@ -97,7 +99,9 @@ type Daemon struct {
 	endWaits    context.CancelFunc // of the requests that REST still serves
 	grpc        *grpc.Server
 	forward     *service.Forward // of requests that the leader answers
-	relay       *grpcapi.Relay   // of those that come by gRPC
+	relay       *grpcapi.Relay   // of those that come by the agents' gRPC
+	api         *grpc.Server     // the public API over gRPC, beside REST
+	apiRelay    *grpcapi.Relay   // of its calls
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	refusals    *refusals
@@ -187,11 +191,30 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	mux.Handle("GET /metrics/cluster", rest.AdminOnly(d.callers, promhttp.HandlerFor(d.cluster, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes})))
-	mux.Handle("/", handler)
+	mux.Handle("/", d.serveAPI(handler))
 	d.rest = rest.NewServer(mux, d.log)
 	requests, end := context.WithCancel(context.Background())
 	d.rest.BaseContext = func(net.Listener) context.Context { return requests }
 	d.endWaits = end
+}
+
+// serveAPI serves the public API over gRPC on the connections of REST, and hands
+// all other requests to web.
+func (d *Daemon) serveAPI(web http.Handler) http.Handler {
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	if d.security.peer != nil {
+		dial = []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(d.security.peer))}
+	}
+	d.apiRelay = &grpcapi.Relay{
+		Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial,
+		At: func(l service.Leader) string { return strings.TrimPrefix(l.Address, "https://") },
+	}
+	public := &grpcapi.API{
+		Service: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf},
+		Roster: d.coordinator, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, Logger: d.log,
+	}
+	d.api = public.NewServer()
+	return rest.WithGRPC(d.api, web)
 }
 
 func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
@@ -299,6 +322,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.handOver()
 	stopWork()
 	d.grpc.Stop()
+	d.api.Stop()
 	wg.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -339,6 +363,9 @@ func (d *Daemon) closeAll() error {
 	var errs []error
 	if d.relay != nil {
 		errs = append(errs, d.relay.Close())
+	}
+	if d.apiRelay != nil {
+		errs = append(errs, d.apiRelay.Close())
 	}
 	if d.rings != nil {
 		errs = append(errs, d.rings.Close())

@@ -17,9 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
+	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/wire"
 )
@@ -37,6 +39,8 @@ type Relay struct {
 	// Dial holds the options of a connection to another coordinator, its transport
 	// credentials among them; no credentials of calls.
 	Dial []grpc.DialOption
+	// At is the address of a leader, "host:port"; nil = that of its gRPC port.
+	At func(service.Leader) string
 
 	mu          sync.Mutex
 	connections map[string]*grpc.ClientConn
@@ -58,8 +62,35 @@ const dropAfter = 4 * time.Second
 // evict is the one call of agents that only the leader decides.
 const evict = musterv1.Coordinator_Evict_FullMethodName
 
-// repeatOf says whether a call may be sent again after it may have been done.
-func repeatOf(method string) service.Repeat {
+// leaderFirst are the reads that the leader knows more about.
+var leaderFirst = map[string]bool{apiv1.Nodes_Get_FullMethodName: true, apiv1.Nodes_List_FullMethodName: true}
+
+// waits is the time that a call wants to wait, nil for none.
+func waits(req any) *durationpb.Duration {
+	if m, may := req.(interface{ GetWait() *durationpb.Duration }); may {
+		return m.GetWait()
+	}
+	return nil
+}
+
+// waiting is a call with less time to wait.
+func waiting(req any, left time.Duration) any {
+	m, is := req.(proto.Message)
+	if waits(req) == nil || !is {
+		return req
+	}
+	again := proto.Clone(m)
+	field := again.ProtoReflect().Descriptor().Fields().ByName("wait")
+	again.ProtoReflect().Set(field, protoreflect.ValueOfMessage(durationpb.New(left).ProtoReflect()))
+	return again
+}
+
+// repeatOf says whether a call may be sent again after it may have been done:
+// reads, and creations that carry a key.
+func repeatOf(method string, req any) service.Repeat {
+	if m, may := req.(interface{ GetIdempotencyKey() string }); may && m.GetIdempotencyKey() != "" {
+		return service.Keyed
+	}
 	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	for _, reads := range []string{"Get", "List", "Explain", "Try"} {
 		if strings.HasPrefix(name, reads) {
@@ -84,8 +115,18 @@ func (r *Relay) Close() error {
 // Intercept is the grpc.UnaryServerInterceptor.
 func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod
-	if method != evict && !strings.HasPrefix(method, "/"+musterv1.Quotas_ServiceDesc.ServiceName+"/") {
+	if method != evict && !strings.HasPrefix(method, "/"+musterv1.Quotas_ServiceDesc.ServiceName+"/") && !strings.HasPrefix(method, ours) {
 		return next(ctx, req)
+	}
+	if leaderFirst[method] && !hopped(ctx) {
+		var answer any
+		var answered error
+		if r.Forward.First(ctx, func(try context.Context, leader service.Leader) (got service.Attempt) {
+			answer, answered, got = r.there(ctx, try, leader, method, req)
+			return got
+		}) {
+			return answer, answered
+		}
 	}
 	refused := api.Errorf(503, "coordinator %s does not lead, and no leader answers; ask again", r.Forward.ID()).Because(api.NotLeader)
 	if method != evict || r.Revision() > 0 || hopped(ctx) { // an eviction spends the budget of its node here, too
@@ -98,15 +139,15 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	var answer any
 	var answered error
 	status := r.Forward.Pass(ctx, service.Passage{
-		Name: method, Repeat: repeatOf(method), Hopped: hopped(ctx),
+		Name: method, Repeat: repeatOf(method, req), Wait: waits(req).AsDuration(), Hopped: hopped(ctx),
 		Here: func(time.Duration) *api.Status {
 			got, err := serveHere(ctx, req, next)
 			r.tell(ctx)
 			answer, answered = got, err
 			return elsewhere(err)
 		},
-		There: func(try context.Context, leader service.Leader, _ time.Duration) (got service.Attempt) {
-			answer, answered, got = r.there(ctx, try, leader, method, req)
+		There: func(try context.Context, leader service.Leader, left time.Duration) (got service.Attempt) {
+			answer, answered, got = r.there(ctx, try, leader, method, waiting(req, left))
 			return got
 		},
 	}, refused)
@@ -134,6 +175,9 @@ func elsewhere(err error) *api.Status {
 	if err == nil {
 		return nil
 	}
+	if refused := service.Elsewhere(err); refused != nil {
+		return refused
+	}
 	return service.Elsewhere(wire.FromRefusal(err))
 }
 
@@ -141,7 +185,10 @@ func elsewhere(err error) *api.Status {
 // returned is an answer, one of the network is none.
 func (r *Relay) there(ctx, try context.Context, leader service.Leader, method string, req any) (answer any, answered error, got service.Attempt) {
 	got.At = leader.GRPC
-	answer, sent, err := r.send(ctx, try, leader.GRPC, method, req)
+	if r.At != nil {
+		got.At = r.At(leader)
+	}
+	answer, sent, err := r.send(ctx, try, got.At, method, req)
 	refused := elsewhere(err)
 	code := status.Code(err)
 	lost := !wire.IsRefusal(err) && (code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled)
@@ -174,6 +221,9 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 	for _, key := range []string{"authorization", allowUnknownKey} {
 		outgoing.Set(key, incoming.Get(key)...)
 	}
+	if id, known := ctx.Value(requestID{}).(string); known {
+		outgoing.Set(requestKey, id)
+	}
 	var header metadata.MD
 	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
 		if try.Err() != nil && ctx.Err() == nil {
@@ -182,7 +232,7 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 		return nil, true, err
 	}
 	addWarnings(ctx, header.Get(warningKey))
-	if told := header.Get(revisionKey); len(told) == 1 && repeatOf(method) != service.Read {
+	if told := header.Get(revisionKey); len(told) == 1 && repeatOf(method, req) != service.Read {
 		if rev, err := strconv.ParseInt(told[0], 10, 64); err == nil {
 			r.Forward.CatchUp(ctx, rev)
 		}

@@ -22,93 +22,7 @@ import (
 	"github.com/musterd/muster/test/resttest"
 )
 
-// elsewhere refuses everything, as the quotas of a follower whose cache is not
-// loaded do.
-type elsewhere struct{}
-
-var _ service.Quotas = elsewhere{}
-
 func notLeading() error { return api.Errorf(503, "another one leads").Because(api.NotLeader) }
-
-func (elsewhere) CreateResourceQuota(context.Context, *api.ResourceQuota) (*api.ResourceQuota, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) GetResourceQuota(context.Context, string, string) (*api.ResourceQuota, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) ListResourceQuotas(context.Context, string) (*api.ResourceQuotaList, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) UpdateResourceQuota(context.Context, *api.ResourceQuota) (*api.ResourceQuota, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) DeleteResourceQuota(context.Context, string, string) (*api.ResourceQuota, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) PutQuotaTree(context.Context, *api.QuotaTree, bool) (*api.QuotaTree, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) GetQuotaTree(context.Context, string) (*api.QuotaTree, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) ListQuotaTrees(context.Context) (*api.QuotaTreeList, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) DeleteQuotaTree(context.Context, string) (*api.QuotaTree, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) PutQuotaForest(context.Context, *api.QuotaForest, bool) (*api.QuotaForest, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) GetQuotaForest(context.Context, string) (*api.QuotaForest, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) ListQuotaForests(context.Context) (*api.QuotaForestList, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) DeleteQuotaForest(context.Context, string) (*api.QuotaForest, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) PutQuotaBinding(context.Context, *api.QuotaBinding, bool) (*api.QuotaBinding, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) GetQuotaBinding(context.Context, string) (*api.QuotaBinding, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) ListQuotaBindings(context.Context) (*api.QuotaBindingList, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) DeleteQuotaBinding(context.Context, string) (*api.QuotaBinding, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) ReclaimQuota(context.Context, string, bool, *int64) (*api.QuotaReclaim, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) ExplainQuota(context.Context, string, string) (*api.QuotaExplanation, error) {
-	return nil, notLeading()
-}
-
-func (elsewhere) TryQuota(context.Context, []byte, service.Principal) (*api.QuotaDryRun, error) {
-	return nil, notLeading()
-}
 
 // post is where a coordinator sees the leader.
 type post struct {
@@ -215,16 +129,16 @@ func TestQuotasOverGRPCThroughAFollower(t *testing.T) {
 	resttest.RunQuotas(t, func(t *testing.T) service.Quotas {
 		n := network{}
 		n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
-		n.coordinator(t, "f", &post{leader: "l"}, elsewhere{})
+		n.coordinator(t, "f", &post{leader: "l"}, resttest.NotLeading{})
 		return remote{musterv1.NewQuotasClient(dial(t, n["f"], adminSecret))}
 	})
 }
 
 func TestEvictionsArePassedOn(t *testing.T) {
 	n := network{}
-	n.coordinator(t, "l", &post{own: true}, elsewhere{})
+	n.coordinator(t, "l", &post{own: true}, resttest.NotLeading{})
 	follower := &post{leader: "l"}
-	n.coordinator(t, "f", follower, elsewhere{})
+	n.coordinator(t, "f", follower, resttest.NotLeading{})
 	agent := musterv1.NewCoordinatorClient(dial(t, n["f"], clusterSecret))
 	got, err := agent.Evict(t.Context(), &musterv1.EvictAllocationRequest{Allocation: "default/a"})
 	if err != nil || got.GetTx() != "default/a" {
@@ -241,13 +155,13 @@ func TestEvictionsArePassedOn(t *testing.T) {
 func TestCallsWithoutALeader(t *testing.T) {
 	n := network{}
 	nobody, wrong, late := &post{hasty: true}, &post{hasty: true, leader: "gone"}, &post{leader: "gone"}
-	n.coordinator(t, "nobody", nobody, elsewhere{})
-	n.coordinator(t, "wrong", wrong, elsewhere{})
-	n.coordinator(t, "late", late, elsewhere{})
+	n.coordinator(t, "nobody", nobody, resttest.NotLeading{})
+	n.coordinator(t, "wrong", wrong, resttest.NotLeading{})
+	n.coordinator(t, "late", late, resttest.NotLeading{})
 	n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
 	// Both take the other one for the leader.
-	n.coordinator(t, "a", &post{hasty: true, leader: "b"}, elsewhere{})
-	n.coordinator(t, "b", &post{hasty: true, leader: "a"}, elsewhere{})
+	n.coordinator(t, "a", &post{hasty: true, leader: "b"}, resttest.NotLeading{})
+	n.coordinator(t, "b", &post{hasty: true, leader: "a"}, resttest.NotLeading{})
 	time.AfterFunc(100*time.Millisecond, func() { late.lead("l", false) })
 	for at, want := range map[string]codes.Code{"nobody": codes.Unavailable, "wrong": codes.Unavailable, "a": codes.Unavailable, "late": codes.OK} {
 		_, err := musterv1.NewQuotasClient(dial(t, n[at], adminSecret)).ListResourceQuotas(t.Context(), &musterv1.ListResourceQuotasRequest{})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // deaf makes an address that takes connections and swallows what is sent.
@@ -80,7 +81,7 @@ func TestNoCallThroughAFollowerThatIsCutOffWaitsForLong(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := network{}
 				c.leader(n, t, "l")
-				n.coordinator(t, "f", &post{leader: "l"}, elsewhere{})
+				n.coordinator(t, "f", &post{leader: "l"}, resttest.NotLeading{})
 				var err error
 				began := time.Now()
 				if c.evict {

@@ -20,7 +20,7 @@ import (
 func TestNamesOfResourcesOverGRPC(t *testing.T) {
 	n := network{}
 	n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
-	n.coordinator(t, "f", &post{leader: "l"}, elsewhere{})
+	n.coordinator(t, "f", &post{leader: "l"}, resttest.NotLeading{})
 	for name, c := range map[string]struct {
 		at, resource string
 		keep         bool

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"cmp"
 	"net/http"
 
 	"github.com/musterd/muster/api"
@@ -64,7 +63,7 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 		return answer{}, err
 	}
 	c.warnRecordedOnly(recordedOnly)
-	return created(typedAllocation(got), repeated), nil
+	return created(service.TypedAllocation(got), repeated), nil
 }
 
 func (h *handler) getAllocation(c *call) (answer, error) {
@@ -76,7 +75,7 @@ func (h *handler) getAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedAllocation(got)), nil
+	return ok(service.TypedAllocation(got)), nil
 }
 
 func (h *handler) listAllocations(c *call) (answer, error) {
@@ -90,17 +89,11 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 		return watching(h, c, service.ListedAllocations, objects.Allocations)
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, err := service.Gather(service.ListedAllocations.PageOf(&c.query.Selection), func(p service.Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
-			got, err := h.Service.ListAllocations(c.ctx(), c.namespace, p)
-			if err != nil {
-				return nil, api.ListMeta{}, err
-			}
-			return got.Items, got.Metadata, nil
-		})
+		items, meta, more, err := service.ListAllocations(c.ctx(), h.Service, c.namespace, &c.query.Selection)
 		if err != nil {
 			return answer{}, err
 		}
-		return listAnswer(service.ListedAllocations, api.KindAllocation+"List", meta, items, meta.Continue)
+		return listAnswer(service.ListedAllocations, api.KindAllocation+"List", meta, items, more)
 	})
 }
 
@@ -128,7 +121,7 @@ func (h *handler) patchAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedAllocation(got)), nil
+	return ok(service.TypedAllocation(got)), nil
 }
 
 func (h *handler) deleteAllocation(c *call) (answer, error) {
@@ -143,7 +136,7 @@ func (h *handler) deleteAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedAllocation(got)), nil
+	return ok(service.TypedAllocation(got)), nil
 }
 
 func (h *handler) explainAllocation(c *call) (answer, error) {
@@ -161,10 +154,4 @@ func (h *handler) explainAllocation(c *call) (answer, error) {
 // explainOptions are the caller's, as the query has them.
 func (c *call) explainOptions() service.ExplainOptions {
 	return service.ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
-}
-
-// typedAllocation names version and kind, which a service may leave out.
-func typedAllocation(a *api.Allocation) *api.Allocation {
-	a.APIVersion, a.Kind = cmp.Or(a.APIVersion, api.APIVersion), cmp.Or(a.Kind, api.KindAllocation)
-	return a
 }

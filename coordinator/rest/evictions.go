@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"cmp"
 	"net/http"
 
 	"github.com/musterd/muster/api"
@@ -28,13 +27,7 @@ func (h *handler) preempt(c *call) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	if p.InitiatedBy == "" {
-		if caller, status := authenticate(h.Authenticator, c.r); status == nil {
-			p.InitiatedBy = caller.Name
-		}
-	}
-	p.Reason = cmp.Or(p.Reason, "evicted by an operator")
-	got, err := h.Service.PreemptAllocation(c.ctx(), c.namespace, p)
+	got, err := h.Service.PreemptAllocation(c.ctx(), c.namespace, service.Notice(p, c.caller))
 	if err != nil {
 		return answer{}, err
 	}

@@ -195,7 +195,7 @@ func (h *handler) relay(c *call, answer *http.Response) (int, error) {
 		header[name] = values
 	}
 	begun = true
-	to := h.room.answers.begin(c.w, connectionOf(c.ctx()), held)
+	to := h.room.answers.begin(c.w, c.connection(), held)
 	defer to.end()
 	c.w.WriteHeader(answer.StatusCode)
 	if _, err := io.Copy(to, io.MultiReader(bytes.NewReader(begin), answer.Body)); err != nil {

@@ -211,6 +211,8 @@ type answer struct {
 	list *pieces  // the rest of a list, after head; nil for everything else
 	held int64    // bytes of room.answers
 	conn net.Conn // that of the request, below TLS; nil where unknown
+	// shared: the request is one of several on its connection.
+	shared bool
 	// stream, where not nil, writes the answer in place of all of these, and
 	// returns the status code.
 	stream func() int
@@ -309,22 +311,23 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		if status != nil {
 			return nil, status
 		}
-		proveConnection(r.Context())
+		ProveConnection(r.Context())
 		c.caller = p
 		if status := h.Access.Authorize(p, who.verb, who.kind, c.namespace); status != nil {
 			return nil, status
 		}
 	}
-	if c.namespace != "" && !api.IsLabel(c.namespace) {
-		return nil, api.Errorf(http.StatusBadRequest, "namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.namespace))
+	if c.namespace != "" {
+		if status := service.CheckNamespace(c.namespace); status != nil {
+			return nil, status
+		}
 	}
 	if tree := r.PathValue("tree"); tree != "" {
 		c.name = tree
-		if !api.IsTreeName(tree) {
-			return nil, api.Errorf(http.StatusBadRequest, "name %q is not one of a quota tree or forest (1..63 letters, digits, '-', '_' or '.')", clip(tree))
-		}
-	} else if c.name != "" && !api.IsSubdomain(c.name) {
-		return nil, api.Errorf(http.StatusBadRequest, "name %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(c.name))
+		return c, service.CheckName(service.KindQuotaTrees, tree)
+	}
+	if c.name != "" {
+		return c, service.CheckName(who.kind, c.name)
 	}
 	return c, nil
 }
@@ -383,6 +386,9 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 	if err != nil {
 		to.hangUp()
 		h.Logger.Debug("answer_not_taken", "error", err)
+		if a.shared {
+			panic(http.ErrAbortHandler) // half an answer must not look whole
+		}
 	}
 	return a.code
 }

@@ -1,8 +1,6 @@
 package rest
 
 import (
-	"cmp"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
@@ -40,7 +38,7 @@ func (h *handler) createJob(c *call) (answer, error) {
 		return answer{}, err
 	}
 	c.warnRecordedOnly(recordedOnly)
-	return created(typedJob(got), repeated), nil
+	return created(service.TypedJob(got), repeated), nil
 }
 
 // job gets the job that the URL names, waiting where asked to.
@@ -57,7 +55,7 @@ func (h *handler) getJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedJob(got)), nil
+	return ok(service.TypedJob(got)), nil
 }
 
 func (h *handler) getJobStatus(c *call) (answer, error) {
@@ -79,17 +77,11 @@ func (h *handler) listJobs(c *call) (answer, error) {
 		return watching(h, c, service.ListedJobs, objects.Jobs)
 	}
 	return h.listing(c, func() (answer, error) {
-		items, meta, err := service.Gather(service.ListedJobs.PageOf(&c.query.Selection), func(p service.Page[api.Job]) ([]api.Job, api.ListMeta, error) {
-			got, err := h.Service.ListJobs(c.ctx(), c.namespace, p)
-			if err != nil {
-				return nil, api.ListMeta{}, err
-			}
-			return got.Items, got.Metadata, nil
-		})
+		items, meta, more, err := service.ListJobs(c.ctx(), h.Service, c.namespace, &c.query.Selection)
 		if err != nil {
 			return answer{}, err
 		}
-		return listAnswer(service.ListedJobs, api.KindJob+"List", meta, items, meta.Continue)
+		return listAnswer(service.ListedJobs, api.KindJob+"List", meta, items, more)
 	})
 }
 
@@ -102,7 +94,7 @@ func (h *handler) patchJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedJob(got)), nil
+	return ok(service.TypedJob(got)), nil
 }
 
 func (h *handler) cancelJob(c *call) (answer, error) {
@@ -132,7 +124,7 @@ func (h *handler) deleteJob(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedJob(got)), nil
+	return ok(service.TypedJob(got)), nil
 }
 
 func (h *handler) explainJob(c *call) (answer, error) {
@@ -145,10 +137,4 @@ func (h *handler) explainJob(c *call) (answer, error) {
 	}
 	got.Kind = "Explanation"
 	return ok(got), nil
-}
-
-// typedJob names version and kind, which a service may leave out.
-func typedJob(j *api.Job) *api.Job {
-	j.APIVersion, j.Kind = cmp.Or(j.APIVersion, api.APIVersion), cmp.Or(j.Kind, api.KindJob)
-	return j
 }

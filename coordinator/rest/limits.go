@@ -195,7 +195,7 @@ func (h *handler) reply(c *call, a answer) int {
 			a.held = n
 		}
 	}
-	a.conn = connectionOf(c.ctx())
+	a.conn, a.shared = c.connection(), c.r.ProtoMajor > 1
 	return h.write(c.w, a)
 }
 
@@ -230,6 +230,15 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, netlimit.Of(c))
 }
 
+// connection is the connection of a request that may be closed where its client
+// does not take the answer; nil for a stream of several, which ends alone.
+func (c *call) connection() net.Conn {
+	if c.r.ProtoMajor > 1 {
+		return nil
+	}
+	return connectionOf(c.ctx())
+}
+
 // connectionOf is the connection of a request, below TLS; nil where unknown.
 func connectionOf(ctx context.Context) net.Conn {
 	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok && c != nil {
@@ -238,10 +247,10 @@ func connectionOf(ctx context.Context) net.Conn {
 	return nil
 }
 
-// proveConnection notes that a valid token came over the request's connection.
+// ProveConnection notes that a valid token came over the request's connection.
 // Half of all places are for the proven connections of one address; those
 // beyond count as unproven, and give way to others.
-func proveConnection(ctx context.Context) {
+func ProveConnection(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*netlimit.Conn); ok && !c.Proven() {
 		_ = c.Prove(c.Address(), Connections().Total/2) // the error is that it stays unproven
 	}

@@ -1,8 +1,6 @@
 package rest
 
 import (
-	"cmp"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
@@ -36,7 +34,7 @@ func (h *handler) getNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedNode(got)), nil
+	return ok(service.TypedNode(got)), nil
 }
 
 // patchNode takes a merge patch of labels, annotations, taints and
@@ -60,7 +58,7 @@ func (h *handler) patchNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedNode(got)), nil
+	return ok(service.TypedNode(got)), nil
 }
 
 // approveNode approves all that a node has registered.
@@ -80,7 +78,7 @@ func (h *handler) approveNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedNode(got)), nil
+	return ok(service.TypedNode(got)), nil
 }
 
 // deleteNode forgets a node that has left for good.
@@ -92,7 +90,7 @@ func (h *handler) deleteNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedNode(got)), nil
+	return ok(service.TypedNode(got)), nil
 }
 
 // fenceNode fences a node; it may be confirmed dead in the same request.
@@ -112,7 +110,7 @@ func (h *handler) fenceNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(typedNode(got)), nil
+	return ok(service.TypedNode(got)), nil
 }
 
 // reconcileNode ends a node's quarantine, or shows the effect without it.
@@ -133,10 +131,4 @@ func (h *handler) reconcileNode(c *call) (answer, error) {
 		return answer{}, err
 	}
 	return ok(got), nil
-}
-
-// typedNode names version and kind, which a service may leave out.
-func typedNode(n *api.Node) *api.Node {
-	n.APIVersion, n.Kind = cmp.Or(n.APIVersion, api.APIVersion), cmp.Or(n.Kind, api.KindNode)
-	return n
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // MaxWait bounds ?wait=.
-const MaxWait = 10 * time.Minute
+const MaxWait = service.MaxWait
 
 // query holds the parameters an endpoint was given, after checking.
 type query struct {
@@ -151,13 +151,5 @@ func (c *call) waiting() {
 // idempotencyKey reads the header of that name.
 func (c *call) idempotencyKey() (string, *api.Status) {
 	id := c.r.Header.Get("Idempotency-Key")
-	if len(id) > 128 {
-		return "", api.Errorf(http.StatusBadRequest, "Idempotency-Key has %d characters, the limit is 128", len(id))
-	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return "", api.Errorf(http.StatusBadRequest, "Idempotency-Key %q: want printable ASCII without spaces", id)
-		}
-	}
-	return id, nil
+	return id, service.CheckKey(id)
 }

@@ -12,18 +12,29 @@ const writeTimeout = 30 * time.Second
 // idleTimeout ends a connection on which nothing is asked.
 const idleTimeout = 2 * time.Minute
 
+// maxStreams bounds the requests of one HTTP/2 connection at a time. pingAfter is
+// how long such a connection may be silent before its client is asked, and how
+// long the client may take to answer.
+const (
+	maxStreams = 64
+	pingAfter  = 15 * time.Second
+)
+
 // maxHeader bounds the headers of a request, in bytes; net/http takes 4 KiB more.
 const maxHeader = 28 << 10
 
-// NewServer wraps a handler in an HTTP/1.1 server with limits on the resources that a slow or hostile client can hold: 5 s for headers of at
+// NewServer wraps a handler in a server for HTTP/1.1 and HTTP/2, the latter also without TLS (prior knowledge), with limits on the resources that a slow or hostile client can hold: 5 s for headers of at
 // most 32 KiB, 30 s for an answer beyond its wait, 10 s for a body, 2 min for an idle connection. There is no read timeout on the whole
 // request, since it would also end waits. The caller listens, serves and shuts down.
 func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler:           bodyDeadline(handler),
 		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,

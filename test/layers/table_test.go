@@ -69,6 +69,7 @@ var table = map[string]row{
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 
 	"proto/muster/v1":                 {layer: adapter},
+	"proto/muster/api/v1":             {layer: adapter},
 	"proto/scheduler/v1":              {layer: adapter},
 	"wire":                            {layer: adapter, neighbours: []string{"proto/muster/v1", "wire/limits"}},
 	"wire/limits":                     {layer: adapter, neighbours: []string{"proto/muster/v1", "proto/scheduler/v1"}},
@@ -98,7 +99,7 @@ var table = map[string]row{
 	"yamldoc":                         {layer: adapter},
 	"coordinator/service":             {layer: adapter},
 	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/service", "netlimit", "yamldoc"}},
-	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/v1", "rpcauth", "wire"}},
+	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":              {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
 	"coordinator/rpc":                 {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
 
@@ -177,7 +178,7 @@ var exclusive = map[string][]string{
 	"github.com/spf13/cobra":            {"cmd/buildinfo", "cmd/manual", "cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
 	"k8s.io/client-go":                  {"cmd/muster/cli"}, // its jsonpath alone, which imports the standard library alone
 	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
-	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits", "agent/rpc", "coordinator/agents", "coordinator/rpc", "coordinator/grpcapi"},
+	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/muster/api/v1", "proto/scheduler/v1", "wire", "wire/limits", "agent/rpc", "coordinator/agents", "coordinator/rpc", "coordinator/grpcapi"},
 	"github.com/google/go-cmp":          {"coordinator/store/storetest"},
 	"pgregory.net/rapid":                {"coordinator/store/storetest"},
 	"github.com/cockroachdb/datadriven": {},

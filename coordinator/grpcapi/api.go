@@ -1,0 +1,300 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
+	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
+	"github.com/musterd/muster/wire"
+)
+
+// API is the public API over gRPC (muster.api.v1): a codec over the service that
+// REST serves, by the same rules.
+type API struct {
+	Service       service.Service
+	Authenticator service.Authenticator
+	Access        service.Access
+	// Roster lists the coordinators, and Ask asks another one for its state by its
+	// REST address; without a Roster Coordinators is not served.
+	Roster service.Roster
+	Ask    func(ctx context.Context, address string) (api.Coordinator, error)
+	// Relay has the leader answer what only the leader answers; nil = refusals are
+	// the answer.
+	Relay *Relay
+	// Ready returns the reason why the program cannot serve yet; nil = always
+	// ready.
+	Ready func(context.Context) error
+	// Proven, where not nil, is called with the context of each call whose token is
+	// good.
+	Proven func(context.Context)
+	// Logger takes a line per fault. nil discards.
+	Logger *slog.Logger
+
+	large *semaphore.Weighted // bytes of large requests that are being decoded
+	lists chan struct{}       // one for each list that is being made
+}
+
+// Bounds of the requests of all clients together.
+const (
+	// smallRequest is the length up to which a request needs no room, in bytes.
+	smallRequest = 64 << 10
+	maxLarge     = api.MaxDocument
+	maxLists     = 4
+	// maxPage bounds the messages of a page, in bytes. A page has at least one.
+	maxPage = 1 << 20
+	// roomWithin is how long a request waits for room before it is refused.
+	roomWithin = 2 * time.Second
+)
+
+// NewServer returns a gRPC server with the API, its reflection and
+// grpc.health.v1. It is served by its ServeHTTP, beside REST.
+func (a *API) NewServer() *grpc.Server {
+	if a.Logger == nil {
+		a.Logger = slog.New(slog.DiscardHandler)
+	}
+	a.large, a.lists = semaphore.NewWeighted(maxLarge), make(chan struct{}, maxLists)
+	carry := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		return serveHere(ctx, req, next)
+	}
+	if a.Relay != nil {
+		carry = a.Relay.Intercept
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(api.MaxDocument), grpc.ChainUnaryInterceptor(a.guard, carry))
+	apiv1.RegisterAllocationsServer(server, allocations{a: a})
+	apiv1.RegisterJobsServer(server, jobs{a: a})
+	apiv1.RegisterNodesServer(server, nodes{a: a})
+	apiv1.RegisterResourceQuotasServer(server, resourceQuotas{a: a})
+	apiv1.RegisterQuotaTreesServer(server, quotaTrees{a: a})
+	apiv1.RegisterQuotaForestsServer(server, quotaForests{a: a})
+	apiv1.RegisterQuotaBindingsServer(server, quotaBindings{a: a})
+	if a.Roster != nil {
+		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})
+	}
+	grpc_health_v1.RegisterHealthServer(server, health{ready: a.Ready})
+	reflection.Register(server)
+	return server
+}
+
+// ours is the package whose calls need a token. Health and reflection need none,
+// as /healthz does not.
+const ours = "/muster.api.v1."
+
+// requestKey is the metadata of a request's id, as the header of REST.
+const requestKey = "x-request-id"
+
+// guard authenticates the caller, names the request and catches faults. Refusals
+// have the id of the request.
+func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+	if !strings.HasPrefix(info.FullMethod, ours) {
+		return next(ctx, req)
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	id := service.RequestID(only(md.Get(requestKey)))
+	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, id)) // fails only outside of a call
+	began := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			a.Logger.Error("panic_while_serving", "method", info.FullMethod, "request_id", id, "panic", p, "stack", string(debug.Stack()))
+			err = api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", info.FullMethod)
+		}
+		if err != nil {
+			answer, err = nil, a.refusal(ctx, info.FullMethod, id, err)
+		}
+		a.Logger.Debug("request", "method", info.FullMethod, "request_id", id, "took", time.Since(began), "error", err)
+	}()
+	p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
+	if status != nil {
+		return nil, status
+	}
+	if a.Proven != nil {
+		a.Proven(ctx)
+	}
+	if m, is := req.(proto.Message); is {
+		n := min(int64(proto.Size(m)), maxLarge)
+		if n > smallRequest {
+			room, cancel := context.WithTimeout(ctx, roomWithin)
+			defer cancel()
+			if a.large.Acquire(room, n) != nil {
+				return nil, busy("large documents of others are being decoded; ask again")
+			}
+			defer a.large.Release(n)
+		}
+	}
+	return next(context.WithValue(context.WithValue(ctx, principalKey{}, p), requestID{}, id), req)
+}
+
+// requestID is the context's key of the request's id.
+type requestID struct{}
+
+func only(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// refusal is an error of a call as gRPC tells it. An error that is no refusal is
+// logged and not shown.
+func (a *API) refusal(ctx context.Context, method, id string, err error) error {
+	var refused *api.Status
+	switch {
+	case errors.As(err, &refused):
+	case wire.IsRefusal(err):
+		return err // of the leader
+	case ctx.Err() != nil:
+		refused = api.Errorf(http.StatusServiceUnavailable, "%s was given up: the client went away, or this coordinator stops; ask again", method)
+	default:
+		a.Logger.Error("request_failed", "method", method, "request_id", id, "error", err)
+		refused = api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", method)
+	}
+	named := *refused // which may be shared
+	named.RequestID = id
+	return wire.ToRefusal(&named)
+}
+
+// busy is the refusal of a request for which there is no room.
+func busy(format string, args ...any) *api.Status {
+	status := api.Errorf(http.StatusTooManyRequests, format, args...)
+	status.RetryAfterSeconds = 1
+	return status
+}
+
+// caller is the authenticated caller.
+func caller(ctx context.Context) service.Principal {
+	p, _ := ctx.Value(principalKey{}).(service.Principal)
+	return p
+}
+
+// may refuses a caller that may not use a verb on a kind, and a namespace that
+// cannot be.
+func (a *API) may(ctx context.Context, verb service.Verb, kind service.Kind, namespace string) *api.Status {
+	if status := a.Access.Authorize(caller(ctx), verb, kind, namespace); status != nil {
+		return status
+	}
+	if namespace != "" {
+		if status := service.CheckNamespace(namespace); status != nil {
+			return status
+		}
+	}
+	return nil
+}
+
+// on is may of one object.
+func (a *API) on(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
+	if status := a.may(ctx, verb, kind, namespace); status != nil {
+		return status
+	}
+	return service.CheckName(kind, name)
+}
+
+// in is on for a kind whose objects are in namespaces.
+func (a *API) in(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
+	if namespace == "" {
+		return api.Errorf(http.StatusBadRequest, "namespace: required")
+	}
+	return a.on(ctx, verb, kind, namespace, name)
+}
+
+// answered turns the answer of a service into a message.
+func answered[T any, M proto.Message](got *T, err error, m M) (M, error) {
+	var none M
+	if err != nil {
+		return none, err
+	}
+	made, err := toMessage(got, m)
+	if err != nil {
+		return none, err
+	}
+	return made, nil
+}
+
+// decoded judges the document that a message holds, as REST judges its own.
+func decoded[T any](m proto.Message, decode func([]byte) (T, *api.Status)) (v T, document []byte, status *api.Status) {
+	document, err := documentOf(m)
+	if err != nil {
+		return v, nil, api.Errorf(http.StatusBadRequest, "the message is no document: %v", err)
+	}
+	v, status = decode(document)
+	return v, document, status
+}
+
+// warn warns of fields that have no effect.
+func warn(ctx context.Context, recordedOnly []string) {
+	if len(recordedOnly) > 0 {
+		service.Warn(ctx, "recorded but not acted on by this version: "+strings.Join(recordedOnly, ", "))
+	}
+}
+
+// selection reads the parameters of a list.
+func selection[T any](l service.Listed[T], r *apiv1.ListRequest) (*service.Selection, *api.Status) {
+	s := new(service.Selection)
+	for _, p := range []struct{ field, name, value string }{
+		{"label_selector", "labelSelector", r.GetLabelSelector()}, {"field_selector", "fieldSelector", r.GetFieldSelector()}, {"continue", "continue", r.GetContinue()},
+	} {
+		if err := s.Select(p.name, p.value); err != nil {
+			return nil, api.Errorf(http.StatusBadRequest, "%s=%q: %v", p.field, service.Clip(p.value), err)
+		}
+	}
+	if r.GetLimit() < 0 {
+		return nil, api.Errorf(http.StatusBadRequest, "limit=%d: want a whole number; 0 and more than %d are %d", r.GetLimit(), service.MaxPage, service.MaxPage)
+	}
+	s.Limit = int(min(r.GetLimit(), service.MaxPage))
+	return s, l.Check(s.Fields)
+}
+
+// page makes a page of messages from the objects that list returns; more is the
+// position after them, "" at the end.
+func page[T any, M proto.Message](ctx context.Context, a *API, allowed *api.Status, l service.Listed[T], r *apiv1.ListRequest,
+	list func(*service.Selection) (items []T, meta api.ListMeta, more string, err error), empty func() M,
+) (items []M, meta *apiv1.ListMeta, err error) {
+	if allowed != nil {
+		return nil, nil, allowed
+	}
+	s, status := selection(l, r)
+	if status != nil {
+		return nil, nil, status
+	}
+	room, cancel := context.WithTimeout(ctx, roomWithin)
+	defer cancel()
+	select {
+	case a.lists <- struct{}{}:
+		defer func() { <-a.lists }()
+	case <-room.Done():
+		return nil, nil, busy("%d lists are being made and others wait; ask again", maxLists)
+	}
+	got, of, more, err := list(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := 0
+	for i := range got {
+		m, err := toMessage(&got[i], empty())
+		if err != nil {
+			return nil, nil, err
+		}
+		if size += proto.Size(m); i > 0 && size > maxPage {
+			more = service.Position(l.Meta(&got[i-1]))
+			break
+		}
+		items = append(items, m)
+	}
+	meta = &apiv1.ListMeta{ResourceVersion: of.ResourceVersion}
+	if more != "" {
+		meta.Continue = service.EncodeContinue(more)
+	}
+	return items, meta, nil
+}

@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+)
+
+// Authenticate returns the caller by the header "Authorization: Bearer TOKEN", or
+// a 401 that names the missing part.
+func Authenticate(ctx context.Context, a Authenticator, header string) (Principal, *api.Status) {
+	if header == "" {
+		return Principal{}, api.Errorf(http.StatusUnauthorized, "no token: send the header Authorization: Bearer TOKEN")
+	}
+	token, ok := bearer(header)
+	if !ok {
+		return Principal{}, api.Errorf(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
+	}
+	p, err := a.Authenticate(ctx, token)
+	if err == nil {
+		return p, nil
+	}
+	var status *api.Status
+	if errors.As(err, &status) {
+		return Principal{}, status
+	}
+	return Principal{}, api.Errorf(http.StatusUnauthorized, "the token is not valid here")
+}
+
+// bearer extracts the token of an Authorization header.
+func bearer(header string) (string, bool) {
+	scheme, token, found := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	return token, found && strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
+// MaxWait bounds how long a request may wait for its object.
+const MaxWait = 10 * time.Minute
+
+// CheckKey refuses an idempotency key that is too long or no visible text.
+func CheckKey(id string) *api.Status {
+	if len(id) > 128 {
+		return api.Errorf(http.StatusBadRequest, "Idempotency-Key has %d characters, the limit is 128", len(id))
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return api.Errorf(http.StatusBadRequest, "Idempotency-Key %q: want printable ASCII without spaces", id)
+		}
+	}
+	return nil
+}
+
+// CheckNamespace refuses a name that no namespace can have.
+func CheckNamespace(name string) *api.Status {
+	if api.IsLabel(name) {
+		return nil
+	}
+	return api.Errorf(http.StatusBadRequest, "namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", Clip(name))
+}
+
+// CheckName refuses a name that no object of a kind can have.
+func CheckName(kind Kind, name string) *api.Status {
+	switch kind {
+	case KindQuotaTrees, KindQuotaForests:
+		if !api.IsTreeName(name) {
+			return api.Errorf(http.StatusBadRequest, "name %q is not one of a quota tree or forest (1..63 letters, digits, '-', '_' or '.')", Clip(name))
+		}
+	case KindQuotaBindings:
+		return CheckNamespace(name)
+	default:
+		if !api.IsSubdomain(name) {
+			return api.Errorf(http.StatusBadRequest, "name %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", Clip(name))
+		}
+	}
+	return nil
+}
