@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +104,7 @@ func TestADeletedJobShowsWhenThatWas(t *testing.T) {
 		if _, err := k.DeleteJob(t.Context(), rig.Namespace, "j", api.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the ends of its units land too
 		led, err := k.GetJob(t.Context(), rig.Namespace, "j", 0)
 		if err != nil || led.Metadata.DeletionTimestamp == "" || *led.Metadata.DeletionGracePeriodSeconds != 30 {
 			t.Fatalf("%v, %+v", err, led)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/gossip"
 )
@@ -66,7 +66,7 @@ const whyAnswer = 1024
 func (c *Coordinator) answerQueue(head int) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
-	answer, err := see(ctx, c, func(i shown.Index) (queueAnswer, *api.Status) {
+	answer, err := look(ctx, c, func(i *objects.View) (queueAnswer, *api.Status) {
 		waiting, first := i.Queue(head)
 		answer := queueAnswer{Waiting: waiting}
 		for at, u := range first {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/service"
-	"github.com/musterd/muster/coordinator/shown"
 )
 
 var _ service.Service = (*Coordinator)(nil)
@@ -119,85 +117,10 @@ func isElsewhere(err error) bool {
 	return errors.As(err, &status) && (status.Reason == api.NotLeader || status.Reason == api.LeaderLost)
 }
 
-// see shows objects at any coordinator: the leader's from its view, the others'
-// from their cache. Either way it shows every write acknowledged before the
-// call.
-func see[T any](ctx context.Context, c *Coordinator, show func(i shown.Index) (T, *api.Status)) (T, error) {
-	if l := c.serving(); l != nil && l.settled(ctx) {
-		got, err := look(ctx, l, show)
-		if !isElsewhere(err) && (err != nil || c.serving() == l) { // still: a term that has ended may be behind the next
-			return got, err
-		}
-	}
-	got, err := follow.Read(ctx, c.follower, show)
-	if errors.Is(err, follow.ErrBehind) {
-		c.log.Debug("read_not_served", "error", err)
-		return got, c.elsewhere()
-	}
-	return got, err
-}
-
 // settled waits until the view has this leader's writes that the store had at
 // the call; false if that takes long, or is in doubt.
 func (l *term) settled(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, follow.CatchUp)
 	defer cancel()
 	return l.commit.barrier.pass(ctx, l.ended)
-}
-
-// watched is something shown that may be waited for.
-type watched[T any] struct {
-	got     T
-	settled bool
-	changed <-chan struct{} // closes when the leader has something new of it
-}
-
-// seeSettled is see that waits until the view has settled, for at most wait;
-// from one leader to the next, if need be.
-func seeSettled[T any](ctx context.Context, c *Coordinator, wait time.Duration, show func(i shown.Index) (watched[T], *api.Status)) (T, error) {
-	expires := time.NewTimer(max(wait, 0))
-	defer expires.Stop()
-	expired := wait <= 0
-	for {
-		l := c.serving()
-		_, cached := c.follower.At()
-		w, err := see(ctx, c, show)
-		if err != nil || w.settled || expired {
-			return w.got, err
-		}
-		var ended <-chan struct{}
-		if l != nil {
-			cached, ended = w.changed, l.ended
-		}
-		select {
-		case <-cached:
-		case <-ended:
-		case <-expires.C:
-			expired = true
-		case <-ctx.Done():
-			return w.got, failure(ctx.Err())
-		}
-	}
-}
-
-// look shows objects of the leader's view; where it does not find one, it looks
-// again once the view has all writes that had landed.
-func look[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
-	got, err := lookOnce(ctx, l, show)
-	if hasty(err) && l.settled(ctx) {
-		got, err = lookOnce(ctx, l, show)
-	}
-	return got, err
-}
-
-func lookOnce[T any](ctx context.Context, l *term, show func(i shown.Index) (T, *api.Status)) (T, error) {
-	var got, none T
-	var status *api.Status
-	if err := l.visit(ctx, func() { got, status = show(l.Show(time.Now(), l.changes)) }); err != nil {
-		return none, failure(err)
-	}
-	if status != nil {
-		return none, status
-	}
-	return got, nil
 }

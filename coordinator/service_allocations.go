@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -29,26 +30,27 @@ func tellRepeated(m lead.Created, create service.Create) {
 
 // GetAllocation implements service.Allocations.
 func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
-	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Allocation], *api.Status) {
-		position := namespace + "/" + name
-		m, found := i.Member(position)
+	n := objects.Name{Kind: objects.Allocations, Namespace: namespace, Name: name}
+	return awaitSettled(ctx, c, n, wait, func(v *objects.View) (*api.Allocation, bool, *api.Status) {
+		m, found := v.Member(namespace + "/" + name)
 		if !found {
-			return watched[*api.Allocation]{}, lead.NotFound("allocation", namespace, name)
+			return nil, false, lead.NotFound("allocation", namespace, name)
 		}
-		return watched[*api.Allocation]{m.Show(), m.Settled, i.MemberChanged(position)}, nil
+		c.overlayMembers(ctx, []*shown.Member{&m})
+		return m.Show(), m.Settled, nil
 	})
 }
 
 // ListAllocations implements service.Allocations.
 func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p service.Page[api.Allocation]) (*api.AllocationList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.AllocationList, *api.Status) {
-		list := &api.AllocationList{Kind: "AllocationList", Metadata: shown.ListMeta(i.Newest())}
-		list.Items, list.Metadata.Continue = p.Of(i.Members(namespace), func(position string) *api.Allocation {
-			m, _ := i.Member(position)
-			return m.Show()
-		})
-		return list, nil
-	})
+	l, err := list(ctx, c, objects.Allocations, namespace, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.At == 0 {
+		c.overlayAllocations(ctx, l.view, l.items)
+	}
+	return &api.AllocationList{Kind: "AllocationList", Metadata: l.meta, Items: l.items}, nil
 }
 
 // PatchAllocation implements service.Allocations.

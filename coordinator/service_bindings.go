@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -19,7 +20,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 
 // GetQuotaBinding implements service.Quotas.
 func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
+	return look(ctx, c, func(i *objects.View) (*api.QuotaBinding, *api.Status) {
 		s, found := i.Binding(namespace)
 		if !found {
 			return nil, lead.NoQuotaBinding(namespace)
@@ -30,7 +31,7 @@ func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*a
 
 // ListQuotaBindings implements service.Quotas.
 func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
+	return look(ctx, c, func(i *objects.View) (*api.QuotaBindingList, *api.Status) {
 		items, version := shown.List(i.Floor(), i.Bindings())
 		return &api.QuotaBindingList{Kind: "QuotaBindingList", Metadata: version, Items: items}, nil
 	})

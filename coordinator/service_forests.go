@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -18,7 +19,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 
 // GetQuotaForest implements service.Quotas.
 func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
+	return look(ctx, c, func(i *objects.View) (*api.QuotaForest, *api.Status) {
 		s, found := i.Forest(name)
 		if !found {
 			return nil, lead.NoQuotaForest(name)
@@ -29,7 +30,7 @@ func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.Quo
 
 // ListQuotaForests implements service.Quotas.
 func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
+	return look(ctx, c, func(i *objects.View) (*api.QuotaForestList, *api.Status) {
 		items, version := shown.List(i.Floor(), i.Forests())
 		return &api.QuotaForestList{Kind: "QuotaForestList", Metadata: version, Items: items}, nil
 	})

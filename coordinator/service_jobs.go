@@ -6,8 +6,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
-	"github.com/musterd/muster/coordinator/shown"
 )
 
 // CreateJob implements service.Jobs.
@@ -19,26 +19,23 @@ func (c *Coordinator) CreateJob(ctx context.Context, create service.Create, doc 
 
 // GetJob implements service.Jobs. A wait is for the job's first unit.
 func (c *Coordinator) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
-	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Job], *api.Status) {
-		position := namespace + "/" + name
-		j, found := i.Job(position)
+	n := objects.Name{Kind: objects.Jobs, Namespace: namespace, Name: name}
+	return awaitSettled(ctx, c, n, wait, func(v *objects.View) (*api.Job, bool, *api.Status) {
+		j, found := v.Job(namespace + "/" + name)
 		if !found {
-			return watched[*api.Job]{}, lead.NotFound("job", namespace, name)
+			return nil, false, lead.NotFound("job", namespace, name)
 		}
-		return watched[*api.Job]{j.Show(), j.Settled, i.JobChanged(position)}, nil
+		return j.Show(), j.Settled, nil
 	})
 }
 
 // ListJobs implements service.Jobs.
 func (c *Coordinator) ListJobs(ctx context.Context, namespace string, p service.Page[api.Job]) (*api.JobList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.JobList, *api.Status) {
-		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(i.Newest())}
-		list.Items, list.Metadata.Continue = p.Of(i.Jobs(namespace), func(position string) *api.Job {
-			j, _ := i.Job(position)
-			return j.Show()
-		})
-		return list, nil
-	})
+	l, err := list(ctx, c, objects.Jobs, namespace, p)
+	if err != nil {
+		return nil, err
+	}
+	return &api.JobList{Kind: "JobList", Metadata: l.meta, Items: l.items}, nil
 }
 
 // CancelJob implements service.Jobs.

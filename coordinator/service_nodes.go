@@ -10,7 +10,7 @@ import (
 
 // ListNodes implements service.Nodes.
 func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.NodeList, *api.Status) {
+	return seeNodes(ctx, c, func(i shown.Index) (*api.NodeList, *api.Status) {
 		list := &api.NodeList{Kind: "NodeList", Metadata: shown.ListMeta(i.Newest()), Items: []api.Node{}}
 		for n := range i.Nodes() {
 			list.Items = append(list.Items, *n.Show())
@@ -21,7 +21,7 @@ func (c *Coordinator) ListNodes(ctx context.Context) (*api.NodeList, error) {
 
 // GetNode implements service.Nodes.
 func (c *Coordinator) GetNode(ctx context.Context, name string) (*api.Node, error) {
-	return see(ctx, c, func(i shown.Index) (*api.Node, *api.Status) {
+	return seeNodes(ctx, c, func(i shown.Index) (*api.Node, *api.Status) {
 		n, found := i.Node(resource.NodeID(name))
 		if !found {
 			return nil, api.Errorf(404, "node %s not found", name)

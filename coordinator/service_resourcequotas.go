@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -38,7 +39,7 @@ func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name s
 
 // GetResourceQuota implements service.Quotas.
 func (c *Coordinator) GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	return see(ctx, c, func(i shown.Index) (*api.ResourceQuota, *api.Status) {
+	return look(ctx, c, func(i *objects.View) (*api.ResourceQuota, *api.Status) {
 		q, found := i.ResourceQuota(namespace + "/" + name)
 		if !found {
 			return nil, lead.NoResourceQuota(namespace, name)
@@ -49,7 +50,7 @@ func (c *Coordinator) GetResourceQuota(ctx context.Context, namespace, name stri
 
 // ListResourceQuotas implements service.Quotas.
 func (c *Coordinator) ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.ResourceQuotaList, *api.Status) {
+	return look(ctx, c, func(i *objects.View) (*api.ResourceQuotaList, *api.Status) {
 		return shown.ListResourceQuotas(i.Floor(), i.ResourceQuotas(namespace)), nil
 	})
 }

@@ -294,7 +294,7 @@ func page[T any, M proto.Message](ctx context.Context, a *API, allowed *api.Stat
 	}
 	meta = &apiv1.ListMeta{ResourceVersion: of.ResourceVersion}
 	if more != "" {
-		meta.Continue = service.EncodeContinue(more)
+		meta.Continue = service.EncodeContinue(more, meta.ResourceVersion)
 	}
 	return items, meta, nil
 }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -42,14 +43,14 @@ func ParseID(text string) (ID, error) {
 	revision, index, indexed := strings.Cut(text, ".")
 	r, ok := number(revision)
 	if !ok {
-		return ID{}, fmt.Errorf("%q: want a revision of the store, or REVISION.INDEX as the id of an event has it", clip(text))
+		return ID{}, errors.New("want a revision of the store, or REVISION.INDEX as the id of an event has it")
 	}
 	if !indexed {
 		return AllOf(resource.Revision(r)), nil
 	}
 	i, ok := number(index)
 	if !ok || i > math.MaxInt32 {
-		return ID{}, fmt.Errorf("%q: the index behind the point is not a whole number from 0 to %d", clip(text), math.MaxInt32)
+		return ID{}, fmt.Errorf("the index behind the point is not a whole number from 0 to %d", math.MaxInt32)
 	}
 	return ID{resource.Revision(r), int(i)}, nil
 }
@@ -59,13 +60,4 @@ func ParseID(text string) (ID, error) {
 func number(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
-}
-
-// clip shortens a text of a client for a message.
-func clip(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -39,7 +39,7 @@ func (v *View) positions(k Kind, namespace string) iter.Seq[string] {
 
 // Member implements shown.Index.
 func (v *View) Member(position string) (shown.Member, bool) {
-	e, found := at[*memberEntry](v, named(Allocations, position))
+	e, found := at[*memberEntry](v, Named(Allocations, position))
 	if !found {
 		return shown.Member{}, false
 	}
@@ -59,7 +59,7 @@ func (v *View) MemberChanged(string) <-chan struct{} { return nil }
 
 // Job implements shown.Index.
 func (v *View) Job(position string) (shown.Job, bool) {
-	e, found := at[*jobEntry](v, named(Jobs, position))
+	e, found := at[*jobEntry](v, Named(Jobs, position))
 	if !found {
 		return shown.Job{}, false
 	}
@@ -92,7 +92,7 @@ func (v *View) Nodes() iter.Seq[shown.Node] {
 
 // ResourceQuota implements shown.Index.
 func (v *View) ResourceQuota(position string) (shown.ResourceQuota, bool) {
-	e, found := at[*quotaEntry](v, named(ResourceQuotas, position))
+	e, found := at[*quotaEntry](v, Named(ResourceQuotas, position))
 	if !found {
 		return shown.ResourceQuota{}, false
 	}

@@ -35,8 +35,8 @@ type Name struct {
 	Namespace, Name string
 }
 
-// named is a name out of a position, NAMESPACE/NAME.
-func named(k Kind, position string) Name {
+// Named is a name out of a position, NAMESPACE/NAME; the zero value for "".
+func Named(k Kind, position string) Name {
 	namespace, name, _ := strings.Cut(position, "/")
 	return Name{k, namespace, name}
 }

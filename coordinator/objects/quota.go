@@ -123,3 +123,16 @@ func (q *cachedQuotas) entry(r *cachedQuota) entry {
 	shows := shown.ResourceQuota{Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: shown.Utilization(used, r.hard)}
 	return &quotaEntry{shows, r.trend}
 }
+
+// NoteTrends takes the use of each resource quota as a sample of its trend; it is
+// called about once an hour. Trends are times since, which make no event.
+func (c *Cache) NoteTrends(now time.Time) {
+	for namespace, quotas := range c.quotas.of {
+		for name, r := range quotas {
+			r.trend = r.trend.Copy()
+			r.trend.Note(now, shown.Utilization(c.quotas.limits.Used(namespace, name), r.hard))
+			c.tables[ResourceQuotas].Set(Name{ResourceQuotas, namespace, name}.position(), c.quotas.entry(r))
+		}
+	}
+	c.view = nil
+}

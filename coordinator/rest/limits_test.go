@@ -333,7 +333,7 @@ type many struct{ *resttest.Cluster }
 
 func (many) ListJobs(_ context.Context, _ string, p service.Page[api.Job]) (*api.JobList, error) {
 	list := new(api.JobList)
-	list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
+	list.Items, list.Metadata.Continue = resttest.PageOf(p, func(yield func(string) bool) {
 		for i := range 1203 {
 			if !yield(fmt.Sprintf("n%d/j%d", i%3, i)) {
 				return

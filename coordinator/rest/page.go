@@ -42,7 +42,7 @@ func listAnswer[T any](l service.Listed[T], kind string, meta api.ListMeta, item
 		_, _ = body.Write(object)
 	}
 	if more != "" {
-		meta.Continue = service.EncodeContinue(more)
+		meta.Continue = service.EncodeContinue(more, meta.ResourceVersion)
 	}
 	head, err := json.Marshal(struct {
 		Kind     string       `json:"kind"`

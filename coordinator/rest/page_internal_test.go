@@ -40,7 +40,7 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 	if len(encoded) > maxPageBytes+1024 || len(list.Items) != 4 || list.Metadata.ResourceVersion != "7" || list.Kind != "JobList" {
 		t.Errorf("got %d items in %d bytes, want 4 in at most %d", len(list.Items), len(encoded), maxPageBytes)
 	}
-	if more, err := service.DecodeContinue(list.Metadata.Continue); err != nil || more != "a/j03" {
+	if more, at, err := service.DecodeContinue(list.Metadata.Continue); err != nil || more != "a/j03" || at != 7 {
 		t.Errorf("the page goes on after %q (%v), want a/j03", more, err)
 	}
 	if a, err := listAnswer(service.ListedJobs, "JobList", api.ListMeta{}, nil, ""); err != nil || string(encodedOf(a)) != `{"kind":"JobList","metadata":{},"items":[]}` {

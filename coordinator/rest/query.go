@@ -66,15 +66,7 @@ func (c *call) parameters(known ...string) *api.Status {
 			return status
 		}
 	}
-	return c.query.checkVersion()
-}
-
-// checkVersion refuses a resourceVersion of a list.
-func (q *query) checkVersion() *api.Status {
-	if q.watch || q.version == "" || q.version == "0" {
-		return nil
-	}
-	return api.Errorf(http.StatusBadRequest, "query parameter resourceVersion=%q: lists answer the newest state only, leave it out, or watch with it", clip(q.version))
+	return nil
 }
 
 func list(names []string) string {
@@ -124,6 +116,7 @@ func (q *query) set(name, value string) *api.Status {
 		}
 	case "resourceVersion":
 		q.version = value
+		err = q.Select(name, value)
 	}
 	if err != nil {
 		return api.Errorf(http.StatusBadRequest, "query parameter %s=%q: %v", name, clip(value), err)

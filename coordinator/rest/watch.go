@@ -93,7 +93,7 @@ func watchOptions(c *call, kind objects.Kind) (objects.WatchOptions, *api.Status
 	}
 	var err error
 	if o.After, err = objects.ParseID(text); err != nil {
-		return o, api.Errorf(http.StatusBadRequest, "%s: %v", what, err)
+		return o, api.Errorf(http.StatusBadRequest, "%s=%q: %v", what, clip(text), err)
 	}
 	return o, nil
 }

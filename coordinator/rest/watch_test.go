@@ -206,8 +206,8 @@ func TestAWatchThatCannotBegin(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no number":        {"&resourceVersion=x", nil, 400, `query parameter resourceVersion: "x": want a revision of the store, or REVISION.INDEX as the id of an event has it`},
-		"no index":         {"", []string{"Last-Event-ID", "3.x"}, 400, `header Last-Event-ID: "3.x": the index behind the point is not a whole number from 0 to 2147483647`},
+		"no number":        {"&resourceVersion=x", nil, 400, `query parameter resourceVersion="x": want a revision of the store, or REVISION.INDEX as the id of an event has it`},
+		"no index":         {"", []string{"Last-Event-ID", "3.x"}, 400, `header Last-Event-ID="3.x": the index behind the point is not a whole number from 0 to 2147483647`},
 		"a limit":          {"&limit=3", nil, 400, "a watch takes no limit and no continue"},
 		"an unknown field": {"&fieldSelector=spec.x%3D1", nil, 400, `unknown field "spec.x"`},
 		"the future":       {"&resourceVersion=99", nil, 410, "the store is at revision 2 and not yet at 99"},

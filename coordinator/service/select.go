@@ -7,19 +7,18 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/resource"
 )
 
 // Bounds of one page of a list.
 const (
 	// MaxPage is the default and the greatest number of objects of a page.
 	MaxPage = 500
-	// maxScan bounds the objects that are looked at for a page. A page may then
+	// MaxScan bounds the objects that are looked at for a page. A page may then
 	// have fewer objects than its limit, or none, and still say that there are
 	// more.
-	maxScan = 4000
-	// visitObjects bounds the objects that one visit of the coordinator's state
-	// renders, as VisitScan those that it looks at.
-	visitObjects = 50
+	MaxScan = 4000
 )
 
 // Selection is a page of a list as a caller asks for it. The zero value is the
@@ -29,11 +28,14 @@ type Selection struct {
 	Fields    FieldSelector
 	Limit     int // of a page; 0 = the default
 	after     string
+	at        resource.Revision // of the list that goes on
 	continues bool
+	cached    bool
+	notBefore resource.Revision
 }
 
-// Select reads one parameter: labelSelector, fieldSelector, limit or continue. The
-// error says what is wanted instead of the value.
+// Select reads one parameter: labelSelector, fieldSelector, limit, continue or
+// resourceVersion. The error says what is wanted instead of the value.
 func (q *Selection) Select(name, value string) (err error) {
 	switch name {
 	case "labelSelector":
@@ -47,20 +49,27 @@ func (q *Selection) Select(name, value string) (err error) {
 		}
 	case "continue":
 		if value != "" {
-			q.after, err = DecodeContinue(value)
+			q.after, q.at, err = DecodeContinue(value)
 			q.continues = err == nil
 		}
+	case "resourceVersion":
+		q.cached = value == "0"
+		if value != "" && !q.cached {
+			var after objects.ID
+			after, err = objects.ParseID(value)
+			q.notBefore = after.Revision
+		}
 	default:
-		err = fmt.Errorf("want labelSelector, fieldSelector, limit or continue")
+		err = fmt.Errorf("want labelSelector, fieldSelector, limit, continue or resourceVersion")
 	}
 	return err
 }
 
 // PageOf is the page that a selection asks for.
 func (l Listed[T]) PageOf(q *Selection) Page[T] {
-	p := Page[T]{Limit: q.pageLimit()}
+	p := Page[T]{Limit: q.pageLimit(), Cached: q.cached, NotBefore: q.notBefore}
 	if q.continues {
-		p.After = q.after
+		p.After, p.At = q.after, q.at
 	}
 	if len(q.Labels) > 0 || len(q.Fields) > 0 {
 		p.Match = func(v *T) bool { return q.Labels.matches(l.Meta(v).Labels) && l.matches(v, q.Fields) }
@@ -80,17 +89,32 @@ func (q *Selection) pageLimit() int {
 // Position is where an object stands in a list: namespace, then name.
 func Position(m *api.ObjectMeta) string { return m.Namespace + "/" + m.Name }
 
-// EncodeContinue makes the token of a position.
-func EncodeContinue(position string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("1:" + position))
+// EncodeContinue makes the token of a position in the list of a revision.
+func EncodeContinue(position, resourceVersion string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("2:" + resourceVersion + ":" + position))
 }
 
-// DecodeContinue reads the token of a position.
-func DecodeContinue(token string) (string, error) {
+// DecodeContinue reads the token of a position. One of an older version has no
+// revision: that list goes on with the newest one.
+func DecodeContinue(token string) (after string, at resource.Revision, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	after, versioned := strings.CutPrefix(string(raw), "1:")
-	if err != nil || !versioned || strings.Count(after, "/") != 1 {
-		return "", fmt.Errorf("not a token that a list returned")
+	text := string(raw)
+	if rest, is := strings.CutPrefix(text, "2:"); is && err == nil {
+		var revision string
+		revision, after, _ = strings.Cut(rest, ":")
+		var number int64
+		if revision != "" {
+			number, err = strconv.ParseInt(revision, 10, 64)
+		}
+		at = resource.Revision(number)
+		if number < 0 {
+			err = strconv.ErrRange
+		}
+	} else if after, is = strings.CutPrefix(text, "1:"); !is {
+		after = ""
 	}
-	return after, nil
+	if err != nil || strings.Count(after, "/") != 1 {
+		return "", 0, fmt.Errorf("not a token that a list returned")
+	}
+	return after, at, nil
 }

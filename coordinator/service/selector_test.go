@@ -37,12 +37,14 @@ func FuzzSelectors(f *testing.F) {
 	for _, s := range []string{"app in (a,b),!c", "a=b", "((,", "x notin ()", "status.phase!=Running"} {
 		f.Add(s)
 	}
-	f.Fuzz(func(_ *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := parseLabelSelector(text); err == nil {
 			s.matches(map[string]string{"a": "b"})
 		}
 		_, _ = parseFieldSelector(text)
-		_, _ = DecodeContinue(text)
+		if after, at, err := DecodeContinue(text); err == nil && (after == "" || at < 0) {
+			t.Errorf("%q is read as %q at %d", text, after, at)
+		}
 	})
 }
 
@@ -63,7 +65,7 @@ func TestPagesCoverAListOnceInOrder(t *testing.T) {
 			if more == "" {
 				break
 			}
-			if err := q.Select("continue", EncodeContinue(more)); err != nil {
+			if err := q.Select("continue", EncodeContinue(more, "7")); err != nil {
 				t.Fatal(err)
 			}
 		}

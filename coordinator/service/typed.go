@@ -43,24 +43,18 @@ func TypedExplanation(e *api.Explanation) *api.Explanation {
 // ListAllocations makes a page of the allocations of a namespace, with "" of all;
 // more is the position to go on after, "" at the end.
 func ListAllocations(ctx context.Context, s Allocations, namespace string, q *Selection) (items []api.Allocation, meta api.ListMeta, more string, err error) {
-	items, meta, err = Gather(ListedAllocations.PageOf(q), func(p Page[api.Allocation]) ([]api.Allocation, api.ListMeta, error) {
-		got, err := s.ListAllocations(ctx, namespace, p)
-		if err != nil {
-			return nil, api.ListMeta{}, err
-		}
-		return got.Items, got.Metadata, nil
-	})
-	return items, meta, meta.Continue, err
+	got, err := s.ListAllocations(ctx, namespace, ListedAllocations.PageOf(q))
+	if err != nil {
+		return nil, meta, "", err
+	}
+	return got.Items, got.Metadata, got.Metadata.Continue, nil
 }
 
 // ListJobs is as ListAllocations.
 func ListJobs(ctx context.Context, s Jobs, namespace string, q *Selection) (items []api.Job, meta api.ListMeta, more string, err error) {
-	items, meta, err = Gather(ListedJobs.PageOf(q), func(p Page[api.Job]) ([]api.Job, api.ListMeta, error) {
-		got, err := s.ListJobs(ctx, namespace, p)
-		if err != nil {
-			return nil, api.ListMeta{}, err
-		}
-		return got.Items, got.Metadata, nil
-	})
-	return items, meta, meta.Continue, err
+	got, err := s.ListJobs(ctx, namespace, ListedJobs.PageOf(q))
+	if err != nil {
+		return nil, meta, "", err
+	}
+	return got.Items, got.Metadata, got.Metadata.Continue, nil
 }

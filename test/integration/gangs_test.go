@@ -194,10 +194,8 @@ func (d *devCluster) fillAndDrain(live map[string]bool) {
 }
 
 // watchSnapshots lists without a pause until ctx ends, and returns the first
-// violation that a list shows.
+// violation that a list shows. A list is one snapshot: no gang is torn in it.
 func watchSnapshots(ctx context.Context, client *sdk.Client, taken *int) error {
-	var before error // of the list before
-	alike := 0
 	for ctx.Err() == nil {
 		list, err := client.Allocations("").List(ctx, sdk.ListOptions{})
 		switch {
@@ -206,18 +204,9 @@ func watchSnapshots(ctx context.Context, client *sdk.Client, taken *int) error {
 		case err != nil:
 			return err
 		}
-		// A long list is made in several visits of the leader, between which units may
-		// change: a fault is one that five lists in a row show alike.
-		fault := checkSnapshot(list.Items)
-		switch {
-		case fault == nil || before == nil || fault.Error() != before.Error():
-			alike = 0
-		case alike == 3:
+		if fault := checkSnapshot(list.Items); fault != nil {
 			return fault
-		default:
-			alike++
 		}
-		before = fault
 		*taken++
 	}
 	return nil

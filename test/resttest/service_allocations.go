@@ -40,7 +40,7 @@ func (c *Cluster) GetAllocation(ctx context.Context, namespace, name string, wai
 func (c *Cluster) ListAllocations(ctx context.Context, namespace string, p service.Page[api.Allocation]) (*api.AllocationList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.AllocationList, *api.Status) {
 		list := &api.AllocationList{Kind: "AllocationList", Metadata: shown.ListMeta(i.Newest())}
-		list.Items, list.Metadata.Continue = p.Of(i.Members(namespace), func(position string) *api.Allocation {
+		list.Items, list.Metadata.Continue = PageOf(p, i.Members(namespace), func(position string) *api.Allocation {
 			m, _ := i.Member(position)
 			return m.Show()
 		})

@@ -33,7 +33,7 @@ func (c *Cluster) GetJob(ctx context.Context, namespace, name string, wait time.
 func (c *Cluster) ListJobs(ctx context.Context, namespace string, p service.Page[api.Job]) (*api.JobList, error) {
 	return see(ctx, c, func(i shown.Index) (*api.JobList, *api.Status) {
 		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(i.Newest())}
-		list.Items, list.Metadata.Continue = p.Of(i.Jobs(namespace), func(position string) *api.Job {
+		list.Items, list.Metadata.Continue = PageOf(p, i.Jobs(namespace), func(position string) *api.Job {
 			j, _ := i.Job(position)
 			return j.Show()
 		})

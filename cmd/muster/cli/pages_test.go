@@ -20,7 +20,7 @@ type crowd struct{ *resttest.Cluster }
 
 func (crowd) ListJobs(_ context.Context, _ string, p service.Page[api.Job]) (*api.JobList, error) {
 	list := new(api.JobList)
-	list.Items, list.Metadata.Continue = p.Of(func(yield func(string) bool) {
+	list.Items, list.Metadata.Continue = resttest.PageOf(p, func(yield func(string) bool) {
 		for i := range 1203 {
 			if !yield(fmt.Sprintf("default/j%04d", i)) {
 				return
