@@ -20,7 +20,7 @@ type Release struct {
 // selects, ascending.
 func NamesOf(ctx context.Context, s Allocations, namespace string, labels LabelSelector) ([]string, error) {
 	var names []string
-	p := Page[api.Allocation]{Limit: visitObjects, Match: func(a *api.Allocation) bool { return labels.matches(a.Metadata.Labels) }}
+	p := Page[api.Allocation]{Limit: MaxPage, Match: func(a *api.Allocation) bool { return labels.matches(a.Metadata.Labels) }}
 	for {
 		got, err := s.ListAllocations(ctx, namespace, p)
 		if err != nil {
