@@ -56,22 +56,26 @@ type DrainOptions struct {
 type Drain struct {
 	// Status is Drained where no allocation is left, else Draining.
 	Status string `json:"status" oneof:"Draining,Drained"`
-	// AllocationsToEvict is the number of allocations on the node.
+	// AllocationsToEvict is the number of allocations that were on the node when the
+	// drain began, and of those that have come since. An uncordon ends the drain.
 	AllocationsToEvict int `json:"allocationsToEvict" unit:"allocations" example:"5"`
-	// EstimatedCompletionTime is the time when the last grace ends; absent where no
-	// allocation is left.
+	// EstimatedCompletionTime is the time when the last grace ends, or now where that
+	// is over; absent where no allocation under notice is left.
 	EstimatedCompletionTime string `json:"estimatedCompletionTime,omitempty" format:"time" example:"2026-03-01T12:00:30Z"`
-	// Progress counts the allocations on the node.
+	// Progress divides the allocations to evict.
 	Progress DrainProgress `json:"progress"`
 }
 
-// DrainProgress counts the allocations on a node that is drained.
+// DrainProgress divides the allocations of a drain: each is evicted, pending or
+// failed.
 type DrainProgress struct {
-	// Evicted is the number of allocations under notice.
+	// Evicted is the number of allocations that have left the node.
 	Evicted int `json:"evicted" unit:"allocations" example:"4"`
-	// Pending is the number of allocations that have no notice yet.
+	// Pending is the number of allocations that are still on the node, under notice or
+	// about to begin.
 	Pending int `json:"pending" unit:"allocations" example:"1"`
-	// Failed is the number of allocations whose eviction was refused.
+	// Failed is the number of allocations that are still on the node 1 min after their
+	// grace has ended: the agent does not answer, or cannot stop the workload.
 	Failed int `json:"failed" unit:"allocations" example:"0"`
 }
 

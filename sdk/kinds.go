@@ -325,3 +325,8 @@ func (n Nodes) Reconcile(ctx context.Context, name string, o api.ReconcileOption
 func (c *Client) Coordinators(ctx context.Context) (*api.CoordinatorList, error) {
 	return call[api.CoordinatorList](ctx, c, request{method: http.MethodGet, path: "/api/v1/coordinators"})
 }
+
+// Evictions returns the notices of evictions on a node.
+func (n Nodes) Evictions(ctx context.Context, name string) (*api.EvictionNoticeList, error) {
+	return call[api.EvictionNoticeList](ctx, n.client, request{method: http.MethodGet, path: n.at(name, "/evictions")})
+}

@@ -47,6 +47,8 @@ type attempt struct {
 	// unheard are those of the Txn to RELEASED that was sent last.
 	assumedFreed map[resource.NodeID]bool
 	unheard      []resource.NodeID
+	// drained: a drain of these nodes has counted the attempt's members there.
+	drained map[resource.NodeID]bool
 	// closing is the outcome of the unit at RELEASED, set when the Txn to
 	// RELEASED is sent.
 	closing   *unitEnd
@@ -161,6 +163,14 @@ func (a *attempt) assumeFreed(node resource.NodeID) {
 
 // clearAssumedFreed ends the assumption on a node.
 func (a *attempt) clearAssumedFreed(node resource.NodeID) { delete(a.assumedFreed, node) }
+
+// setDrained notes that a drain of a node has counted the members there.
+func (a *attempt) setDrained(node resource.NodeID) {
+	if a.drained == nil {
+		a.drained = map[resource.NodeID]bool{}
+	}
+	a.drained[node] = true
+}
 
 // setUnheard notes the nodes that the Txn to RELEASED assumes freed.
 func (a *attempt) setUnheard(nodes []resource.NodeID) { a.unheard = nodes }

@@ -102,7 +102,13 @@ func sameForOperators(a, b record.NodeSpec) bool {
 		}
 		return *s.Approved
 	}
-	return a.Unschedulable == b.Unschedulable && (a.Violation == nil) == (b.Violation == nil) && slices.Equal(a.Taints, b.Taints) &&
+	drain := func(s record.NodeSpec) record.Drain {
+		if s.Drain == nil {
+			return record.Drain{}
+		}
+		return *s.Drain
+	}
+	return a.Unschedulable == b.Unschedulable && (a.Drain == nil) == (b.Drain == nil) && drain(a) == drain(b) && (a.Violation == nil) == (b.Violation == nil) && slices.Equal(a.Taints, b.Taints) &&
 		maps.Equal(a.OperatorLabels, b.OperatorLabels) && maps.Equal(a.Annotations, b.Annotations) &&
 		(a.Approved == nil) == (b.Approved == nil) &&
 		maps.Equal(approved(a).Amounts, approved(b).Amounts) && maps.Equal(approved(a).Models, approved(b).Models)

@@ -56,7 +56,7 @@ func (r ApproveNode) serve(l *Leader, c *call) {
 func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Status) {
 	if p.Unschedulable != nil {
 		if spec.Unschedulable = *p.Unschedulable; !spec.Unschedulable {
-			spec.Violation = nil
+			spec.Violation, spec.Drain = nil, nil
 		}
 	}
 	if !p.Labels.IsZero() {
@@ -77,8 +77,14 @@ func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Statu
 	return spec, api.CheckAnnotations("metadata.annotations", spec.Annotations)
 }
 
-// changeNode makes a change. Changes of one node are made one after the other.
+// changeNode makes a change, and answers with the node.
 func (l *Leader) changeNode(c *call, id resource.NodeID, of change) {
+	l.changeNodeThen(c, id, of, func(n *node) { c.answer(l.nodeObject(n), nil) })
+}
+
+// changeNodeThen makes a change and goes on; a refusal is the answer. Changes of
+// one node are made one after the other.
+func (l *Leader) changeNodeThen(c *call, id resource.NodeID, of change, then func(*node)) {
 	n := l.nodes[id]
 	if n == nil || n.specRev == 0 {
 		c.answer(nil, api.Errorf(404, "node %s not found", id))
@@ -89,7 +95,7 @@ func (l *Leader) changeNode(c *call, id resource.NodeID, of change) {
 			if status != nil {
 				c.answer(nil, status)
 			} else {
-				c.answer(l.nodeObject(n), nil)
+				then(n)
 			}
 			if n.finishChange(); len(n.changes) > 0 {
 				n.changes[0]()

@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/resource"
 )
 
 // This file serves requests about allocations and jobs.
@@ -235,70 +234,6 @@ func (r EvictUnit) serve(l *Leader, c *call) {
 		return
 	}
 	l.ifStillThere(c, u, noticed)
-}
-
-// DrainNode gives notice to every unit with a member on a node. Its result is a
-// drained, once all that is durable.
-type DrainNode struct {
-	Node   resource.NodeID
-	Notice txn.EvictAsked
-}
-
-// Drained is what a drain has begun.
-type Drained struct {
-	// Coming are members that were promised before the agent knew of the cordon.
-	Coming int
-	// Evicted are the members that are leaving, the last of them at until.
-	Evicted int
-	Until   time.Time
-}
-
-func (r DrainNode) serve(l *Leader, c *call) {
-	var d Drained
-	var left []occupant
-	for _, tx := range l.attemptsOn(r.Node) {
-		a := l.attempts[tx]
-		if a.machine.Undecided() { // its commit may be on its way
-			d.Coming += len(a.requests[r.Node])
-			continue
-		}
-		vote, _ := a.machine.Vote(r.Node)
-		left = append(left, occupant{a.unit, a, len(vote.Members)})
-		l.evict(a.unit, r.Notice)
-	}
-	c.begun = true
-	l.drainNext(c, d, left)
-}
-
-// occupant is a unit with members on a node that is drained.
-type occupant struct {
-	unit    *unit
-	attempt *attempt
-	members int
-}
-
-// drainNext waits for the notices of the units that are left, one after the
-// other.
-func (l *Leader) drainNext(c *call, d Drained, left []occupant) {
-	if len(left) == 0 {
-		c.answer(d, nil)
-		return
-	}
-	at := left[0]
-	l.wait(c, at.unit, func() bool {
-		e, durable := l.evictionOf(at.unit, at.attempt)
-		if !durable {
-			return false
-		}
-		if !e.ended {
-			d.Evicted += at.members
-			if e.Until.After(d.Until) {
-				d.Until = e.Until
-			}
-		}
-		l.drainNext(c, d, left[1:])
-		return true
-	})
 }
 
 // DefaultGrace is the documented grace of a deletion, in seconds.

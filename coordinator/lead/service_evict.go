@@ -29,7 +29,6 @@ type Eviction struct {
 	Unit     string
 	Freed    resource.Vector // what leaves with it
 	Until    time.Time       // when its grace ends, as far as the leader knows
-	ended    bool            // it holds nothing any more
 }
 
 // evictee finds whom to evict, or says why nobody is.
@@ -65,7 +64,7 @@ func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
 		return e, false
 	}
 	e = Eviction{
-		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.charge.Request.Clone(), ended: u.attempt != a, Until: l.now,
+		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.charge.Request.Clone(), Until: l.now,
 	}
 	switch { // a record of an older version has no instant
 	case a.notice != nil:

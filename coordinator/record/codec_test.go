@@ -145,6 +145,9 @@ func TestGoldenRecords(t *testing.T) {
 		Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Version: "v0.1.0", Registrations: []string{"2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z"},
 		RegisteredBy: []record.Registrant{{Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Journal: "j"}},
 	})
+	roundTrip(t, "node-spec-drain", record.NodeSpec{
+		Hostname: "gpu-01", Unschedulable: true, Drain: &record.Drain{Began: "2026-01-02T03:04:05Z", Allocations: 23},
+	})
 	roundTrip(t, "node-status", record.NodeStatus{
 		Conditions: []record.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
 		Available:  resource.Vector{resource.CPU: 63500},

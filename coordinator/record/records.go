@@ -219,6 +219,9 @@ type NodeSpec struct {
 	Annotations    map[string]string `json:"annotations,omitempty"` // the operators'
 	Taints         []Taint           `json:"taints,omitempty"`
 	Unschedulable  bool              `json:"unschedulable,omitempty"`
+	// Drain is the drain of the node; nil where there is none. Registrations keep it,
+	// an operator who uncordons the node removes it.
+	Drain *Drain `json:"drain,omitempty"`
 	// Violation is why the node is isolated; nil where it is not. Registrations
 	// keep it, an operator who uncordons the node removes it.
 	Violation *Violation      `json:"violation,omitempty"`
@@ -267,6 +270,13 @@ type Violation struct {
 	At     string `json:"at,omitempty"`     // RFC 3339
 	// Severed: no stream to the agent may be opened.
 	Severed bool `json:"severed,omitempty"`
+}
+
+// Drain is a drain that has begun.
+type Drain struct {
+	Began string `json:"began,omitempty"` // RFC 3339
+	// Allocations is the number of members that were to leave, since it began.
+	Allocations int `json:"allocations,omitempty"`
 }
 
 // Capacity is how much a node has, and its devices by model.

@@ -112,8 +112,12 @@ func nodeRoutes() map[string]description {
 		},
 		"DELETE " + node:            {text: "Forgets a node that has left for good.", answer: "Node", code: 200, refusals: map[int]string{409: alive + ", or work is left on it"}, example: "/api/v1/nodes/gpu-1"},
 		"POST " + node + "/approve": {text: "Approves the capacity that a node has registered last. The request may be repeated.", body: "ApproveOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: "the node has registered anew since the resourceVersion of the body"}, example: "/api/v1/nodes/gpu-1/approve"},
-		"POST " + node + "/drain":   {text: "Cordons a node and gives notice to each unit that runs there. The request may be repeated, to see the progress.", body: "DrainOptions", optional: true, answer: "Drain", code: 200, example: `/api/v1/nodes/gpu-1/drain {"gracePeriodSeconds": 60}`},
-		"POST " + node + "/fence":   {text: "Fences a node, so that no transaction counts on its agent's promises. With confirmDead its units end as NodeLost.", body: "FenceOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: alive}, example: `/api/v1/nodes/gpu-1/fence {"force": true}`},
+		"POST " + node + "/drain":   {text: "Cordons a node and gives notice to each unit that runs there. The request may be repeated, to see the progress and to give notice to units that have come since; an uncordon ends the drain.", body: "DrainOptions", optional: true, answer: "Drain", code: 200, example: `/api/v1/nodes/gpu-1/drain {"gracePeriodSeconds": 60}`},
+		"GET " + node + "/evictions": {
+			text: "Lists the notices of evictions on a node; with watch each notice as it is given, one JSON document a line, or as Server-Sent Events where the header Accept names text/event-stream.", answer: "EvictionNoticeList", code: 200,
+			extra: []string{"watch", "resourceVersion"}, example: "/api/v1/nodes/gpu-1/evictions",
+		},
+		"POST " + node + "/fence": {text: "Fences a node, so that no transaction counts on its agent's promises. With confirmDead its units end as NodeLost.", body: "FenceOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: alive}, example: `/api/v1/nodes/gpu-1/fence {"force": true}`},
 		"POST " + node + "/reconcile": {
 			text: "Ends a node's quarantine after the store was restored from a backup, or shows the effect where the body has no mode.", body: "ReconcileOptions", optional: true, answer: "Reconciliation", code: 200,
 			refusals: map[int]string{409: "the node is not in quarantine or not connected, or another node is being reconciled"}, example: "/api/v1/nodes/gpu-1/reconcile",

@@ -9,6 +9,7 @@ import (
 
 func (h *handler) routeEvictions(v1 string) {
 	h.route("POST "+v1+"/namespaces/{namespace}/preemptions", to(service.VerbCreate, service.KindPreemptions), h.preempt)
+	h.route("GET "+v1+"/nodes/{name}/evictions", to(service.VerbList, service.KindEvictions), h.listEvictions)
 	h.route("POST "+v1+"/nodes/{name}/drain", to(service.VerbDrain, service.KindNodes), h.drain)
 }
 

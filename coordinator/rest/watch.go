@@ -43,6 +43,14 @@ func asksToWatch(r *http.Request) bool {
 
 // watching answers ?watch=true on a list.
 func watching[T any](h *handler, c *call, l service.Listed[T], kind objects.Kind) (answer, error) {
+	matches := l.PageOf(&c.query.Selection).Match
+	return h.openWatch(c, kind, func(s *watchStream) {
+		s.selects = func(o any) bool { return matches == nil || matches(o.(*T)) }
+	})
+}
+
+// openWatch opens a watch of a kind; set completes the stream of the answer.
+func (h *handler) openWatch(c *call, kind objects.Kind, set func(*watchStream)) (answer, error) {
 	if h.Watches == nil {
 		return answer{}, api.Errorf(http.StatusUnprocessableEntity, "this coordinator serves no watches: get again, or wait with ?wait=")
 	}
@@ -60,11 +68,8 @@ func watching[T any](h *handler, c *call, l service.Listed[T], kind objects.Kind
 		<-h.watches
 		return answer{}, err
 	}
-	matches := l.PageOf(&c.query.Selection).Match
-	s := &watchStream{
-		out: c.w, control: http.NewResponseController(c.w), watch: w, kind: kind, lines: acceptsJSON(c.r.Header.Get("Accept")),
-		selects: func(o any) bool { return matches == nil || matches(o.(*T)) },
-	}
+	s := &watchStream{out: c.w, control: http.NewResponseController(c.w), watch: w, kind: kind, lines: acceptsJSON(c.r.Header.Get("Accept"))}
+	set(s)
 	return answer{stream: func() int {
 		defer func() { <-h.watches }()
 		defer w.Close()
@@ -121,6 +126,8 @@ type watchStream struct {
 	kind    objects.Kind
 	lines   bool // JSON, and no events
 	selects func(any) bool
+	// encode, where not nil, makes the whole document of an event, nil for none.
+	encode func(*objects.Event) []byte
 }
 
 // run writes until the client goes away, the coordinator stops, or the watch ends.
@@ -172,6 +179,13 @@ func (s *watchStream) write(c objects.Changes, status *api.Status) error {
 	}()
 	wrote := false
 	for _, e := range c.Events {
+		if s.encode != nil {
+			if text := s.encode(e); text != nil {
+				s.document(out, e.ID, text)
+				wrote = true
+			}
+			continue
+		}
 		kind, object := objects.Selected(e, s.selects)
 		if kind == "" {
 			continue
@@ -207,6 +221,21 @@ type bookmark struct {
 
 type bookmarkMeta struct {
 	ResourceVersion string `json:"resourceVersion"`
+}
+
+// document writes one event whose document is made already.
+func (s *watchStream) document(out *bufio.Writer, id objects.ID, text []byte) {
+	if !s.lines {
+		if id.Revision > 0 {
+			_, _ = out.WriteString("id: " + id.String() + "\n")
+		}
+		_, _ = out.WriteString("data: ")
+	}
+	_, _ = out.Write(text)
+	_ = out.WriteByte('\n')
+	if !s.lines {
+		_ = out.WriteByte('\n')
+	}
 }
 
 // event writes one event. The id of a line of JSON is a field, since a line has

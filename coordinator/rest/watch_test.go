@@ -42,6 +42,12 @@ type watchedStore struct {
 
 func startWatched(t *testing.T) watchedStore {
 	t.Helper()
+	return startWatchedWith(t, full())
+}
+
+// startWatchedWith serves the watches of a store beside another service.
+func startWatchedWith(t *testing.T, beside service.Service) watchedStore {
+	t.Helper()
 	w := watchedStore{back: mem.Open(mem.Options{})}
 	f := follow.New(follow.Options{
 		Store: w.back, Log: slog.New(slog.DiscardHandler), Check: time.Second, Leads: func() bool { return false },
@@ -51,7 +57,7 @@ func startWatched(t *testing.T) watchedStore {
 	done := make(chan struct{})
 	go func() { f.Run(ctx); close(done) }()
 	w.put(t, "zero", api.Pending, "none")
-	server := httptest.NewServer(rest.NewHandler(rest.Config{Service: full(), Authenticator: service.StaticToken(token), Watches: watches{f}}))
+	server := httptest.NewServer(rest.NewHandler(rest.Config{Service: beside, Authenticator: service.StaticToken(token), Watches: watches{f}}))
 	w.url = server.URL
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); stop(); <-done })
 	return w

@@ -79,6 +79,7 @@ func TestARegistrationKeepsTheOperatorsLayer(t *testing.T) {
 	server, s := open(t, mem.Options{})
 	spec := registers(t, server, s, hostOf(t, "gpu2", map[string]string{"zone": "a"}))
 	spec.OperatorLabels, spec.Annotations = map[string]string{"zone": "b"}, map[string]string{"owner": "ml"}
+	spec.Unschedulable, spec.Drain = true, &record.Drain{Began: "2026-01-02T03:04:05Z", Allocations: 2}
 	put(t, s, record.Put(record.NodeSpecKey("n1"), record.MustEncode(spec)))
 	after := registers(t, server, s, hostOf(t, "gpu2", map[string]string{"zone": "c"}))
 	spec.Labels = map[string]string{"zone": "c"}

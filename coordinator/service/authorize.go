@@ -16,6 +16,7 @@ const (
 	KindJobs           Kind = "jobs"
 	KindPreemptions    Kind = "preemptions"
 	KindNodes          Kind = "nodes"
+	KindEvictions      Kind = "evictions" // of a node, of all tenants
 	KindCoordinators   Kind = "coordinators"
 	KindResourceQuotas Kind = "resourcequotas"
 	KindQuotaTrees     Kind = "quotatrees"
@@ -106,6 +107,7 @@ func table() map[Kind]rights {
 		KindAllocations: work(), KindJobs: work(),
 		KindPreemptions: {namespaced: true, verbs: map[Verb]Role{VerbCreate: Admins}},
 		KindNodes:       nodes,
+		KindEvictions:   {verbs: map[Verb]Role{VerbList: Admins, VerbWatch: Admins}},
 		KindCoordinators: {verbs: map[Verb]Role{
 			VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants,
 		}},

@@ -105,10 +105,10 @@ func (a *app) drain(ctx context.Context, name string, o api.DrainOptions) error 
 			}
 			a.printf("node %q drained\n", name)
 			return nil
-		case d.AllocationsToEvict != told && a.isTable():
-			a.printf("node %q cordoned, %d allocations left%s\n", name, d.AllocationsToEvict, ends(d))
+		case left(d) != told && a.isTable():
+			a.printf("node %q cordoned, %d of %d allocations evicted%s\n", name, d.Progress.Evicted, d.AllocationsToEvict, ends(d))
 		}
-		told = d.AllocationsToEvict
+		told = left(d)
 		select {
 		case <-time.After(drainPause):
 		case <-ctx.Done():
@@ -117,10 +117,18 @@ func (a *app) drain(ctx context.Context, name string, o api.DrainOptions) error 
 	}
 }
 
-// ends says when the last grace does, as far as notice has been given.
+// left is the number of allocations that are still on the node.
+func left(d *api.Drain) int { return d.Progress.Pending + d.Progress.Failed }
+
+// ends says when the last grace does, as far as notice has been given, and how many
+// allocations stay beyond their grace.
 func ends(d *api.Drain) string {
-	if d.EstimatedCompletionTime == "" {
-		return ""
+	text := ""
+	if d.EstimatedCompletionTime != "" {
+		text = ", the last grace ends " + d.EstimatedCompletionTime
 	}
-	return ", the last grace ends " + d.EstimatedCompletionTime
+	if d.Progress.Failed > 0 {
+		text += fmt.Sprintf("; %d did not leave within their grace: look at the agent, or `muster fence` the node", d.Progress.Failed)
+	}
+	return text
 }
