@@ -74,6 +74,18 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 	}
 }
 
+// TestAVictimThatItsOwnerEndsIsGone: the notice of an eviction is there besides.
+func TestAVictimThatItsOwnerEndsIsGone(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
+	x.answers()
+	a.ending = &txn.ReleaseAsked{}
+	if e := x.endOfUnit(a.attempt); api.Phase(e.record.Phase) != api.Cancelled || !e.removed {
+		t.Errorf("%s, removed %t", e.record.Phase, e.removed)
+	}
+}
+
 // TestARecordInDoubtIsNotCollected: the commit that had no answer could land then.
 func TestARecordInDoubtIsNotCollected(t *testing.T) {
 	for lost, collected := range map[bool]int{false: 1, true: 0} {

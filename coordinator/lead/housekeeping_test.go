@@ -34,6 +34,16 @@ func TestWhichRecordsAreCollected(t *testing.T) {
 	}
 }
 
+// TestOnlyRecordsBeyondTheRetentionAreTaken, also where an older one is collected.
+func TestOnlyRecordsBeyondTheRetentionAreTaken(t *testing.T) {
+	at := time.Unix(100, 0)
+	r := newRetired()
+	r.terminal = []terminalRecord{{transaction(1), at.Add(-1)}, {transaction(2), at}}
+	if old := r.takeOld(at, nil, 9); len(old) != 1 || old[0].tx != transaction(1) || len(r.terminal) != 1 {
+		t.Errorf("%v are taken, %v are left, want the first alone", old, r.terminal)
+	}
+}
+
 // TestACollectionThatDidNotLandIsTriedAgain: at most collectAtOnce records at a time,
 // and the oldest first, also then.
 func TestACollectionThatDidNotLandIsTriedAgain(t *testing.T) {

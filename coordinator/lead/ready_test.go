@@ -175,6 +175,22 @@ func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestAUnitThatIsReleasedWhileItsReadinessWaitsIsNeverReady: the rate let the write
+// not through before the release.
+func TestAUnitThatIsReleasedWhileItsReadinessWaitsIsNeverReady(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 1, "")
+	x.do(func() {
+		x.unwritten = append(x.unwritten, a.attempt.machine.ID())
+		x.end(a, txn.ReleaseAsked{})
+	})
+	x.asked = nil
+	x.do(x.writeUnwritten)
+	if len(x.asked) > 0 {
+		t.Errorf("%+v is written", x.asked)
+	}
+}
+
 func TestAChangeFromBeforeAWriteOfTheStatusIsNoConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		from func(before, after string) string

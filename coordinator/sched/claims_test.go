@@ -303,3 +303,13 @@ func TestAClaimEvictsNoFirmerUnitForAPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestAClaimLooksAtTheUnitsAsTheyAreNow: Refresh comes first.
+func TestAClaimLooksAtTheUnitsAsTheyAreNow(t *testing.T) {
+	state := cluster.NewState()
+	w := &sched.World{State: state, Refresh: func() { state.SetOccupant(&cluster.Occupant{Unit: "named", Status: cluster.Leaving}) }}
+	d := sched.Decision{Evidence: &sched.Evidence{Short: &sched.Shortage{Victims: []string{"named"}}}}
+	if w.Claim(&sched.Unit{Right: sched.Lower}, &d) || d.Evidence.NoVictims != "named is leaving already" {
+		t.Errorf("%q, want the state of the unit after the refresh", d.Evidence.NoVictims)
+	}
+}

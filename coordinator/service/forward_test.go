@@ -58,12 +58,14 @@ func TestForward(t *testing.T) {
 		repeat  service.Repeat
 		wait    time.Duration
 		hopped  bool
+		lost    bool   // this coordinator led when it began the request
 		by      string // that answered; "" for none
 		reason  string
 		after   time.Duration // at least
 		until   time.Duration // at most
 	}{
 		"the leader answers":                                 {leaders: []service.Leader{two}, by: "two"},
+		"this coordinator led and may have done it":          {leaders: []service.Leader{two}, lost: true, reason: api.LeaderLost},
 		"this coordinator is elected meanwhile":              {leaders: []service.Leader{nobodyL, self}, by: "self", after: time.Second, until: 1100 * time.Millisecond},
 		"no leader comes":                                    {leaders: []service.Leader{nobodyL}, reason: api.NotLeader, after: 7 * time.Second, until: 7100 * time.Millisecond},
 		"a request that was passed on goes no further":       {leaders: []service.Leader{two}, hopped: true, reason: api.NotLeader},
@@ -80,6 +82,10 @@ func TestForward(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				f := service.NewForward("self", terms{began, c.leaders}, 0, nil)
+				refused := api.Errorf(503, "self does not lead").Because(api.NotLeader)
+				if c.lost {
+					refused.Because(api.LeaderLost)
+				}
 				by := ""
 				status := f.Pass(t.Context(), service.Passage{
 					Name: "POST /x", Repeat: c.repeat, Wait: c.wait, Hopped: c.hopped,
@@ -91,7 +97,7 @@ func TestForward(t *testing.T) {
 						}
 						return got
 					},
-				}, api.Errorf(503, "self does not lead").Because(api.NotLeader))
+				}, refused)
 				if took := time.Since(began); took < c.after || took > c.until { // of the bubble's clock
 					t.Errorf("it took %s, want %s to %s", took, c.after, c.until)
 				}

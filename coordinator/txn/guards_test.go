@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,5 +44,17 @@ func TestAnswersThatCountForNothing(t *testing.T) {
 				t.Errorf("the answer under registration %d counts, want %d", vote.Revision, c.answer)
 			}
 		})
+	}
+}
+
+// TestAVictimIsReleasedOnceItsPreemptorIsDecided: until then the preemptor's commit
+// is to find the record EVICTING.
+func TestAVictimIsReleasedOnceItsPreemptorIsDecided(t *testing.T) {
+	for by, want := range map[resource.TxID]txn.State{"p": txn.Evicting, "": txn.Ending} {
+		m, _ := txn.Recover("tx", txn.Found{State: grant.RecordEvicting, Revision: 5, By: by}, map[resource.NodeID]txn.Vote{"n1": {Revision: 1}})
+		effects := m.Step(txn.ReleaseAsked{GraceSeconds: 3})
+		if m.State() != want || (len(effects) == 0) != (want == txn.Evicting) {
+			t.Errorf("with the preemptor %q: %s, %v, want %s", by, m.State(), effects, want)
+		}
 	}
 }
