@@ -125,12 +125,12 @@ func (h *handler) patchAllocation(c *call) (answer, error) {
 }
 
 func (h *handler) deleteAllocation(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
-		return answer{}, status
-	}
-	options, status := h.options(c)
+	options, status := h.options(c, deleteParameters...)
 	if status != nil {
 		return answer{}, status
+	}
+	if c.query.dryRun {
+		return h.untouchedAllocation(c)
 	}
 	got, err := h.Service.DeleteAllocation(c.ctx(), c.namespace, c.name, options)
 	if err != nil {
@@ -154,4 +154,17 @@ func (h *handler) explainAllocation(c *call) (answer, error) {
 // explainOptions are the caller's, as the query has them.
 func (c *call) explainOptions() service.ExplainOptions {
 	return service.ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
+}
+
+// untouchedAllocation is the answer to a dry run of a deletion: the allocation as
+// it is, or the refusal that the deletion would get.
+func (h *handler) untouchedAllocation(c *call) (answer, error) {
+	got, err := h.Service.GetAllocation(c.ctx(), c.namespace, c.name, 0)
+	if err != nil {
+		return answer{}, err
+	}
+	if got.Status.Job != "" {
+		return answer{}, api.Errorf(http.StatusConflict, "allocation %s is a member of job %s; cancel or delete the job", c.name, got.Status.Job).Because(api.FailedPrecondition)
+	}
+	return ok(service.TypedAllocation(got)), nil
 }

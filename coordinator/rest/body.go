@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -44,14 +45,47 @@ func (h *handler) document(c *call) ([]byte, *api.Status) {
 	return doc, nil
 }
 
-// options reads the optional body of a delete or cancel.
-func (h *handler) options(c *call) (api.DeleteOptions, *api.Status) {
+// options reads the options of a delete or cancel: the optional body, and the
+// query's parameters, which Kubernetes takes as well.
+func (h *handler) options(c *call, parameters ...string) (api.DeleteOptions, *api.Status) {
+	if status := c.parameters(parameters...); status != nil {
+		return api.DeleteOptions{}, status
+	}
 	body, status := h.optional(c)
 	if status != nil {
 		return api.DeleteOptions{}, status
 	}
-	return api.DecodeDeleteOptions(body)
+	o, status := api.DecodeDeleteOptions(body)
+	if status != nil {
+		return o, status
+	}
+	q := &c.query
+	if q.grace != nil {
+		if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds != *q.grace {
+			return o, api.Errorf(http.StatusBadRequest, "query parameter gracePeriodSeconds=%d: the body has gracePeriodSeconds %d; give one of the two", *q.grace, *o.GracePeriodSeconds)
+		}
+		o.GracePeriodSeconds = q.grace
+	}
+	if q.propagation != "" {
+		if o.PropagationPolicy != "" && o.PropagationPolicy != q.propagation {
+			return o, api.Errorf(http.StatusBadRequest, "query parameter propagationPolicy=%q: the body has propagationPolicy %q; give one of the two", clip(q.propagation), o.PropagationPolicy)
+		}
+		o.PropagationPolicy = q.propagation
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // options can always be encoded
+	}
+	return api.DecodeDeleteOptions(text)
 }
+
+// cancelParameters are those of a cancel, deleteParameters of a delete, and
+// releaseParameters of a delete of several objects.
+var (
+	cancelParameters  = []string{"gracePeriodSeconds", "propagationPolicy"}
+	deleteParameters  = append([]string{"dryRun"}, cancelParameters...)
+	releaseParameters = append([]string{"labelSelector"}, deleteParameters...)
+)
 
 // optional reads a body in JSON that need not be there.
 func (h *handler) optional(c *call) ([]byte, *api.Status) {
@@ -81,9 +115,9 @@ func contentType(r *http.Request, accepted ...string) (string, *api.Status) {
 		}
 	}
 	if given == "" {
-		return "", api.Errorf(http.StatusUnsupportedMediaType, "no Content-Type: send %s", accepted[0])
+		return "", api.Errorf(http.StatusUnsupportedMediaType, "no Content-Type: send %s", strings.Join(accepted, " or "))
 	}
-	return "", api.Errorf(http.StatusUnsupportedMediaType, "Content-Type %q: send %s", clip(given), accepted[0])
+	return "", api.Errorf(http.StatusUnsupportedMediaType, "Content-Type %q: send %s", clip(given), strings.Join(accepted, " or "))
 }
 
 // body reads the whole body, at most api.MaxDocument. A longer one is refused

@@ -52,7 +52,7 @@ func workRoutes() map[string]description {
 			refusals: map[int]string{409: "the allocation has another resourceVersion than the patch, is ending, or is a member of a job"}, example: allocations + `/web {"metadata": {"labels": {"team": "vision"}}}`,
 		},
 		"DELETE " + in + "allocations/{name}": {
-			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free. With propagationPolicy Background gets and lists show the object no more; its name is free once it has stopped.", body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
+			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free. With propagationPolicy Background gets and lists show the object no more; its name is free once it has stopped.", extra: deleteParameters, body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
 			refusals: map[int]string{409: "the allocation is a member of a job; cancel or delete the job; or the preconditions do not hold"}, example: allocations + `/web {"gracePeriodSeconds": 60}`,
 		},
 		"POST " + in + "allocations/bulk-release": {
@@ -61,7 +61,7 @@ func workRoutes() map[string]description {
 		},
 		"DELETE " + in + "allocations": {
 			text: "Ends the allocations that labelSelector selects, as bulk-release does. The selector is not empty.", body: "DeleteOptions", optional: true, answer: "BulkRelease", code: 200,
-			extra: []string{"labelSelector", "dryRun"}, example: allocations + "?labelSelector=team%3Dvision&dryRun=true",
+			extra: releaseParameters, example: allocations + "?labelSelector=team%3Dvision&dryRun=true",
 		},
 		"GET " + in + "allocations/{name}/explain": {text: "Says why an allocation does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: allocations + "/web/explain?nodes=all"},
 		"GET " + in + "allocations/{name}/quota":   {text: "Shows the places of an allocation on its quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: allocations + "/web/quota"},
@@ -76,7 +76,7 @@ func workRoutes() map[string]description {
 		"GET " + in + "jobs/{name}":        {text: "Shows a job. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, example: jobs + "/train?wait=1s"},
 		"GET " + in + "jobs/{name}/status": {text: "Shows the state of a job: the answer has the status of a Job alone. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, example: jobs + "/train/status"},
 		"POST " + in + "jobs/{name}/cancel": {
-			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", body: "DeleteOptions", optional: true, answer: "Job", code: 200,
+			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", extra: cancelParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
 			refusals: map[int]string{409: "the preconditions do not hold"},
 			example:  jobs + `/train/cancel {"reason": "wrong data set"}`,
 		},
@@ -85,7 +85,7 @@ func workRoutes() map[string]description {
 			refusals: map[int]string{409: "the job has another resourceVersion than the patch"}, example: jobs + `/train {"metadata": {"annotations": {"note": "third run"}}}`,
 		},
 		"DELETE " + in + "jobs/{name}": {
-			text: "Ends a job, with notice and grace, and removes the object once the devices are free. propagationPolicy is as for an allocation.", body: "DeleteOptions", optional: true, answer: "Job", code: 200,
+			text: "Ends a job, with notice and grace, and removes the object once the devices are free. propagationPolicy is as for an allocation.", extra: deleteParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
 			refusals: map[int]string{409: "the preconditions do not hold"}, example: jobs + "/train",
 		},
 		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: jobs + "/train/explain"},

@@ -281,6 +281,8 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"dryRun":                {"boolean", "false", "Shows the effect and changes nothing; `All` is true. The answer to a submission is then an Explanation, with the placement if there is one."},
 	"nodes":                 {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"allowUnknownResources": {"boolean", "false", "Keeps names of resources that are one edit away from a known name. Without it they are refused with 422."},
+	"gracePeriodSeconds":    {"whole number, 0 to 86400", "30", "The time that the work has to stop, in seconds; as in the body."},
+	"propagationPolicy":     {"`Foreground` or `Background`", "", "As in the body."},
 	"force":                 {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
 	"period":                {"duration, 1m to 24h", "24h", "The time that peaks and averages are about. It is rounded up to quarters of an hour."},
 }

@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -12,6 +11,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
@@ -160,7 +161,7 @@ func refusedElsewhere(answer *http.Response) *api.Status {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostRefusal))
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	status := new(api.Status)
-	if err != nil || json.Unmarshal(body, status) != nil {
+	if err != nil || yaml.Unmarshal(body, status) != nil {
 		return nil //nolint:nilerr // an answer that is cut short is passed on as it is
 	}
 	return service.Elsewhere(status)

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -236,6 +237,9 @@ func ok(body any) answer { return answer{code: http.StatusOK, body: body} }
 // with 500 and logged.
 type endpoint func(*call) (answer, error)
 
+// requestIDHeader names a request in logs, refusals and the answer.
+const requestIDHeader = "X-Request-Id"
+
 // ServeHTTP routes one request.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
@@ -259,11 +263,14 @@ func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirs
 	observe := h.metrics.observer(pattern)
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
+		id := service.RequestID(r.Header.Get(requestIDHeader))
+		r.Header.Set(requestIDHeader, id) // which a request that is passed on keeps
+		w.Header().Set(requestIDHeader, id)
 		code := h.serve(w, r, who, serve, leaderFirst)
 		took := time.Since(start)
 		observe(code, took)
 		if h.Logger.Enabled(r.Context(), slog.LevelDebug) {
-			h.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "code", code, "took", took)
+			h.Logger.Debug("request", "method", r.Method, "path", r.URL.Path, "request_id", id, "code", code, "took", took)
 		}
 	})
 }
@@ -276,11 +283,16 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 				panic(p)
 			}
 			h.Logger.Error("panic_while_serving",
-				"method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				"method", r.Method, "path", r.URL.Path, "request_id", r.Header.Get(requestIDHeader), "panic", p, "stack", string(debug.Stack()))
 			code = h.refuse(w, api.Errorf(http.StatusInternalServerError,
 				"%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path))
 		}
 	}()
+	kind, status := accept(r.Header)
+	w.Header().Set("Content-Type", kind)
+	if status != nil {
+		return h.refuse(w, status)
+	}
 	c, status := h.admit(w, r, who)
 	if status != nil {
 		return h.refuse(w, status)
@@ -341,7 +353,7 @@ func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	case r.Context().Err() != nil:
 		return api.Errorf(http.StatusServiceUnavailable, "%s %s was given up: the client went away, or this coordinator stops; ask again", r.Method, r.URL.Path)
 	}
-	h.Logger.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	h.Logger.Error("request_failed", "method", r.Method, "path", r.URL.Path, "request_id", r.Header.Get(requestIDHeader), "error", err)
 	return api.Errorf(http.StatusInternalServerError, "%s %s failed inside the coordinator; its log says why", r.Method, r.URL.Path)
 }
 
@@ -352,7 +364,9 @@ func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 	if s.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(s.RetryAfterSeconds))
 	}
-	return h.write(w, answer{code: s.Code, body: s})
+	named := *s // which may be shared
+	named.RequestID = w.Header().Get(requestIDHeader)
+	return h.write(w, answer{code: s.Code, body: &named})
 }
 
 // write encodes the answer once and sends it.
@@ -364,7 +378,11 @@ func (h *handler) write(w http.ResponseWriter, a answer) int {
 		a.list = new(pieces)
 	}
 	header := w.Header()
-	header["Content-Type"] = jsonContentType
+	if header.Get("Content-Type") == typeYAML {
+		a.asYAML()
+	} else {
+		header["Content-Type"] = jsonContentType
+	}
 	header.Set("Content-Length", strconv.Itoa(len(a.head)+a.list.size+1))
 	if h.Revision != nil {
 		if rev := h.Revision(); rev > 0 {
@@ -419,7 +437,17 @@ func (h *handler) nothingHere(c *call) (answer, error) {
 	}
 	if len(allowed) > 0 {
 		list := strings.Join(allowed, ", ")
-		c.w.Header().Set("Allow", list)
+		if slices.Contains(allowed, http.MethodGet) {
+			allowed = append(allowed, http.MethodHead)
+		}
+		c.w.Header().Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
+		if c.r.Method == http.MethodOptions {
+			return answer{stream: func() int {
+				c.w.Header().Del("Content-Type")
+				c.w.WriteHeader(http.StatusNoContent)
+				return http.StatusNoContent
+			}}, nil
+		}
 		return answer{}, api.Errorf(http.StatusMethodNotAllowed, "%s takes %s, not %s", clip(c.r.URL.Path), list, clip(c.r.Method))
 	}
 	return answer{}, api.Errorf(http.StatusNotFound, "there is no %s in this version's API", clip(c.r.URL.Path))

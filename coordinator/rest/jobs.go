@@ -98,10 +98,7 @@ func (h *handler) patchJob(c *call) (answer, error) {
 }
 
 func (h *handler) cancelJob(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
-		return answer{}, status
-	}
-	options, status := h.options(c)
+	options, status := h.options(c, cancelParameters...)
 	if status != nil {
 		return answer{}, status
 	}
@@ -113,12 +110,12 @@ func (h *handler) cancelJob(c *call) (answer, error) {
 }
 
 func (h *handler) deleteJob(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
-		return answer{}, status
-	}
-	options, status := h.options(c)
+	options, status := h.options(c, deleteParameters...)
 	if status != nil {
 		return answer{}, status
+	}
+	if c.query.dryRun {
+		return h.untouchedJob(c)
 	}
 	got, err := h.Service.DeleteJob(c.ctx(), c.namespace, c.name, options)
 	if err != nil {
@@ -137,4 +134,13 @@ func (h *handler) explainJob(c *call) (answer, error) {
 	}
 	got.Kind = "Explanation"
 	return ok(got), nil
+}
+
+// untouchedJob is the answer to a dry run of a deletion: the job as it is.
+func (h *handler) untouchedJob(c *call) (answer, error) {
+	got, err := h.Service.GetJob(c.ctx(), c.namespace, c.name, 0)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(service.TypedJob(got)), nil
 }

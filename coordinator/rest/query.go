@@ -20,9 +20,12 @@ const MaxWait = service.MaxWait
 type query struct {
 	wait time.Duration
 	service.Selection
-	dryRun    bool
-	force     bool
-	everyNode bool
+	dryRun bool
+	// grace and propagation are the options of a deletion; nil and "" if absent.
+	grace       *int64
+	propagation string
+	force       bool
+	everyNode   bool
 	// allowUnknown keeps misspelt names of resources in documents of quota.
 	allowUnknown bool
 	watch        bool
@@ -95,6 +98,13 @@ func (q *query) set(name, value string) *api.Status {
 		if *flag, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
 		}
+	case "gracePeriodSeconds":
+		seconds, parseErr := strconv.ParseInt(value, 10, 64)
+		if q.grace = &seconds; parseErr != nil {
+			err = fmt.Errorf("want a whole number of seconds")
+		}
+	case "propagationPolicy":
+		q.propagation = value
 	case allowUnknownResources:
 		if q.allowUnknown, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")

@@ -79,7 +79,11 @@ func show(t *testing.T, recorder *httptest.ResponseRecorder) string {
 			fmt.Fprintf(&out, "%s: %s\n", name, v)
 		}
 	}
-	if err := json.Indent(&out, recorder.Body.Bytes(), "", " "); err != nil {
+	body := recorder.Body.Bytes()
+	if recorder.Code > 399 { // the id is another one each time
+		body = bytes.Replace(body, []byte(`,"requestId":"`+recorder.Header().Get("X-Request-Id")+`"`), nil, 1)
+	}
+	if err := json.Indent(&out, body, "", " "); err != nil {
 		t.Fatalf("the body is not JSON: %v\n%s", err, recorder.Body)
 	}
 	return strings.TrimRight(out.String(), "\n") + "\n"

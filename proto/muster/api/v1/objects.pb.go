@@ -1996,6 +1996,7 @@ type DeleteOptions struct {
 	GracePeriodSeconds *int64                 `protobuf:"varint,1,opt,name=grace_period_seconds,json=gracePeriodSeconds,proto3,oneof" json:"grace_period_seconds,omitempty"`
 	PropagationPolicy  string                 `protobuf:"bytes,2,opt,name=propagation_policy,json=propagationPolicy,proto3" json:"propagation_policy,omitempty"`
 	Reason             string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Preconditions      *Preconditions         `protobuf:"bytes,4,opt,name=preconditions,proto3" json:"preconditions,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -2051,6 +2052,66 @@ func (x *DeleteOptions) GetReason() string {
 	return ""
 }
 
+func (x *DeleteOptions) GetPreconditions() *Preconditions {
+	if x != nil {
+		return x.Preconditions
+	}
+	return nil
+}
+
+// Preconditions are the object that a change is for.
+type Preconditions struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Uid             string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	ResourceVersion string                 `protobuf:"bytes,2,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Preconditions) Reset() {
+	*x = Preconditions{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Preconditions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Preconditions) ProtoMessage() {}
+
+func (x *Preconditions) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Preconditions.ProtoReflect.Descriptor instead.
+func (*Preconditions) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Preconditions) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *Preconditions) GetResourceVersion() string {
+	if x != nil {
+		return x.ResourceVersion
+	}
+	return ""
+}
+
 type DrainOptions struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	GracePeriodSeconds *int64                 `protobuf:"varint,1,opt,name=grace_period_seconds,json=gracePeriodSeconds,proto3,oneof" json:"grace_period_seconds,omitempty"`
@@ -2064,7 +2125,7 @@ type DrainOptions struct {
 
 func (x *DrainOptions) Reset() {
 	*x = DrainOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2137,7 @@ func (x *DrainOptions) String() string {
 func (*DrainOptions) ProtoMessage() {}
 
 func (x *DrainOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2150,7 @@ func (x *DrainOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOptions.ProtoReflect.Descriptor instead.
 func (*DrainOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DrainOptions) GetGracePeriodSeconds() int64 {
@@ -2138,7 +2199,7 @@ type FenceOptions struct {
 
 func (x *FenceOptions) Reset() {
 	*x = FenceOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2150,7 +2211,7 @@ func (x *FenceOptions) String() string {
 func (*FenceOptions) ProtoMessage() {}
 
 func (x *FenceOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2163,7 +2224,7 @@ func (x *FenceOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceOptions.ProtoReflect.Descriptor instead.
 func (*FenceOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FenceOptions) GetConfirmDead() bool {
@@ -2196,7 +2257,7 @@ type ApproveOptions struct {
 
 func (x *ApproveOptions) Reset() {
 	*x = ApproveOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2269,7 @@ func (x *ApproveOptions) String() string {
 func (*ApproveOptions) ProtoMessage() {}
 
 func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2282,7 @@ func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveOptions.ProtoReflect.Descriptor instead.
 func (*ApproveOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ApproveOptions) GetResourceVersion() string {
@@ -2241,7 +2302,7 @@ type ReconcileOptions struct {
 
 func (x *ReconcileOptions) Reset() {
 	*x = ReconcileOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2314,7 @@ func (x *ReconcileOptions) String() string {
 func (*ReconcileOptions) ProtoMessage() {}
 
 func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2327,7 @@ func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileOptions.ProtoReflect.Descriptor instead.
 func (*ReconcileOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReconcileOptions) GetMode() string {
@@ -2292,7 +2353,7 @@ type ReclaimOptions struct {
 
 func (x *ReclaimOptions) Reset() {
 	*x = ReclaimOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2365,7 @@ func (x *ReclaimOptions) String() string {
 func (*ReclaimOptions) ProtoMessage() {}
 
 func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2378,7 @@ func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimOptions.ProtoReflect.Descriptor instead.
 func (*ReclaimOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReclaimOptions) GetGracePeriodSeconds() int64 {
@@ -2344,7 +2405,7 @@ type ObjectMeta struct {
 
 func (x *ObjectMeta) Reset() {
 	*x = ObjectMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2417,7 @@ func (x *ObjectMeta) String() string {
 func (*ObjectMeta) ProtoMessage() {}
 
 func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2430,7 @@ func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectMeta.ProtoReflect.Descriptor instead.
 func (*ObjectMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ObjectMeta) GetName() string {
@@ -2452,7 +2513,7 @@ type AllocationSpec struct {
 
 func (x *AllocationSpec) Reset() {
 	*x = AllocationSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2525,7 @@ func (x *AllocationSpec) String() string {
 func (*AllocationSpec) ProtoMessage() {}
 
 func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2538,7 @@ func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSpec.ProtoReflect.Descriptor instead.
 func (*AllocationSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AllocationSpec) GetResources() *Requirements {
@@ -2563,7 +2624,7 @@ type AllocationStatus struct {
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2636,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2649,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -2685,7 +2746,7 @@ type ListMeta struct {
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2758,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2771,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -2743,7 +2804,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2755,7 +2816,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2768,7 +2829,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -2844,7 +2905,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +2917,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +2930,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -2947,7 +3008,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3020,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3033,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -3023,7 +3084,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3096,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3109,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -3147,7 +3208,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3220,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3233,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -3216,7 +3277,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3289,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3302,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -3294,7 +3355,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3367,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3380,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -3380,7 +3441,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3453,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3466,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -3426,7 +3487,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3438,7 +3499,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3451,7 +3512,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -3485,7 +3546,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +3558,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +3571,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -3542,7 +3603,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3615,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3628,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Reason) GetCode() string {
@@ -3623,7 +3684,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3635,7 +3696,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3648,7 +3709,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Outlook) GetCan() string {
@@ -3683,7 +3744,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3756,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3769,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Help) GetCode() string {
@@ -3745,7 +3806,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3757,7 +3818,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3770,7 +3831,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -3821,7 +3882,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3833,7 +3894,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3846,7 +3907,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -3895,7 +3956,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +3968,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +3981,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -3955,7 +4016,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3967,7 +4028,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3980,7 +4041,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -4020,7 +4081,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4093,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4106,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -4115,7 +4176,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4127,7 +4188,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4140,7 +4201,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -4177,7 +4238,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4189,7 +4250,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4202,7 +4263,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -4250,7 +4311,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4262,7 +4323,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4275,7 +4336,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -4303,7 +4364,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4315,7 +4376,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4328,7 +4389,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -4369,7 +4430,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4442,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4455,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -4472,7 +4533,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4484,7 +4545,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4497,7 +4558,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -4538,7 +4599,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4550,7 +4611,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4563,7 +4624,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -4595,7 +4656,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4668,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4681,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -4683,7 +4744,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4695,7 +4756,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +4769,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -4743,7 +4804,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +4816,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +4829,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -4806,7 +4867,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +4879,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +4892,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Condition) GetType() string {
@@ -4890,7 +4951,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4902,7 +4963,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4915,7 +4976,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -4970,7 +5031,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4982,7 +5043,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4995,7 +5056,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -5023,7 +5084,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5035,7 +5096,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5048,7 +5109,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobMember) GetName() string {
@@ -5083,7 +5144,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5095,7 +5156,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5108,7 +5169,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Taint) GetKey() string {
@@ -5142,7 +5203,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5154,7 +5215,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5167,7 +5228,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -5194,7 +5255,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5206,7 +5267,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5219,7 +5280,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -5251,7 +5312,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5263,7 +5324,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5276,7 +5337,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -5347,7 +5408,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5359,7 +5420,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5372,7 +5433,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -5461,7 +5522,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5473,7 +5534,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5486,7 +5547,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -5516,7 +5577,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5528,7 +5589,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5541,7 +5602,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -5641,7 +5702,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5653,7 +5714,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5666,7 +5727,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Victim) GetUnit() string {
@@ -5719,7 +5780,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5731,7 +5792,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5744,7 +5805,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -5806,7 +5867,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5818,7 +5879,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5831,7 +5892,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -5860,7 +5921,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5872,7 +5933,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5885,7 +5946,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Toleration) GetKey() string {
@@ -5927,7 +5988,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5939,7 +6000,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5952,7 +6013,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -5987,7 +6048,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5999,7 +6060,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6012,7 +6073,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -6046,7 +6107,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6058,7 +6119,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6071,7 +6132,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -6099,7 +6160,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6111,7 +6172,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6124,7 +6185,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -6160,7 +6221,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6172,7 +6233,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6185,7 +6246,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -6229,7 +6290,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6241,7 +6302,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6254,7 +6315,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -6301,7 +6362,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6313,7 +6374,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6326,7 +6387,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -6347,7 +6408,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6359,7 +6420,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6372,7 +6433,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -6406,7 +6467,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6418,7 +6479,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6431,7 +6492,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -6457,7 +6518,7 @@ type PodAntiAffinity struct {
 
 func (x *PodAntiAffinity) Reset() {
 	*x = PodAntiAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6469,7 +6530,7 @@ func (x *PodAntiAffinity) String() string {
 func (*PodAntiAffinity) ProtoMessage() {}
 
 func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6482,7 +6543,7 @@ func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAntiAffinity.ProtoReflect.Descriptor instead.
 func (*PodAntiAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *PodAntiAffinity) GetRequiredDuringScheduling() []*AntiAffinityTerm {
@@ -6506,7 +6567,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6518,7 +6579,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6531,7 +6592,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -6585,7 +6646,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6597,7 +6658,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6610,7 +6671,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -6630,7 +6691,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6642,7 +6703,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6655,7 +6716,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -6682,7 +6743,7 @@ type AntiAffinityTerm struct {
 
 func (x *AntiAffinityTerm) Reset() {
 	*x = AntiAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6694,7 +6755,7 @@ func (x *AntiAffinityTerm) String() string {
 func (*AntiAffinityTerm) ProtoMessage() {}
 
 func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6707,7 +6768,7 @@ func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AntiAffinityTerm.ProtoReflect.Descriptor instead.
 func (*AntiAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AntiAffinityTerm) GetTopologyKey() string {
@@ -6733,7 +6794,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6745,7 +6806,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6758,7 +6819,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -6777,7 +6838,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6789,7 +6850,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6802,7 +6863,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -6823,7 +6884,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6835,7 +6896,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6848,7 +6909,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7057,12 +7118,16 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"quarantine\x18\x04 \x01(\tR\n" +
 	"quarantine\x126\n" +
 	"\x06grants\x18\x05 \x03(\v2\x1e.muster.api.v1.ReconciledGrantR\x06grants\x129\n" +
-	"\arecords\x18\x06 \x03(\v2\x1f.muster.api.v1.ReconciledRecordR\arecords\"\xa6\x01\n" +
+	"\arecords\x18\x06 \x03(\v2\x1f.muster.api.v1.ReconciledRecordR\arecords\"\xea\x01\n" +
 	"\rDeleteOptions\x125\n" +
 	"\x14grace_period_seconds\x18\x01 \x01(\x03H\x00R\x12gracePeriodSeconds\x88\x01\x01\x12-\n" +
 	"\x12propagation_policy\x18\x02 \x01(\tR\x11propagationPolicy\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reasonB\x17\n" +
-	"\x15_grace_period_seconds\"\xed\x01\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12B\n" +
+	"\rpreconditions\x18\x04 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditionsB\x17\n" +
+	"\x15_grace_period_seconds\"L\n" +
+	"\rPreconditions\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\tR\x03uid\x12)\n" +
+	"\x10resource_version\x18\x02 \x01(\tR\x0fresourceVersion\"\xed\x01\n" +
 	"\fDrainOptions\x125\n" +
 	"\x14grace_period_seconds\x18\x01 \x01(\x03H\x00R\x12gracePeriodSeconds\x88\x01\x01\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x121\n" +
@@ -7590,7 +7655,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 126)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 127)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -7618,247 +7683,249 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Drain)(nil),                    // 23: muster.api.v1.Drain
 	(*Reconciliation)(nil),           // 24: muster.api.v1.Reconciliation
 	(*DeleteOptions)(nil),            // 25: muster.api.v1.DeleteOptions
-	(*DrainOptions)(nil),             // 26: muster.api.v1.DrainOptions
-	(*FenceOptions)(nil),             // 27: muster.api.v1.FenceOptions
-	(*ApproveOptions)(nil),           // 28: muster.api.v1.ApproveOptions
-	(*ReconcileOptions)(nil),         // 29: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),           // 30: muster.api.v1.ReclaimOptions
-	(*ObjectMeta)(nil),               // 31: muster.api.v1.ObjectMeta
-	(*AllocationSpec)(nil),           // 32: muster.api.v1.AllocationSpec
-	(*AllocationStatus)(nil),         // 33: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 34: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 35: muster.api.v1.JobSpec
-	(*JobStatus)(nil),                // 36: muster.api.v1.JobStatus
-	(*NodeSpec)(nil),                 // 37: muster.api.v1.NodeSpec
-	(*NodeStatus)(nil),               // 38: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 39: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 40: muster.api.v1.ResourceQuotaStatus
-	(*QuotaTreeStatus)(nil),          // 41: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 42: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 43: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 44: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 45: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 46: muster.api.v1.Outlook
-	(*Help)(nil),                     // 47: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 48: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 49: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 50: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 51: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 52: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 53: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 54: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 55: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 56: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 57: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 58: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 59: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 60: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 61: muster.api.v1.GangScheduling
-	(*QuotaDemand)(nil),              // 62: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 63: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 64: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 65: muster.api.v1.Template
-	(*JobMember)(nil),                // 66: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 67: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 68: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 69: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 70: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 71: muster.api.v1.DeviceStatus
-	(*ScopeSelector)(nil),            // 72: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 73: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 74: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 75: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 76: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 77: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 78: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 79: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 80: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 81: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 82: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 83: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 84: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 85: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 86: muster.api.v1.NodeAffinity
-	(*PodAntiAffinity)(nil),          // 87: muster.api.v1.PodAntiAffinity
-	(*MIGInstance)(nil),              // 88: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 89: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 90: muster.api.v1.PreferredTerm
-	(*AntiAffinityTerm)(nil),         // 91: muster.api.v1.AntiAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 92: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 93: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 94: muster.api.v1.MatchExpression
-	nil,                              // 95: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 96: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 97: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 98: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 99: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 100: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 101: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 102: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 103: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 104: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 105: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 106: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 107: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 108: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 109: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 110: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 111: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 112: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 113: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 114: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 115: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 116: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 117: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 118: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 119: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 120: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 121: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 122: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 123: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 124: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 125: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 126: google.protobuf.Struct
+	(*Preconditions)(nil),            // 26: muster.api.v1.Preconditions
+	(*DrainOptions)(nil),             // 27: muster.api.v1.DrainOptions
+	(*FenceOptions)(nil),             // 28: muster.api.v1.FenceOptions
+	(*ApproveOptions)(nil),           // 29: muster.api.v1.ApproveOptions
+	(*ReconcileOptions)(nil),         // 30: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),           // 31: muster.api.v1.ReclaimOptions
+	(*ObjectMeta)(nil),               // 32: muster.api.v1.ObjectMeta
+	(*AllocationSpec)(nil),           // 33: muster.api.v1.AllocationSpec
+	(*AllocationStatus)(nil),         // 34: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 35: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 36: muster.api.v1.JobSpec
+	(*JobStatus)(nil),                // 37: muster.api.v1.JobStatus
+	(*NodeSpec)(nil),                 // 38: muster.api.v1.NodeSpec
+	(*NodeStatus)(nil),               // 39: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 40: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 41: muster.api.v1.ResourceQuotaStatus
+	(*QuotaTreeStatus)(nil),          // 42: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 43: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 44: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 45: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 46: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 47: muster.api.v1.Outlook
+	(*Help)(nil),                     // 48: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 49: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 50: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 51: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 52: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 53: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 54: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 55: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 56: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 57: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 58: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 59: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 60: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 61: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 62: muster.api.v1.GangScheduling
+	(*QuotaDemand)(nil),              // 63: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 64: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 65: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 66: muster.api.v1.Template
+	(*JobMember)(nil),                // 67: muster.api.v1.JobMember
+	(*Taint)(nil),                    // 68: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 69: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 70: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 71: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 72: muster.api.v1.DeviceStatus
+	(*ScopeSelector)(nil),            // 73: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 74: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 75: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 76: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 77: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 78: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 79: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 80: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 81: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 82: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 83: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 84: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 85: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 86: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 87: muster.api.v1.NodeAffinity
+	(*PodAntiAffinity)(nil),          // 88: muster.api.v1.PodAntiAffinity
+	(*MIGInstance)(nil),              // 89: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 90: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 91: muster.api.v1.PreferredTerm
+	(*AntiAffinityTerm)(nil),         // 92: muster.api.v1.AntiAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 93: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 94: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 95: muster.api.v1.MatchExpression
+	nil,                              // 96: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 97: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 98: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 99: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 100: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 101: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 102: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 103: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 104: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 105: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 106: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 107: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 108: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 109: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 110: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 111: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 112: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 113: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 114: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 115: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 116: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 117: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 118: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 119: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 120: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 121: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 122: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 123: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 124: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 125: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 126: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 127: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
-	31,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
-	32,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	33,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	34,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
+	33,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
+	34,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	35,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
-	31,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	35,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	36,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	34,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
+	36,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	37,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	35,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
-	31,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	37,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	38,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	34,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
+	38,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	39,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	35,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
-	31,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	39,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	40,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	34,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	41,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	35,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
-	31,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	126, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	41,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	34,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
+	127, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	42,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	35,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
-	31,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	42,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	34,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
+	43,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	35,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
-	31,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	43,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	34,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	32,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
+	44,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	35,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
-	44,  // 34: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	45,  // 35: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	46,  // 36: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	47,  // 37: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	48,  // 38: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	49,  // 39: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	45,  // 40: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	45,  // 41: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	50,  // 42: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	51,  // 43: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
-	52,  // 44: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	45,  // 45: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
-	31,  // 46: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	53,  // 47: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
-	52,  // 48: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	45,  // 49: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	54,  // 50: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	55,  // 51: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	55,  // 52: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	95,  // 53: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	56,  // 54: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	57,  // 55: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	58,  // 56: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
-	96,  // 57: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	97,  // 58: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	59,  // 59: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	60,  // 60: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	61,  // 61: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	62,  // 62: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
-	63,  // 63: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	98,  // 64: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	64,  // 65: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	65,  // 66: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	63,  // 67: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	66,  // 68: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	99,  // 69: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	100, // 70: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	67,  // 71: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	68,  // 72: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	63,  // 73: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	101, // 74: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	102, // 75: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	69,  // 76: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	70,  // 77: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	71,  // 78: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	103, // 79: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	104, // 80: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	105, // 81: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	72,  // 82: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	106, // 83: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	107, // 84: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	108, // 85: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	109, // 86: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	63,  // 87: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	73,  // 88: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	110, // 89: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	45,  // 90: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	45,  // 91: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	74,  // 92: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	45,  // 93: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	111, // 94: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	75,  // 95: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	112, // 96: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	113, // 97: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	114, // 98: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	115, // 99: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	116, // 100: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	76,  // 101: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	77,  // 102: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	78,  // 103: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	61,  // 104: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	79,  // 105: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	117, // 106: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	80,  // 107: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	81,  // 108: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	82,  // 109: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	83,  // 110: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	31,  // 111: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	32,  // 112: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	118, // 113: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	84,  // 114: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	85,  // 115: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	119, // 116: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	120, // 117: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	121, // 118: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	122, // 119: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	123, // 120: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	124, // 121: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	86,  // 122: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	87,  // 123: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	88,  // 124: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	89,  // 125: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	90,  // 126: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	91,  // 127: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	92,  // 128: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	92,  // 129: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	93,  // 130: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	94,  // 131: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	125, // 132: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	133, // [133:133] is the sub-list for method output_type
-	133, // [133:133] is the sub-list for method input_type
-	133, // [133:133] is the sub-list for extension type_name
-	133, // [133:133] is the sub-list for extension extendee
-	0,   // [0:133] is the sub-list for field type_name
+	45,  // 34: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	46,  // 35: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	47,  // 36: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	48,  // 37: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	49,  // 38: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	50,  // 39: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	46,  // 40: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	46,  // 41: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	51,  // 42: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	52,  // 43: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	53,  // 44: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	46,  // 45: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	32,  // 46: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
+	54,  // 47: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	53,  // 48: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	46,  // 49: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	55,  // 50: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	56,  // 51: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	56,  // 52: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	96,  // 53: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	57,  // 54: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	58,  // 55: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	59,  // 56: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	26,  // 57: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
+	97,  // 58: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	98,  // 59: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	60,  // 60: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	61,  // 61: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	62,  // 62: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	63,  // 63: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	64,  // 64: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	99,  // 65: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	65,  // 66: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	66,  // 67: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	64,  // 68: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	67,  // 69: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	100, // 70: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	101, // 71: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	68,  // 72: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	69,  // 73: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	64,  // 74: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	102, // 75: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	103, // 76: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	70,  // 77: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	71,  // 78: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	72,  // 79: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	104, // 80: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	105, // 81: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	106, // 82: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	73,  // 83: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	107, // 84: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	108, // 85: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	109, // 86: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	110, // 87: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	64,  // 88: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	74,  // 89: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	111, // 90: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	46,  // 91: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	46,  // 92: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	75,  // 93: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	46,  // 94: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	112, // 95: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	76,  // 96: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	113, // 97: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	114, // 98: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	115, // 99: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	116, // 100: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	117, // 101: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	77,  // 102: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	78,  // 103: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	79,  // 104: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	62,  // 105: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	80,  // 106: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	118, // 107: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	81,  // 108: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	82,  // 109: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	83,  // 110: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	84,  // 111: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	32,  // 112: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	33,  // 113: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	119, // 114: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	85,  // 115: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	86,  // 116: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	120, // 117: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	121, // 118: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	122, // 119: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	123, // 120: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	124, // 121: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	125, // 122: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	87,  // 123: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	88,  // 124: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
+	89,  // 125: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	90,  // 126: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	91,  // 127: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	92,  // 128: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
+	93,  // 129: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	93,  // 130: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	94,  // 131: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	95,  // 132: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	126, // 133: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	134, // [134:134] is the sub-list for method output_type
+	134, // [134:134] is the sub-list for method input_type
+	134, // [134:134] is the sub-list for extension type_name
+	134, // [134:134] is the sub-list for extension extendee
+	0,   // [0:134] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -7868,23 +7935,23 @@ func file_muster_api_v1_objects_proto_init() {
 	}
 	file_muster_api_v1_objects_proto_msgTypes[21].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[25].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[26].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[29].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[27].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[30].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[31].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[32].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[35].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[45].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[61].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[71].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[88].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[33].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[36].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[46].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[62].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[72].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[89].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   126,
+			NumMessages:   127,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
