@@ -2,6 +2,10 @@
 // of package api, and every refusal of the server is an error that errors.As
 // finds to be an *api.Status.
 //
+// Each kind has All, an iterator over the pages of a list, Watch, which goes on at
+// another server where one is away, and WaitFor. Package sdk/allocator is a short
+// client for allocations alone.
+//
 // It decides five things itself: a token never travels in plain text beyond
 // this machine; a create is repeated after a broken connection, under one
 // idempotency key, so that it happens once; of several servers the next one

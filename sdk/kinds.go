@@ -109,11 +109,14 @@ func (o objects) with(method, path string, d api.DeleteOptions) request {
 }
 
 // Allocations are the allocations of one namespace.
-type Allocations struct{ objects }
+type Allocations struct {
+	objects
+	Followed[api.Allocation]
+}
 
-// Allocations selects a namespace; "" is all of them and serves List alone.
+// Allocations selects a namespace; "" is all of them and serves lists and watches alone.
 func (c *Client) Allocations(namespace string) Allocations {
-	return Allocations{objects{client: c, path: collection(namespace, "allocations")}}
+	return Allocations{objects{client: c, path: collection(namespace, "allocations")}, followed[api.Allocation](c, "allocations", namespace)}
 }
 
 // Create submits an allocation and returns it as the server keeps it.
@@ -172,11 +175,14 @@ func try(ctx context.Context, c *Client, path string, document any) (*api.Explan
 }
 
 // Jobs are the jobs of one namespace.
-type Jobs struct{ objects }
+type Jobs struct {
+	objects
+	Followed[api.Job]
+}
 
 // Jobs selects a namespace; "" is all of them and serves List alone.
 func (c *Client) Jobs(namespace string) Jobs {
-	return Jobs{objects{client: c, path: collection(namespace, "jobs")}}
+	return Jobs{objects{client: c, path: collection(namespace, "jobs")}, followed[api.Job](c, "jobs", namespace)}
 }
 
 // Create submits a job and returns it as the server keeps it.
@@ -234,11 +240,14 @@ func (c *Client) Preempt(ctx context.Context, namespace string, p api.Preemption
 }
 
 // Nodes are the hosts.
-type Nodes struct{ objects }
+type Nodes struct {
+	objects
+	Followed[api.Node]
+}
 
 // Nodes selects the hosts.
 func (c *Client) Nodes() Nodes {
-	return Nodes{objects{client: c, path: collection("", "nodes")}}
+	return Nodes{objects{client: c, path: collection("", "nodes")}, followed[api.Node](c, "nodes", "")}
 }
 
 // Get returns a node.

@@ -31,10 +31,15 @@ func listAll[L, T any](ctx context.Context, o objects, options ListOptions, part
 		case meta.Continue == "" || limit > 0 && len(*items) >= limit:
 			return all, nil
 		case meta.Continue == options.Continue:
-			return nil, fmt.Errorf("GET %s%s: the server answers with the same continue token again, after %d objects", o.client.Endpoint(), o.path, len(*items))
+			return nil, o.stuck(len(*items))
 		case limit > 0:
 			options.Limit = limit - len(*items)
 		}
 		options.Continue = meta.Continue
 	}
+}
+
+// stuck is the error about a list whose next page is the same again.
+func (o objects) stuck(given int) error {
+	return fmt.Errorf("GET %s%s: the server answers with the same continue token again, after %d objects", o.client.Endpoint(), o.path, given)
 }

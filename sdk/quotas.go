@@ -13,6 +13,7 @@ import (
 // set.
 type quotaDocuments[T api.QuotaDocument] struct {
 	objects
+	Followed[T]
 	nameOf func(*T) string
 }
 
@@ -52,7 +53,7 @@ type ResourceQuotas struct {
 // ResourceQuotas selects a namespace; "" is all of them and serves List alone.
 func (c *Client) ResourceQuotas(namespace string) ResourceQuotas {
 	return ResourceQuotas{quotaDocuments[api.ResourceQuota]{
-		objects{client: c, path: collection(namespace, "resourcequotas"), changes: c.ofQuota}, func(q *api.ResourceQuota) string { return q.Metadata.Name },
+		objects{client: c, path: collection(namespace, "resourcequotas"), changes: c.ofQuota}, followed[api.ResourceQuota](c, "resourcequotas", namespace), func(q *api.ResourceQuota) string { return q.Metadata.Name },
 	}}
 }
 
@@ -80,7 +81,7 @@ type QuotaTrees struct {
 // QuotaTrees selects the trees.
 func (c *Client) QuotaTrees() QuotaTrees {
 	return QuotaTrees{quotaDocuments[api.QuotaTree]{
-		objects{client: c, path: collection("", "quotatrees"), changes: c.ofQuota}, func(t *api.QuotaTree) string { return t.Metadata.Name },
+		objects{client: c, path: collection("", "quotatrees"), changes: c.ofQuota}, followed[api.QuotaTree](c, "quotatrees", ""), func(t *api.QuotaTree) string { return t.Metadata.Name },
 	}}
 }
 
@@ -120,7 +121,7 @@ type QuotaForests struct {
 // QuotaForests selects the forests.
 func (c *Client) QuotaForests() QuotaForests {
 	return QuotaForests{quotaDocuments[api.QuotaForest]{
-		objects{client: c, path: collection("", "quotaforests")}, func(f *api.QuotaForest) string { return f.Metadata.Name },
+		objects{client: c, path: collection("", "quotaforests")}, followed[api.QuotaForest](c, "quotaforests", ""), func(f *api.QuotaForest) string { return f.Metadata.Name },
 	}}
 }
 
@@ -138,7 +139,7 @@ type QuotaBindings struct {
 // QuotaBindings selects the bindings.
 func (c *Client) QuotaBindings() QuotaBindings {
 	return QuotaBindings{quotaDocuments[api.QuotaBinding]{
-		objects{client: c, path: collection("", "quotabindings")}, func(b *api.QuotaBinding) string { return b.Metadata.Name },
+		objects{client: c, path: collection("", "quotabindings")}, followed[api.QuotaBinding](c, "quotabindings", ""), func(b *api.QuotaBinding) string { return b.Metadata.Name },
 	}}
 }
 

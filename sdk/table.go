@@ -37,7 +37,8 @@ type verbs struct {
 	meta   func(any) *api.ObjectMeta
 	create func(context.Context, objects, any, CreateOptions) (any, error)
 	get    func(context.Context, objects, string, GetOptions) (any, error)
-	list   func(context.Context, objects, ListOptions) (*ObjectList, error)
+	list   func(context.Context, objects, ListOptions) (*ObjectList, error) // all pages
+	page   func(context.Context, objects, ListOptions) (*ObjectList, error)
 	put    func(context.Context, objects, string, any) (any, error)
 	patch  func(context.Context, objects, string, []byte) (any, error)
 	remove func(context.Context, objects, string, api.DeleteOptions) (any, error)
@@ -131,8 +132,7 @@ func kindOf[T, L any](k Kind, decode func([]byte) (*T, *api.Status), meta func(*
 		},
 	}
 	made := &k
-	k.list = func(ctx context.Context, at objects, o ListOptions) (*ObjectList, error) {
-		got, err := listAll(ctx, at, o, parts)
+	untypedList := func(got *L, err error) (*ObjectList, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -142,6 +142,12 @@ func kindOf[T, L any](k Kind, decode func([]byte) (*T, *api.Status), meta func(*
 			list.Items[i] = Object{Kind: made, Value: &(*items)[i]}
 		}
 		return list, nil
+	}
+	k.list = func(ctx context.Context, at objects, o ListOptions) (*ObjectList, error) {
+		return untypedList(listAll(ctx, at, o, parts))
+	}
+	k.page = func(ctx context.Context, at objects, o ListOptions) (*ObjectList, error) {
+		return untypedList(call[L](ctx, at.client, at.list(o)))
 	}
 	return made
 }

@@ -123,7 +123,7 @@ func TestVocabularyAndDecisionsActOnNothing(t *testing.T) {
 
 func TestOnlyCommandsReadTheEnvironment(t *testing.T) {
 	for _, s := range production(t) {
-		if below(s.pkg, "cmd") {
+		if below(s.pkg, "cmd") || s.pkg == "sdk/allocator/example" { // a program too, as the API's design has it
 			continue
 		}
 		for from, names := range environment {

@@ -109,6 +109,8 @@ var table = map[string]row{
 	"coordinator/daemon": {layer: owner, neighbours: []string{"coordinator"}},
 
 	"sdk":                            {layer: edge},
+	"sdk/allocator":                  {layer: edge, neighbours: []string{"sdk"}},
+	"sdk/allocator/example":          {layer: edge, neighbours: []string{"sdk/allocator"}},
 	"cmd/buildinfo":                  {layer: edge},
 	"cmd/configfile":                 {layer: edge},
 	"cmd/manual":                     {layer: edge},

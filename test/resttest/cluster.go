@@ -120,3 +120,6 @@ func must(err error) {
 		panic(fmt.Sprintf("resttest: %v", err))
 	}
 }
+
+// Store is the store behind the cluster, for readers of their own.
+func (c *Cluster) Store() *mem.Store { return c.store }
