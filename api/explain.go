@@ -11,7 +11,7 @@ type Explanation struct {
 	// Format is the version of this document. Format 1 had no field of that name.
 	Format int `json:"format" example:"2"`
 	// Object is the kind of the object.
-	Object string `json:"object" oneof:"Allocation|Job"`
+	Object string `json:"object" oneof:"Allocation,Job"`
 	// Namespace is the namespace of the object.
 	Namespace string `json:"namespace" example:"default"`
 	// Name is the name of the object.
@@ -98,7 +98,7 @@ const (
 type Outlook struct {
 	// Can says when: there is room now, there would be room on free nodes, or
 	// never on the nodes that are registered now.
-	Can string `json:"can" oneof:"Now|Later|Never"`
+	Can string `json:"can" oneof:"Now,Later,Never"`
 	// Reason is the bound that keeps the unit from running; absent unless Never.
 	Reason *resource.Reason `json:"reason,omitempty"`
 	// Message is the outlook in one sentence.

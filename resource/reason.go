@@ -11,9 +11,9 @@ type Reason struct {
 	// Resource is the resource that is short, where the code is about an amount.
 	Resource Name `json:"resource,omitempty" example:"nvidia.com/gpu"`
 	// Want is the amount that is asked for; it is written also at 0.
-	Want int64 `json:"want,omitempty" unit:"of the resource, as a quantity" example:"8"`
+	Want int64 `json:"want,omitempty" format:"quantity" unit:"of the resource, as a quantity" example:"8"`
 	// Have is the amount that there is; it is written also at 0.
-	Have int64 `json:"have,omitempty" unit:"of the resource, as a quantity" example:"6"`
+	Have int64 `json:"have,omitempty" format:"quantity" unit:"of the resource, as a quantity" example:"6"`
 	// Detail is the rest of the reason in plain words.
 	Detail string `json:"detail,omitempty" example:"2 devices are tainted"`
 }

@@ -120,6 +120,9 @@ func typeName(t reflect.Type, format string) string {
 	case reflect.Bool:
 		return "boolean"
 	case reflect.Int, reflect.Int32, reflect.Int64:
+		if format == "quantity" { // a type of its own writes the amount with its unit
+			return format
+		}
 		return "integer"
 	case reflect.Float64:
 		return "number"
