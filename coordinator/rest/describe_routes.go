@@ -16,7 +16,10 @@ func descriptions() map[string]description {
 			text: "Answers whether this coordinator can serve, with its role, its term and its revision.", answer: "Coordinator", code: 200, example: "/readyz",
 			refusals: map[int]string{http.StatusServiceUnavailable: "the program cannot serve yet; the message says why"},
 		},
-		"GET /version": {text: "Names the version of the program and of the API.", answer: "Version", code: 200, example: "/version"},
+		"GET /version":      {text: "Names the version of the program and of the API.", answer: "Version", code: 200, example: "/version"},
+		"GET /openapi.json": {text: "Describes the API as an OpenAPI 3.1 document in JSON.", code: 200, example: "/openapi.json"},
+		"GET /openapi.yaml": {text: "Describes the API as an OpenAPI 3.1 document in YAML.", code: 200, example: "/openapi.yaml"},
+		"GET /docs":         {text: "Shows the routes and the kinds of the API as a page for browsers.", code: 200, example: "/docs"},
 		"GET /api/v1/coordinators": {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},

@@ -93,7 +93,7 @@ func (c callers) Authenticate(ctx context.Context, given string) (service.Princi
 func documentedWorld(t *testing.T) http.Handler {
 	t.Helper()
 	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
-	h := rest.NewHandler(rest.Config{
+	h := checkedHandler(t, rest.Config{
 		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
 		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test",
 	})

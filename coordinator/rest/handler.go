@@ -138,6 +138,7 @@ func NewHandler(c Config) http.Handler {
 	h.route("GET /version", anyone, func(*call) (answer, error) {
 		return ok(api.Version{Version: c.Version, GoVersion: runtime.Version(), APIVersion: api.APIVersion}), nil
 	})
+	h.routeDescription()
 	h.route("/", anyone, h.nothingHere)
 	return h
 }

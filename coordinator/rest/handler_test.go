@@ -95,7 +95,7 @@ func TestUnannouncedLargeBodyIsCutOff(t *testing.T) {
 }
 
 func TestBodyThatNeverArrivesIsRefused(t *testing.T) {
-	s := serve(t, rest.NewHandler(rest.Config{
+	s := serve(t, checkedHandler(t, rest.Config{
 		Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), BodyTimeout: 20 * time.Millisecond,
 	}))
 	connection, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -116,7 +116,7 @@ func TestBodyThatNeverArrivesIsRefused(t *testing.T) {
 }
 
 func TestWaitEndsWhenTheAllocationRuns(t *testing.T) {
-	s := serve(t, rest.NewHandler(rest.Config{
+	s := serve(t, checkedHandler(t, rest.Config{
 		Service:       resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 2, Memory: 4 << 30}),
 		Authenticator: service.StaticToken(token),
 	}))
@@ -157,7 +157,7 @@ func (broken) GetAllocation(_ context.Context, _, name string, _ time.Duration) 
 
 func TestFaultsOfTheServiceAreAnsweredAndLogged(t *testing.T) {
 	var log bytes.Buffer
-	h := rest.NewHandler(rest.Config{
+	h := checkedHandler(t, rest.Config{
 		Service: broken{resttest.New(time.Now)}, Authenticator: service.StaticToken(token), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	cases := map[string]struct {
@@ -198,7 +198,7 @@ func (tenants) Authenticate(_ context.Context, token string) (service.Principal,
 }
 
 func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
-	h := rest.NewHandler(rest.Config{
+	h := checkedHandler(t, rest.Config{
 		Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: tenants{},
 		Access: service.Access{TenantOf: func(namespace string) resource.TenantID {
 			return resource.TenantID(strings.TrimSuffix(namespace, "-dev")) // as namespaces.ml-team-dev.tenant would say
@@ -250,7 +250,7 @@ func adminRoutes() []string {
 // its request; an admin gets further, which shows that the route is there.
 func TestAdminRoutesRefuseTenants(t *testing.T) {
 	ask := func(a service.Authenticator, route string) *httptest.ResponseRecorder {
-		h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: a})
+		h := checkedHandler(t, rest.Config{Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1}), Authenticator: a})
 		method, path, _ := strings.Cut(route, " ")
 		r := httptest.NewRequest(method, "/api/v1"+path, nil)
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -279,7 +279,7 @@ func TestEmptyTokenLetsNobodyIn(t *testing.T) {
 }
 
 func TestNotReadyIs503AndVersionIsTold(t *testing.T) {
-	h := rest.NewHandler(rest.Config{
+	h := checkedHandler(t, rest.Config{
 		Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Version: "v1.2.3",
 		Ready: func(context.Context) error { return errors.New("no leader yet") },
 	})
@@ -297,7 +297,7 @@ func TestNotReadyIs503AndVersionIsTold(t *testing.T) {
 
 func TestRequestsAreCountedByRoute(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h := rest.NewHandler(rest.Config{Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Metrics: registry})
+	h := checkedHandler(t, rest.Config{Service: resttest.New(time.Now), Authenticator: service.StaticToken(token), Metrics: registry})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/namespaces/secret-team/jobs", nil))
 	families, err := registry.Gather()
 	if err != nil {

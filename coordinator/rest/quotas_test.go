@@ -72,7 +72,7 @@ func TestAPatchIsAppliedToWhatOthersLeft(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+token)
 			r.Header.Set("Content-Type", "application/merge-patch+json")
 			recorder := httptest.NewRecorder()
-			rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token)}).ServeHTTP(recorder, r)
+			checkedHandler(t, rest.Config{Service: cluster, Authenticator: service.StaticToken(token)}).ServeHTTP(recorder, r)
 			got, err := cluster.GetResourceQuota(t.Context(), "a", "q")
 			if err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestQuotaIsForAdminsToChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := rest.NewHandler(rest.Config{Service: cluster, Authenticator: tenants{}})
+	h := checkedHandler(t, rest.Config{Service: cluster, Authenticator: tenants{}})
 	for request, want := range map[string]int{
 		"GET /api/v1/namespaces/ml-team/resourcequotas":          200,
 		"GET /api/v1/namespaces/other/resourcequotas":            403,

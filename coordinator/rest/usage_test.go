@@ -39,7 +39,7 @@ func askAs(t *testing.T, h http.Handler, caller, method, example string, answer 
 func crowded(t *testing.T) http.Handler {
 	t.Helper()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h := rest.NewHandler(rest.Config{
+	h := checkedHandler(t, rest.Config{
 		Service:       resttest.New(func() time.Time { return now }, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
 		Authenticator: byName{},
 	})
@@ -97,7 +97,7 @@ func TestATenantSeesItsOwnUsageAlone(t *testing.T) {
 // Peak and average are of the time since the term began, as the answer says.
 func TestATenantsUsageOverTime(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h := rest.NewHandler(rest.Config{
+	h := checkedHandler(t, rest.Config{
 		Service:       resttest.New(func() time.Time { return now }, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
 		Authenticator: byName{},
 	})
