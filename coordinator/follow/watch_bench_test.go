@@ -1,0 +1,134 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/resource"
+)
+
+// putIn writes an allocation of a namespace.
+func putIn(b *testing.B, s store.Store, namespace, name string) resource.Revision {
+	b.Helper()
+	unit := record.Unit{
+		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: namespace, Name: name, Tenant: "default", Queue: "default",
+		Phase: string(api.Running), Members: 1, Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"cpu":"1","nvidia.com/gpu":"1"}}}}`, name),
+	}
+	r, err := s.Txn(b.Context(), record.Txn{Then: []record.Op{record.Put(unit.Path().Key(), record.MustEncode(unit))}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r.Revision
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkPage renders and encodes a page of 500 of 10,000 allocations.
+func BenchmarkPage(b *testing.B) {
+	back := mem.Open(mem.Options{})
+	for i := range 10_000 {
+		putIn(b, back, fmt.Sprint("ns-", i%100), fmt.Sprint("a-", i))
+	}
+	f := startCoordinator(back)
+	defer f.kill()
+	for at, changed := f.At(); at == 0; at, changed = f.At() {
+		<-changed
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		v, err := f.Fresh(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		for i := range v.After(objects.Allocations, "", objects.Named(objects.Allocations, "ns-5/a")) {
+			objects.Encode(i.Object())
+			if n++; n == 500 {
+				break
+			}
+		}
+		if n != 500 {
+			b.Fatal(n)
+		}
+	}
+}
+
+// BenchmarkWatches has 1,000 watches over 100 namespaces, at 1,000 changes a
+// second. Each op is a change.
+func BenchmarkWatches(b *testing.B) {
+	back := mem.Open(mem.Options{})
+	f := New(options(back, slog.New(slog.DiscardHandler)))
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { f.Run(ctx) })
+	putIn(b, back, "ns-0", "first")
+	for at, changed := f.At(); at == 0; at, changed = f.At() {
+		<-changed
+	}
+	var mu sync.Mutex
+	written := map[resource.Revision]time.Time{}
+	var lags []time.Duration
+	for i := range 1000 {
+		w, err := f.Watch(ctx, objects.WatchOptions{Kind: objects.Allocations, Namespace: fmt.Sprint("ns-", i%100), After: objects.AllOf(2)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		all.Go(func() {
+			defer w.Close()
+			for {
+				c, err := w.Next(ctx)
+				if err != nil {
+					return
+				}
+				now := time.Now()
+				mu.Lock()
+				for _, e := range c.Events {
+					if at, known := written[e.ID.Revision]; known {
+						lags = append(lags, now.Sub(at))
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	b.ResetTimer()
+	began, cpu := time.Now(), cpuTime(b)
+	for i := 0; b.Loop(); i++ {
+		<-tick.C
+		start := time.Now()
+		mu.Lock()
+		rev := putIn(b, back, fmt.Sprint("ns-", i%100), fmt.Sprint("a-", i%2000))
+		written[rev] = start
+		mu.Unlock()
+	}
+	spent, took := cpuTime(b)-cpu, time.Since(began)
+	cancel()
+	all.Wait()
+	slices.Sort(lags)
+	b.ReportMetric(float64(b.N)/took.Seconds(), "changes/s")
+	b.ReportMetric(100*spent.Seconds()/took.Seconds(), "%core")
+	if n := len(lags); n > 0 {
+		b.ReportMetric(float64(lags[n/2].Microseconds())/1000, "lag-p50-ms")
+		b.ReportMetric(float64(lags[n*99/100].Microseconds())/1000, "lag-p99-ms")
+		b.ReportMetric(float64(n)/float64(b.N), "deliveries/op")
+	}
+}
