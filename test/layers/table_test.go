@@ -55,6 +55,7 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
+	"coordinator/events":            {layer: decision, neighbours: []string{"coordinator/objects"}},
 	"coordinator/objects": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
