@@ -15,15 +15,20 @@ func (a *app) labelCommand() *cobra.Command {
 	var s nodeSelection
 	var overwrite bool
 	cmd := &cobra.Command{
-		Use:   "label node NAME… KEY=VALUE… KEY-…",
-		Short: "Set and remove labels of nodes",
+		Use:   "label node|allocation|job NAME… KEY=VALUE… KEY-…",
+		Short: "Set and remove labels of nodes, allocations and jobs",
 		Long: "label sets the operators' labels of nodes, by which requests select nodes. They cover those of the\n" +
 			"agent's file: KEY- removes the operators' label, and shows the agent's again where it has one.\n" +
-			"kubernetes.io/hostname, muster.*/* and nvidia.com/* follow from a node's registration.",
+			"kubernetes.io/hostname, muster.*/* and nvidia.com/* follow from a node's registration.\n\n" +
+			"The labels of allocations and jobs are their owner's. Members of a job have the job's labels.",
 		Example: "  muster label node gpu-07 zone=a rack=r1\n  muster label node gpu-07 zone=b --overwrite\n" +
-			"  muster label node -l rack=r1 pool-\n  muster label nodes --all site=north",
+			"  muster label node -l rack=r1 pool-\n  muster label nodes --all site=north\n" +
+			"  muster label job train team=vision -n ml",
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if namesWork(args) {
+				return a.changeWork(cmd.Context(), args, s, workEdit{verb: "label", done: "labeled", field: "labels", wish: pairs{what: "label"}, overwrite: overwrite})
+			}
 			changes, err := s.parse(args)
 			if err != nil {
 				return err
@@ -53,13 +58,16 @@ func (a *app) annotateCommand() *cobra.Command {
 	var s nodeSelection
 	var overwrite bool
 	cmd := &cobra.Command{
-		Use:   "annotate node NAME… KEY=VALUE… KEY-…",
-		Short: "Set and remove annotations of nodes",
-		Long:  "annotate keeps notes with nodes, for people and programs. Nothing is decided by them.",
+		Use:   "annotate node|allocation|job NAME… KEY=VALUE… KEY-…",
+		Short: "Set and remove annotations of nodes, allocations and jobs",
+		Long:  "annotate keeps notes with nodes, allocations and jobs, for people and programs. Nothing is decided by them.",
 		Example: "  muster annotate node gpu-07 owner=team-vision ticket=HW-1234\n" +
-			"  muster annotate node gpu-07 ticket-",
+			"  muster annotate node gpu-07 ticket-\n  muster annotate allocation web note=keep -n ml",
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if namesWork(args) {
+				return a.changeWork(cmd.Context(), args, s, workEdit{verb: "annotate", done: "annotated", field: "annotations", wish: pairs{what: "annotation"}, overwrite: overwrite})
+			}
 			changes, err := s.parse(args)
 			if err != nil {
 				return err

@@ -41,7 +41,7 @@ func (s *nodeSelection) parse(args []string) ([]string, error) {
 	case err != nil:
 		return nil, err
 	case k != nodeKind:
-		return nil, usagef("%q: only nodes can be changed so", args[0])
+		return nil, usagef("%q: this kind cannot be changed so", args[0])
 	case len(changes) == 0:
 		return nil, usagef("nothing to change: want changes behind the names")
 	case len(names) == 0 && !s.all && s.selector == "":
