@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/musterd/muster/api/internal/strict"
@@ -22,13 +23,16 @@ type NodePatch struct {
 	Labels      MapPatch
 	Annotations MapPatch
 	// Taints, where not nil, are all taints of the node from now on.
-	Taints        *[]Taint
+	Taints *[]Taint
+	// MergeTaints are taints that are set beside the others: each replaces the taint of
+	// its key and effect. Only a strategic merge patch has them.
+	MergeTaints   []Taint
 	Unschedulable *bool
 }
 
 // IsZero reports whether the patch changes nothing.
 func (p NodePatch) IsZero() bool {
-	return p.Labels.IsZero() && p.Annotations.IsZero() && p.Taints == nil && p.Unschedulable == nil
+	return p.Labels.IsZero() && p.Annotations.IsZero() && p.Taints == nil && len(p.MergeTaints) == 0 && p.Unschedulable == nil
 }
 
 // MarshalJSON is the patch as DecodeNodePatch reads it.
@@ -121,6 +125,40 @@ func DecodeNodePatch(name string, doc []byte) (NodePatch, *Status) {
 		return NodePatch{}, invalid("spec", "the patch changes nothing: want metadata.labels, metadata.annotations, spec.taints or spec.unschedulable")
 	}
 	return p, p.check()
+}
+
+// DecodeNodeStrategicPatch reads the strategic merge patch of a node, as Kubernetes
+// has it: a merge patch whose taints are merged by key and effect; null removes all
+// of them. Directives such as $patch are refused with 400.
+func DecodeNodeStrategicPatch(name string, doc []byte) (NodePatch, *Status) {
+	p, status := DecodeNodePatch(name, doc)
+	if status != nil || p.Taints == nil || *p.Taints == nil {
+		return p, status
+	}
+	p.Taints, p.MergeTaints = nil, *p.Taints
+	if p.IsZero() {
+		return NodePatch{}, invalid("spec.taints", "an empty list changes nothing in a strategic merge patch: null removes all taints")
+	}
+	return p, nil
+}
+
+// MergeTaints returns a node's taints with those of a strategic merge patch, in the
+// order in which they were set. The patch is refused with 422 where the taints would
+// be too many.
+func MergeTaints(has, set []Taint) ([]Taint, *Status) {
+	merged := slices.Clone(has)
+	for _, t := range set {
+		same := func(o Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }
+		if i := slices.IndexFunc(merged, same); i >= 0 {
+			merged[i] = t
+		} else {
+			merged = append(merged, t)
+		}
+	}
+	if len(merged) > MaxNodeTaints {
+		return nil, invalid("spec.taints", "%d taints with those of the node, the limit is %d", len(merged), MaxNodeTaints)
+	}
+	return merged, nil
 }
 
 func isNull(raw json.RawMessage) bool { return bytes.Equal(raw, []byte("null")) }

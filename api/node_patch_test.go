@@ -120,3 +120,29 @@ func FuzzDecodeApproveOptions(f *testing.F) {
 		}
 	})
 }
+
+func TestTaintsAreMergedByKeyAndEffect(t *testing.T) {
+	taint := func(key, value string) Taint { return Taint{Key: key, Value: value, Effect: "NoSchedule"} }
+	for name, c := range map[string]struct {
+		has, set, want []Taint
+	}{
+		"a new taint comes last":         {[]Taint{taint("a", "1")}, []Taint{taint("b", "2")}, []Taint{taint("a", "1"), taint("b", "2")}},
+		"a taint of the key is replaced": {[]Taint{taint("a", "1"), taint("b", "2")}, []Taint{taint("a", "3")}, []Taint{taint("a", "3"), taint("b", "2")}},
+		"the first taint":                {nil, []Taint{taint("a", "1")}, []Taint{taint("a", "1")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := append([]Taint{}, c.has...)
+			got, status := MergeTaints(c.has, c.set)
+			if status != nil || cmp.Diff(c.want, got) != "" || cmp.Diff(before, c.has, cmpopts.EquateEmpty()) != "" {
+				t.Errorf("%v, %v; the node's are %v", got, status, c.has)
+			}
+		})
+	}
+	var many []Taint
+	for i := range MaxNodeTaints {
+		many = append(many, taint("k"+string(rune('a'+i%26))+string(rune('a'+i/26)), ""))
+	}
+	if _, status := MergeTaints(many, []Taint{taint("one-more", "")}); status == nil || status.Code != 422 {
+		t.Errorf("beyond the limit: %v", status)
+	}
+}

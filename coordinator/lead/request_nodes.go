@@ -71,6 +71,20 @@ func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Statu
 			spec.Taints = append(spec.Taints, record.Taint(t))
 		}
 	}
+	if len(p.MergeTaints) > 0 {
+		var has []api.Taint
+		for _, t := range spec.Taints {
+			has = append(has, api.Taint(t))
+		}
+		merged, status := api.MergeTaints(has, p.MergeTaints)
+		if status != nil {
+			return spec, status
+		}
+		spec.Taints = nil
+		for _, t := range merged {
+			spec.Taints = append(spec.Taints, record.Taint(t))
+		}
+	}
 	if status := api.CheckNodeLabels("metadata.labels", spec.OperatorLabels); status != nil {
 		return spec, status
 	}

@@ -18,6 +18,7 @@ const (
 	typeJSON       = "application/json"
 	typeYAML       = "application/yaml"
 	typeMergePatch = "application/merge-patch+json"
+	typeStrategic  = "application/strategic-merge-patch+json"
 )
 
 // document reads the body of a create as JSON, converting YAML.

@@ -109,7 +109,7 @@ func nodeRoutes() map[string]description {
 		"GET /api/v1/nodes": {text: "Lists the nodes, a page at a time, by name. A follower passes the request on to the leader, which knows the most.", answer: "NodeList", code: 200, isList: true, example: "/api/v1/nodes?fieldSelector=status.phase=Ready"},
 		"GET " + node:       {text: "Shows a node, its devices and their free parts. A follower passes the request on to the leader.", answer: "Node", code: 200, example: "/api/v1/nodes/gpu-1"},
 		"PATCH " + node: {
-			text: "Changes labels, annotations, taints or unschedulable by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key.",
+			text: "Changes labels, annotations, taints or unschedulable by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key. With application/strategic-merge-patch+json taints are merged by key and effect; else the list is the whole list.",
 			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has another resourceVersion than the patch"},
 			example: `/api/v1/nodes/gpu-1 {"spec": {"unschedulable": true}}`,
 		},

@@ -43,14 +43,19 @@ func (h *handler) patchNode(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {
 		return answer{}, status
 	}
-	if _, status := contentType(c.r, typeMergePatch); status != nil {
+	kind, status := contentType(c.r, typeMergePatch, typeStrategic)
+	if status != nil {
 		return answer{}, status
 	}
 	body, status := h.body(c)
 	if status != nil {
 		return answer{}, status
 	}
-	patch, status := api.DecodeNodePatch(c.name, body)
+	decode := api.DecodeNodePatch
+	if kind == typeStrategic {
+		decode = api.DecodeNodeStrategicPatch
+	}
+	patch, status := decode(c.name, body)
 	if status != nil {
 		return answer{}, status
 	}
