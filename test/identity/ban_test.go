@@ -191,7 +191,7 @@ func TestBansAndOperatorsOverREST(t *testing.T) {
 
 	dir := t.TempDir() + "/ann"
 	must("party.pem", "ca", "operator", "ann", "--dir", dir, "--ttl", "30m")
-	refused("spec.ttl: 744h0m0s is outside", "ca", "operator", "bob", "--dir", t.TempDir()+"/bob", "--ttl", "744h")
+	refused("--ttl: 744h0m0s is outside", "ca", "operator", "bob", "--dir", t.TempDir()+"/bob", "--ttl", "744h")
 	must("boss", "ca", "operators")
 	must("operator/ann", "ca", "operators", "-o", "name")
 	must(`operator "ann": 1 certificate(s) revoked`, "ca", "revoke-operator", "ann")

@@ -260,17 +260,17 @@ func TestBrokenConfigIsRefusedByFileAndField(t *testing.T) {
 	for d, more := range own {
 		for _, r := range append(both[:len(both):len(both)], more...) {
 			d.configure(d.settings.clone().set(r.path, r.value))
-			d.refuses(1, nil, d.file, r.path[strings.LastIndex(r.path, ".")+1:], r.says)
+			d.refuses(2, nil, d.file, r.path[strings.LastIndex(r.path, ".")+1:], r.says)
 		}
 		for what, text := range map[string]string{"no YAML": "a: [", "a list": "- a\n", "a key twice": "cluster: a\ncluster: b\n", "a 2 MB file": strings.Repeat("#", 2<<20)} {
 			write(t, d.file, []byte(text), 0o600)
 			t.Logf("with %s for a config:", what)
-			d.refuses(1, nil, d.file)
+			d.refuses(2, nil, d.file)
 		}
 		if err := os.Remove(d.file); err != nil {
 			t.Fatal(err)
 		}
-		d.refuses(1, nil, d.file)
+		d.refuses(2, nil, d.file)
 		d.refuses(2, []string{"--frobnicate"}, "frobnicate")
 		d.refuses(2, []string{"surplus"}, "surplus")
 		if exists(d.dataDir) {

@@ -245,7 +245,7 @@ func TestMusterExitsWithTheDocumentedCodes(t *testing.T) {
 		"a profile that is unknown":  {[]string{"dev", "--profile", "dgx-9000", "--listen", "127.0.0.1:0"}, 1, "dgx-9000"},
 		"a port that is in use":      {[]string{"dev", "--listen", strings.TrimPrefix(d.listed.REST, "http://")}, 1, "address already in use"},
 		"a data folder in use":       {[]string{"dev", "--listen", "127.0.0.1:0", "--data-dir", d.dataDir}, 1, d.dataDir},
-		"a listen address elsewhere": {[]string{"dev", "--listen", "0.0.0.0:0"}, 1, "0.0.0.0"},
+		"a listen address elsewhere": {[]string{"dev", "--listen", "0.0.0.0:0"}, 2, "0.0.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, append([]string{"TMPDIR=" + t.TempDir()}, d.env...), "muster", c.args...)

@@ -26,8 +26,8 @@ func TestQuotaIsSetOverGRPCWithTheOperatorsToken(t *testing.T) {
 	if _, err := client.PutQuotaTree(soon(t), &musterv1.PutQuotaTreeRequest{Tree: tree, CreateOnly: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.PutQuotaTree(soon(t), &musterv1.PutQuotaTreeRequest{Tree: tree, CreateOnly: true}); status.Code(err) != codes.Aborted {
-		t.Errorf("the same again: %v, want Aborted", err)
+	if _, err := client.PutQuotaTree(soon(t), &musterv1.PutQuotaTreeRequest{Tree: tree, CreateOnly: true}); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("the same again: %v, want AlreadyExists", err)
 	}
 	seen, err := c.client.QuotaTrees().Get(soon(t), "Lab")
 	if err != nil || len(seen.Status.Nodes) != 2 || seen.Status.Nodes[1].Quota["nvidia.com/gpu"] != "2" {

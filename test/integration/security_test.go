@@ -84,16 +84,16 @@ func TestTokenFilesThatOthersMayReadAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.configure(d.settings.clone().set("tokenFile", file))
-			d.refuses(1, nil, d.file, "tokenFile", file, "chmod 0600")
+			d.refuses(2, nil, d.file, "tokenFile", file, "chmod 0600")
 		}
 		for _, content := range []string{"abc", "", clusterToken + "\n" + clusterToken} {
 			file := filepath.Join(t.TempDir(), "token")
 			write(t, file, []byte(content), 0o600)
 			d.configure(d.settings.clone().set("tokenFile", file))
-			d.refuses(1, nil, "tokenFile", file)
+			d.refuses(2, nil, "tokenFile", file)
 		}
 		d.configure(d.settings.clone().set("tokenFile", filepath.Join(t.TempDir(), "absent")))
-		d.refuses(1, nil, "tokenFile", "absent")
+		d.refuses(2, nil, "tokenFile", "absent")
 		if exists(d.dataDir) {
 			t.Errorf("%s made its data folder although it refused to start", d.name)
 		}
@@ -111,7 +111,7 @@ func TestAddressesBeyondLoopbackAreRefusedByField(t *testing.T) {
 		for _, field := range names {
 			for _, address := range []string{"0.0.0.0:18470", "192.0.2.1:18470", "[::]:18470", ":18470"} {
 				d.configure(d.settings.clone().set(field, address))
-				d.refuses(1, nil, d.file, field, address)
+				d.refuses(2, nil, d.file, field, address)
 			}
 		}
 		if exists(d.dataDir) {
