@@ -113,6 +113,15 @@ func (q QuotaTrees) Reclaim(ctx context.Context, name string, o ReclaimOptions) 
 	return call[api.QuotaReclaim](ctx, q.client, r)
 }
 
+// Rename renames a node of a tree. Units that run stay charged to it.
+func (q QuotaTrees) Rename(ctx context.Context, name string, r api.QuotaRename) (*api.QuotaTree, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.QuotaTree](ctx, q.client, request{method: http.MethodPost, path: q.at(name, "/rename"), contentType: "application/json", body: body})
+}
+
 // QuotaForests are sets of trees.
 type QuotaForests struct {
 	quotaDocuments[api.QuotaForest]

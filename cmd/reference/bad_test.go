@@ -113,6 +113,7 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaBinding spec.forest":     wrongNames,
 	"Consumer spec.id":             {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
+	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 }
 
 // anyValue are fields that take every value of their type, with the reason.

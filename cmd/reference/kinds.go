@@ -75,6 +75,7 @@ func table() []entry {
 		kind[api.FenceOptions](Options, decoded(api.DecodeFenceOptions)),
 		kind[api.ApproveOptions](Options, decoded(api.DecodeApproveOptions)),
 		kind[api.ReconcileOptions](Options, decoded(api.DecodeReconcileOptions)),
+		kind[api.QuotaRename](Options, decoded(api.DecodeQuotaRename)),
 		kind[api.ReclaimOptions](Options, decoded(api.DecodeReclaimOptions)),
 
 		kind[api.Status](Answer, nil),

@@ -33,6 +33,7 @@ var served = map[string][2]string{
 	"ApproveOptions":     {"POST", "/nodes/gpu-1/approve"},
 	"ReconcileOptions":   {"POST", "/nodes/gpu-1/reconcile"},
 	"ReclaimOptions":     {"POST", "/quotatrees/company/reclaim"},
+	"QuotaRename":        {"POST", "/quotatrees/company/rename"},
 }
 
 // identities are kinds that a server without TLS does not serve.

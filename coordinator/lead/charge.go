@@ -48,7 +48,7 @@ func (l *Leader) bind(u *unit) {
 	charges := make([]record.Charge, 1, 1+len(groups))
 	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
 	for tree, group := range groups {
-		charges = append(charges, record.Charge{Tree: tree, Group: group, Request: u.charge.Request})
+		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.group(tree, group), Request: u.charge.Request})
 	}
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
 	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
@@ -191,6 +191,7 @@ func (l *Leader) chargeCommitted(a *attempt) {
 			a.setMischarged()
 			continue
 		}
+		d.Group = t.group(d.Group)
 		leaf, known := t.nodes[d.Group]
 		if delete(t.detached, u.path); !leaf {
 			t.detached[u.path] = true

@@ -28,7 +28,7 @@ func charging(b testing.TB, live int) *Leader {
 		if status != nil {
 			b.Fatal(status)
 		}
-		if _, err := l.quotas.setTree(object, 1, spec); err != nil {
+		if _, err := l.quotas.setTree(object, 1, spec, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	if status != nil {
 		t.Fatal(status)
 	}
-	if _, err := l.quotas.setTree(object, 1, spec); err != nil {
+	if _, err := l.quotas.setTree(object, 1, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{"a", "b"} {

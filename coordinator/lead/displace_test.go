@@ -30,7 +30,7 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	if status != nil {
 		t.Fatal(status)
 	}
-	if _, err := x.quotas.setTree(object, 1, spec); err != nil {
+	if _, err := x.quotas.setTree(object, 1, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, gpus := range []int{1, 2, 1} {

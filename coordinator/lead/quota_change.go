@@ -20,6 +20,8 @@ type quotaWrite struct {
 	landed func(rev resource.Revision)
 	// result is the answer to the client, once it is.
 	result func() any
+	// also are writes of the same Txn, whose op, rev and landed alone are set.
+	also []quotaWrite
 	// failed, where not nil, undoes what was done before it was sent.
 	failed func()
 }
@@ -45,6 +47,10 @@ func (l *Leader) nextChange() {
 // outcome is known; done runs in the loop. All that waits is tried again then.
 func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 	d := decision{compares: []record.Compare{record.ModRevIs(w.op.Key, w.rev)}, ops: []record.Op{w.op}}
+	for _, a := range w.also {
+		d.compares = append(d.compares, record.ModRevIs(a.op.Key, a.rev))
+		d.ops = append(d.ops, a.op)
+	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o != txn.Landed {
 			if w.failed != nil {
@@ -53,6 +59,9 @@ func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 			l.out.warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
 			done(notWritten(w.op.Key, err))
 			return
+		}
+		for _, a := range w.also {
+			a.landed(rev)
 		}
 		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
 		l.out.info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)

@@ -60,7 +60,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		if status != nil {
 			return status
 		}
-		_, err := v.quotas.setTree(*object, rev, spec)
+		_, err := v.quotas.setTree(*object, rev, spec, rec.Former)
 		return err
 	case record.QuotaForests:
 		object, status := api.DecodeQuotaForest(rec.Document)

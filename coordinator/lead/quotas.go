@@ -81,7 +81,9 @@ type quotaTree struct {
 	kept[api.QuotaTree]
 	spec  quota.TreeSpec
 	shape quota.Shape
-	nodes map[string]bool // those that the root reaches: true for a leaf
+	// former are former names of nodes, each with its name of today.
+	former map[string]string
+	nodes  map[string]bool // those that the root reaches: true for a leaf
 	// detached are the units, by path, that are charged to a group which the
 	// tree does not have as a leaf.
 	detached map[string]bool
@@ -118,9 +120,9 @@ func SpecOf(object api.QuotaTree) (quota.TreeSpec, *api.Status) {
 // setTree takes over a tree, new or changed, and returns the units that have to
 // be charged to it anew: those that it lost, and those that it did not have a
 // group for before.
-func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec) (again []string, err error) {
+func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec, former map[string]string) (again []string, err error) {
 	name := object.Metadata.Name
-	t := &quotaTree{kept: kept[api.QuotaTree]{object, rev}, spec: spec, nodes: map[string]bool{}, detached: map[string]bool{}}
+	t := &quotaTree{kept: kept[api.QuotaTree]{object, rev}, spec: spec, former: former, nodes: map[string]bool{}, detached: map[string]bool{}}
 	before := q.treeObjects[name]
 	if before == nil {
 		t.shape, err = q.trees.AddTree(spec)

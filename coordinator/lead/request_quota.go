@@ -149,19 +149,26 @@ func (r PutQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 		names.Keeps = keeping(before.object.Names())
 	}
 	warnings, status := names.JudgeTree(&object)
+	var former map[string]string
+	if status == nil {
+		former, status = l.keepFormer(name, r.Spec)
+	}
 	if status != nil {
 		return w, status
 	}
-	w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*recordOf(object.Metadata, object)))
+	rec := recordOf(object.Metadata, object)
+	rec.Former = former
+	w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*rec))
 	w.landed = func(rev resource.Revision) {
 		object.Metadata = at(object.Metadata, rev)
-		again, err := l.quotas.setTree(object, rev, r.Spec)
+		again, err := l.quotas.setTree(object, rev, r.Spec, former)
 		must(err) // it was judged
 		l.rechargeUnits(name, again)
 		l.reportShape(name)
 	}
 	w.result = func() any {
-		return Warned[*api.QuotaTree]{l.quotaTreeObject(l.quotas.treeObjects[name]), warnings}
+		t := l.quotas.treeObjects[name]
+		return Warned[*api.QuotaTree]{l.quotaTreeObject(t), append(warnings, t.detachedWarning()...)}
 	}
 	return w, nil
 }

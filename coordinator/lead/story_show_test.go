@@ -159,6 +159,18 @@ func (s *story) reply(e lead.Effect) string {
 		return text + fmt.Sprintf("job %s is %s", r.Metadata.Name, r.Status.Phase)
 	case lead.Eviction:
 		return text + fmt.Sprintf("%s is under notice, in %s", r.Unit, s.name(r.Tx))
+	case lead.Warned[*api.QuotaTree]:
+		text += "tree " + r.Object.Metadata.Name
+		for _, w := range r.Warnings {
+			text += "; warning: " + w
+		}
+		return text
+	case *api.QuotaTree:
+		text += "tree " + r.Metadata.Name + ":"
+		for _, n := range r.Status.Nodes {
+			text += fmt.Sprintf(" %s has %s of %s GPUs,", n.Name, n.Allocated[resource.GPU], n.Quota[resource.GPU])
+		}
+		return text + fmt.Sprintf(" detached %v", r.Status.Detached)
 	case *api.BulkRelease:
 		text += fmt.Sprintf("%d released, %d failed, freed %v", r.Released, r.Failed, r.TotalResourcesFreed)
 		for _, f := range r.Failures {

@@ -38,6 +38,8 @@ import (
 //	show a                       what a get answers
 //	evict a grace=10
 //	tree Org all:-:16 lab:all:8  puts a quota tree: groups with parents and GPUs
+//	rename Org lab vision        renames a group
+//	look Org                     shows a tree
 //	bind a Org/lab               charges a namespace to a group
 //	fence n1 dead                fences a node; dead confirms that it is dead
 //	n1 obeys                     the agent carries out its oldest command
@@ -188,6 +190,10 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(lead.FenceNode{Node: resource.NodeID(words[1]), Options: api.FenceOptions{ConfirmDead: dead, Reason: "its power is off"}})
 	case "tree":
 		s.ask(putTree(words[1], words[2:]))
+	case "rename":
+		s.ask(lead.RenameQuotaNode{Tree: words[1], From: words[2], To: words[3]})
+	case "look":
+		s.ask(lead.GetQuotaTree{Name: words[1]})
 	case "bind":
 		tree, group, _ := strings.Cut(words[2], "/")
 		b := &api.QuotaBinding{Kind: api.KindQuotaBinding, Metadata: api.ObjectMeta{Name: words[1]}}

@@ -348,7 +348,10 @@ type Quota struct {
 	// Document is the object as it was submitted: its kind, what of its
 	// metadata is the operator's, and its specification.
 	Document json.RawMessage `json:"document"`
-	Created  string          `json:"created,omitempty"` // RFC 3339
+	// Former are former names of a tree's nodes, each with its name of today:
+	// records of units that run name a group as it was at their commit.
+	Former  map[string]string `json:"former,omitempty"`
+	Created string            `json:"created,omitempty"` // RFC 3339
 }
 
 // QuotaLimit is a namespace's hard limit (QuotaLimits). It is only read.

@@ -151,6 +151,10 @@ func quotaRoutes() map[string]description {
 		"GET " + in + "/{name}/status":    {text: "Shows the usage of a resource quota: metadata.name and the status of a ResourceQuota.", answer: "ResourceQuota", code: 200, example: "/api/v1/namespaces/default/resourcequotas/team/status"},
 		"GET " + trees:                    {text: "Lists the quota trees.", answer: "QuotaTreeList", code: 200, isList: true, example: trees},
 		"GET " + trees + "/{tree}/status": {text: "Shows a tree as it is in force: metadata.name and the status of a QuotaTree.", answer: "QuotaTree", code: 200, example: trees + "/company/status"},
+		"POST " + trees + "/{tree}/rename": {
+			text: "Renames a node of a tree. Units that run stay charged to it, and the bindings that name it follow.", body: "QuotaRename", answer: "QuotaTree", code: 200,
+			refusals: map[int]string{409: "the new name is a node's, or units that run are recorded with it"}, example: trees + `/company/rename {"from": "all", "to": "everybody"}`,
+		},
 		"POST " + trees + "/{tree}/reclaim": {
 			text: "Ends units until no node of a tree is over its quota. With dryRun nothing ends and the answer lists the units.", body: "ReclaimOptions", optional: true, answer: "QuotaReclaim", code: 200,
 			extra: []string{"dryRun"}, example: trees + "/company/reclaim?dryRun=true",

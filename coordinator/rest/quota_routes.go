@@ -18,6 +18,7 @@ func (h *handler) routeQuotas(v1 string) {
 
 	h.route("GET "+v1+"/quotatrees", to(service.VerbList, service.KindQuotaTrees), h.listQuotaTrees)
 	h.route("GET "+v1+"/quotatrees/{tree}/status", to(service.VerbGet, service.KindQuotaTrees), h.getQuotaTreeStatus)
+	h.routeRenames(v1)
 	h.route("POST "+v1+"/quotatrees/{tree}/reclaim", to(service.VerbReclaim, service.KindQuotaTrees), h.reclaimQuota)
 	routeDocuments(h, v1+"/quotatrees", "/{tree}", service.KindQuotaTrees, trees)
 

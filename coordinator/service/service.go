@@ -21,6 +21,7 @@ type Service interface {
 	Nodes
 	Evictions
 	Quotas
+	QuotaRenames
 	Metrics
 }
 

@@ -56,7 +56,7 @@ func documented(t *testing.T, text string) []documentedRequest {
 func TestEachRequestOfTheSpecificationIsInTheTable(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "spec", "api-design.txt"))
 	if err != nil {
-		t.Skipf("the specification is not here: %v", err)
+		t.Skipf("no reference material: %v", err)
 	}
 	all := documented(t, string(text))
 	if len(all) < 22 {

@@ -1,0 +1,13 @@
+package coordinator
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+)
+
+// RenameQuotaNode implements service.QuotaRenames.
+func (c *Coordinator) RenameQuotaNode(ctx context.Context, tree string, r api.QuotaRename) (*api.QuotaTree, error) {
+	return ask[*api.QuotaTree](ctx, c, lead.RenameQuotaNode{Tree: tree, From: r.From, To: r.To})
+}
