@@ -22,9 +22,10 @@ var (
 	quotaBindingDecoder  = strict.For[QuotaBinding]()
 )
 
-// QuotaDocument is one of the documents by which quota is set.
+// QuotaDocument is one of the documents that operators keep in the store: those by
+// which quota is set, tenants and namespaces.
 type QuotaDocument interface {
-	ResourceQuota | QuotaTree | QuotaForest | QuotaBinding
+	ResourceQuota | QuotaTree | QuotaForest | QuotaBinding | Tenant | Namespace
 }
 
 // DecodeResourceQuota reads and validates a resource quota as DecodeAllocation
