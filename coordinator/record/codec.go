@@ -17,7 +17,7 @@ const SchemaVersion = 1
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress |
-		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster
+		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured
 	check() error
 }
 

@@ -169,6 +169,17 @@ func TestGoldenRecords(t *testing.T) {
 		UID: "q-4", Name: "ml", Document: json.RawMessage(
 			`{"kind":"QuotaBinding","metadata":{"name":"ml"},"spec":{"forest":"both","groups":{"Org":"research","Service":"gold"},"admission":"queue"}}`),
 	})
+	roundTrip(t, "tenant", record.Object{
+		UID: "tenant-1", Name: "vision", Document: json.RawMessage(
+			`{"apiVersion":"muster/v1","kind":"Tenant","metadata":{"name":"vision"},"spec":{"displayName":"Computer Vision","owner":"ada@example.org"}}`),
+		Created: "2026-01-02T03:04:05Z",
+	})
+	roundTrip(t, "namespace", record.Object{
+		UID: "namespace-1", Name: "vision-dev", Document: json.RawMessage(
+			`{"apiVersion":"muster/v1","kind":"Namespace","metadata":{"name":"vision-dev"},"spec":{"tenant":"vision","admission":"queue","priorityCeiling":1000}}`),
+		Created: "2026-01-02T03:04:05Z",
+	})
+	roundTrip(t, "configured", record.Configured{By: "c1", At: "2026-01-02T03:04:05Z"})
 	roundTrip(t, "quota-limit", record.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
 	roundTrip(t, "cluster", record.Cluster{Name: "gpu-east"})
 	roundTrip(t, "leader", record.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
@@ -285,6 +296,8 @@ func FuzzDecode(f *testing.F) {
 		again[record.NodeTx](t, value)
 		again[record.Quota](t, value)
 		again[record.QuotaLimit](t, value)
+		again[record.Object](t, value)
+		again[record.Configured](t, value)
 		again[record.Authorities](t, value)
 		again[record.BootstrapToken](t, value)
 		again[record.Enrolled](t, value)
@@ -330,4 +343,22 @@ func BenchmarkTxRecord(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestObjectRecordsKeepTheirRules(t *testing.T) {
+	whole := record.Object{UID: "u", Name: "n", Document: json.RawMessage(`{}`)}
+	for want, change := range map[string]func(*record.Object){
+		"uid is empty":      func(o *record.Object) { o.UID = "" },
+		"name is empty":     func(o *record.Object) { o.Name = "" },
+		"document is empty": func(o *record.Object) { o.Document = nil },
+	} {
+		o := whole
+		change(&o)
+		if _, err := record.Encode(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := record.Encode(record.Configured{}); err == nil || !strings.Contains(err.Error(), "by is empty") {
+		t.Errorf("a marker of nobody: %v", err)
+	}
 }

@@ -20,9 +20,32 @@ const (
 	ReadyPrefix    = Root + "ready/"
 	NodesPrefix    = Root + "nodes/"
 	QuotaPrefix    = Root + "quota/"
+	// TenantsPrefix and NamespacesPrefix hold Object.
+	TenantsPrefix    = Root + "tenants/"
+	NamespacesPrefix = Root + "namespaces/"
 	// ClusterKey holds Cluster. It lies below no prefix.
 	ClusterKey = Root + "cluster"
+	// ConfiguredKey holds Configured. It lies below no prefix.
+	ConfiguredKey = Root + "configured"
 )
+
+// TenantKey is the key of a tenant's object.
+func TenantKey(name string) string { return join(TenantsPrefix, name) }
+
+// ParseTenantKey is the inverse of TenantKey.
+func ParseTenantKey(key string) (name string, err error) {
+	err = split("tenant", key, TenantsPrefix, &name)
+	return name, err
+}
+
+// NamespaceKey is the key of a namespace's object.
+func NamespaceKey(name string) string { return join(NamespacesPrefix, name) }
+
+// ParseNamespaceKey is the inverse of NamespaceKey.
+func ParseNamespaceKey(key string) (name string, err error) {
+	err = split("namespace", key, NamespacesPrefix, &name)
+	return name, err
+}
 
 // JobKey is the key of a job's record.
 func JobKey(namespace, name string) string { return join(JobsPrefix, namespace, name) }

@@ -45,6 +45,8 @@ func TestKeys(t *testing.T) {
 		"a namespace's limit":   {record.QuotaKey{Kind: record.QuotaLimits, Name: "a"}.Key(), "/registry/quota/limits/a"},
 		"a quota tree":          {record.QuotaKey{Kind: record.QuotaTrees, Name: "a/b"}.Key(), "/registry/quota/trees/a%2Fb"},
 		"a resource quota":      {record.QuotaKey{Kind: record.QuotaResources, Namespace: "a", Name: "b"}.Key(), "/registry/quota/resourcequotas/a/b"},
+		"a tenant":              {record.TenantKey("a"), "/registry/tenants/a"},
+		"a namespace":           {record.NamespaceKey("a"), "/registry/namespaces/a"},
 		"a queue":               {record.OrderIn("a"), "/registry/order/a/"},
 		"a leader":              {record.LeaderKey(255), "/registry/leader/00000000000000ff"},
 		"an empty segment":      {record.JobKey("", "x"), "/registry/jobs/%/x"},
@@ -102,6 +104,10 @@ func TestParsersInvertBuilders(t *testing.T) {
 		same("job", err, ns == a && n == b)
 		tenant, id, err := record.ParseRequestKey(record.RequestKey(resource.TenantID(a), b))
 		same("request", err, string(tenant) == a && id == b)
+		tenantName, err := record.ParseTenantKey(record.TenantKey(a))
+		same("tenant", err, tenantName == a)
+		namespaceName, err := record.ParseNamespaceKey(record.NamespaceKey(a))
+		same("namespace", err, namespaceName == a)
 		tx, err := record.ParseTxKey(record.TxKey(resource.TxID(a)))
 		same("tx", err, string(tx) == a)
 		node := resource.NodeID(a)
