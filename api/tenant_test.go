@@ -80,10 +80,10 @@ func TestTenantsAndNamespacesAreTakenWhole(t *testing.T) {
 	if status != nil {
 		t.Fatal(status)
 	}
-	if namespace.Metadata.UID != "" || namespace.Metadata.ResourceVersion != "7" {
-		t.Errorf("the metadata is %+v, want the resourceVersion alone", namespace.Metadata)
+	if m := namespace.Metadata; m.UID != "u" || m.ResourceVersion != "7" || m.CreationTimestamp != "" {
+		t.Errorf("the metadata is %+v, want uid and resourceVersion alone: they are preconditions", m)
 	}
-	namespace.Metadata.ResourceVersion = ""
+	namespace.Metadata.UID, namespace.Metadata.ResourceVersion = "", ""
 	if d := cmp.Diff(wholeNamespace, string(reencode(t, namespace))); d != "" {
 		t.Errorf("the namespace (-sent +kept):\n%s", d)
 	}

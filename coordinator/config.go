@@ -19,10 +19,14 @@ type Config struct {
 	Cluster string
 	// Address is the address of this coordinator for followers and agents.
 	Address record.LeaderAddress
-	// Namespaces by name. Namespaces that are not listed are open: their tenant
-	// has the namespace's name, there is no limit, and they are charged to the
-	// trees that a quota binding names.
+	// Namespaces by name. Their owners and rules become objects at the first start
+	// whose configuration has namespaces, and the objects count from then on; their
+	// limits and groups stay the configuration's. Namespaces without an object are
+	// open: their tenant has the namespace's name, there is no limit, and they are
+	// charged to the trees that a quota binding names.
 	Namespaces map[string]lead.Namespace
+	// RequireNamespaces: work in a namespace without an object is refused.
+	RequireNamespaces bool
 	// Quota changes how quota trees are charged; the zero value is the model as
 	// it is documented.
 	Quota quota.Options
@@ -41,7 +45,8 @@ type Config struct {
 	// give way; default 30 s.
 	EvictionGrace time.Duration
 	// EvictOnDeviceLost: a unit that holds a lost device is evicted, and a job's
-	// unit waits anew. Without it the unit keeps the device.
+	// unit waits anew. Without it the unit keeps the device. The deviceLost of a
+	// namespace wins.
 	EvictOnDeviceLost bool
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
@@ -88,7 +93,7 @@ func (c Config) withDefaults() (Config, error) {
 // rules are the part of the configuration that the leader decides by.
 func (c *Config) rules() lead.Rules {
 	return lead.Rules{
-		Id: c.ID, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
+		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
 		EvictOnDeviceLost: c.EvictOnDeviceLost,
 	}

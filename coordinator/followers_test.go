@@ -58,7 +58,7 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			limit := map[string]lead.Namespace{rig.Namespace: {Hard: resource.Vector{resource.GPU: 20_000}, QueueAllocations: true}}
+			limit := map[string]lead.Namespace{rig.Namespace: {Hard: resource.Vector{resource.GPU: 20_000}, Admission: "queue"}}
 			bubble(t, rig.Options{Namespaces: limit}, func(t *testing.T, c *rig.Cluster) {
 				k := c.Bring(2)
 				f := c.StartCoordinator("c2")

@@ -23,6 +23,7 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 	in := lead.Loaded{
 		Nodes: read.prefix(ctx, record.NodesPrefix), Bans: read.prefix(ctx, record.BansPrefix), Quotas: read.prefix(ctx, record.QuotaPrefix),
 		Jobs: read.prefix(ctx, record.JobsPrefix), Units: read.prefix(ctx, record.UnitsPrefix), Orders: read.prefix(ctx, record.OrderPrefix),
+		Tenants: read.prefix(ctx, record.TenantsPrefix), Namespaces: read.prefix(ctx, record.NamespacesPrefix), Configured: read.prefix(ctx, record.ConfiguredKey),
 		Txs: read.prefix(ctx, record.TxPrefix), Ready: read.prefix(ctx, record.ReadyPrefix), Requests: read.prefix(ctx, record.RequestsPrefix),
 	}
 	if warm, is := from.(follow.Snapshot); is {

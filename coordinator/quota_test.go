@@ -23,8 +23,9 @@ import (
 
 // limited is a rig whose default namespace may have that many GPUs.
 func limited(gpus int64, queued bool) rig.Options {
+	admission := map[bool]string{true: "queue", false: "reject"}[queued]
 	return rig.Options{Namespaces: map[string]lead.Namespace{
-		rig.Namespace: {Hard: resource.Vector{resource.GPU: gpus * int64(resource.WholeDevice)}, QueueAllocations: queued},
+		rig.Namespace: {Hard: resource.Vector{resource.GPU: gpus * int64(resource.WholeDevice)}, Admission: admission},
 	}}
 }
 

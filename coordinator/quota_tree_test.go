@@ -355,7 +355,7 @@ func TestUnitsWaitForATreeThatTheyName(t *testing.T) {
 }
 
 func TestConfiguredGroups(t *testing.T) {
-	o := rig.Options{Namespaces: map[string]lead.Namespace{"a": {Groups: map[string]string{"Lab": "a"}, QueueAllocations: true}}}
+	o := rig.Options{Namespaces: map[string]lead.Namespace{"a": {Groups: map[string]string{"Lab": "a"}, Admission: "queue"}}}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		plant(t, k, "Lab", lab...)

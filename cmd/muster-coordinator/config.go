@@ -35,15 +35,16 @@ type config struct {
 	RESTListen     string    `json:"restListen"`
 	GRPCListen     string    `json:"grpcListen"`
 	EtcdConfig
-	LeaseTTL   configfile.Duration        `json:"leaseTTL"`
-	Gossip     gossipConfig               `json:"gossip"`
-	Namespaces map[string]namespaceConfig `json:"namespaces"`
-	Quota      quotaConfig                `json:"quota"`
-	Limits     limitsConfig               `json:"limits"`
-	Admission  admissionConfig            `json:"admission"`
-	Decisions  decisionsConfig            `json:"decisions"`
-	DeviceLost string                     `json:"deviceLost"`
-	Log        logConfig                  `json:"log"`
+	LeaseTTL          configfile.Duration        `json:"leaseTTL"`
+	Gossip            gossipConfig               `json:"gossip"`
+	Namespaces        map[string]namespaceConfig `json:"namespaces"`
+	RequireNamespaces bool                       `json:"requireNamespaces"`
+	Quota             quotaConfig                `json:"quota"`
+	Limits            limitsConfig               `json:"limits"`
+	Admission         admissionConfig            `json:"admission"`
+	Decisions         decisionsConfig            `json:"decisions"`
+	DeviceLost        string                     `json:"deviceLost"`
+	Log               logConfig                  `json:"log"`
 }
 
 type gossipConfig struct {
@@ -222,7 +223,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
 }
 
@@ -303,10 +304,12 @@ func checkNamespaces(in map[string]namespaceConfig) (map[string]lead.Namespace, 
 		}
 		n := in[name]
 		ns := lead.Namespace{Tenant: resource.TenantID(n.Tenant)}
+		if n.Tenant != "" && !api.IsLabel(n.Tenant) {
+			errs = append(errs, fmt.Errorf("%s.tenant: %q: want 1 to 63 of a-z, 0-9 and '-', with a letter or digit at both ends", field, n.Tenant))
+		}
 		switch n.Admission {
-		case "", "reject":
-		case "queue":
-			ns.QueueAllocations = true
+		case "", "reject", "queue":
+			ns.Admission = n.Admission
 		default:
 			errs = append(errs, fmt.Errorf("%s.admission: %q: want reject or queue", field, n.Admission))
 		}

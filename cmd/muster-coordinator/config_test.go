@@ -203,7 +203,7 @@ quota: {settle: true, evictAtHard: true, ignoreOverdrawn: true, fewestVictims: t
 	}
 	want := map[string]lead.Namespace{
 		"research": {
-			Tenant: "physics", QueueAllocations: true,
+			Tenant: "physics", Admission: "queue",
 			Hard: resource.Vector{resource.CPU: 64_000, resource.Memory: 1 << 40, resource.GPU: 16_000},
 		},
 		"inference": {Hard: resource.Vector{resource.Cores: 32, "hugepages-1Gi": 64 << 30, "nvidia.com/mig-1g.10gb": 8}},

@@ -92,6 +92,7 @@ var (
 	wrongNames  = []wrong{{"Zzz!", "Zzz!"}, {"a/b", "a/b"}, {"a\nb", `a\nb`}, {tooLong, "zzz"}}
 	wrongLabels = []wrong{{pair("zzz!", "a"), "zzz!"}, {pair("a", "zzz!"), "zzz!"}, {pair("a", tooLong), "zzz"}, {many(), "257"}}
 	wrongNotes  = []wrong{{pair("zzz!", "a"), "zzz!"}, {many(), "257"}, {pair("a", strings.Repeat("z", 300<<10)), "307201"}}
+	wrongLines  = []wrong{{tooLong, "5000"}, {"a\nb", `a\nb`}}
 	wrongKeys   = []wrong{{"zzz!", "zzz!"}, {tooLong, "zzz"}, {"/a", "/a"}}
 	tooWordy    = []wrong{{tooLong, "5000"}}
 	wrongGroups = []wrong{{pair("zzz!", "a"), "zzz!"}, {pair("company", ""), "empty"}}
@@ -111,7 +112,9 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaTree spec.resourceNames": {{[]any{""}, "without a name"}},
 	"QuotaForest spec.trees":       {{[]any{"zzz!"}, "zzz!"}, {[]any{"company", "company"}, "company"}},
 	"QuotaBinding spec.forest":     wrongNames,
-	"Consumer spec.id":             {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
+	"Tenant spec.displayName":      wrongLines, "Tenant spec.owner": wrongLines, "Tenant spec.contacts": {{[]any{""}, "empty"}, {[]any{tooLong}, "5000"}},
+	"Namespace spec.tenant": wrongNames, "Namespace spec.defaultQueue": wrongNames, "Namespace spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}},
+	"Consumer spec.id": {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 }

@@ -62,6 +62,8 @@ func table() []entry {
 		kind[api.QuotaTree](Manifest, decodeTree),
 		kind[api.QuotaForest](Manifest, decoded(api.DecodeQuotaForest)),
 		kind[api.QuotaBinding](Manifest, decoded(api.DecodeQuotaBinding)),
+		kind[api.Tenant](Manifest, decoded(api.DecodeTenant)),
+		kind[api.Namespace](Manifest, decoded(api.DecodeNamespace)),
 		kind[api.Consumer](Manifest, decodeConsumer),
 		kind[api.BootstrapToken](Manifest, timed(api.DecodeBootstrapToken)),
 		kind[api.Authority](Manifest, nil),

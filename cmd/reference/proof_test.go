@@ -24,6 +24,7 @@ var leftOut = map[string][]string{
 	},
 	"Allocation": {"spec.gangScheduling", "spec.scheduling.gangScheduling.minMembers"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},
+	"Tenant": {"metadata.namespace"}, "Namespace": {"metadata.namespace"},
 	"BootstrapToken":      {"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations"},
 	"OperatorCertificate": {"metadata.namespace", "metadata.labels", "metadata.annotations"},
 	"NodeBan":             {"metadata.namespace", "metadata.labels", "metadata.annotations"},

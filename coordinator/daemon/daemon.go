@@ -71,7 +71,9 @@ type Config struct {
 	ClusterToken rpcauth.Token
 	AdminToken   rpcauth.Token
 	Namespaces   map[string]lead.Namespace
-	Quota        quota.Options
+	// RequireNamespaces is coordinator.Config's.
+	RequireNamespaces bool
+	Quota             quota.Options
 	// NamespaceAllocations is coordinator.Config's.
 	NamespaceAllocations int
 	// ApproveGrowth: nodes that register more than before wait for an operator.
@@ -140,7 +142,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	}
 	d.callers = service.StaticToken(c.AdminToken.Secret())
 	d.coordinator, err = coordinator.New(coordinator.Config{
-		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
+		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
 		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
@@ -29,6 +30,8 @@ type Follower struct {
 	forget     func(context.Context, *record.WentBackError)
 	leads      func() bool
 	registered func(News)
+
+	owners atomic.Pointer[owners] // replaced under mu
 
 	mu       sync.Mutex
 	revision resource.Revision // of kvs; 0: nothing loaded yet
@@ -144,6 +147,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 	}
 	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
+	f.owners.Store(nil)
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -164,6 +168,7 @@ func (f *Follower) put(kv record.KV) {
 		}
 	}
 	f.kvs[kv.Key] = kv
+	f.noteOwner(kv.Key, &kv)
 	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
 	}
@@ -177,6 +182,7 @@ func (f *Follower) remove(key string) {
 		}
 	}
 	delete(f.kvs, key)
+	f.noteOwner(key, nil)
 	delete(f.leaders, key)
 }
 

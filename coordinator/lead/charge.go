@@ -31,12 +31,13 @@ func (l *Leader) groupsOf(namespace string, wish api.QuotaDemand) map[string]str
 	return groups
 }
 
-// queuesOverQuota reports whether an allocation over quota waits.
+// queuesOverQuota reports whether an allocation over quota waits: by its namespace's
+// binding, else by the rule of the namespace.
 func (l *Leader) queuesOverQuota(namespace string) bool {
 	if b := l.quotas.bindings[namespace]; b != nil && b.object.Spec.Admission != "" {
 		return b.object.Spec.Admission == "queue"
 	}
-	return l.rules.namespace(namespace).QueueAllocations
+	return l.namespace(namespace).Admission == "queue"
 }
 
 // bind brings what a unit is to be charged up to date.

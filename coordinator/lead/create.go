@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/musterd/muster/api"
@@ -75,9 +76,9 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if status != nil {
 		return nil, status
 	}
-	u, status := newUnit(l.rules.namespace(c.Namespace), record.Unit{
+	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: a.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(),
+		Queue: cmp.Or(a.Spec.Queue, l.namespace(c.Namespace).DefaultQueue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(),
 	}, a.Spec, nil)
 	if status != nil {
 		return nil, status
@@ -93,7 +94,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 	}
 	first, growth, gang := api.JobUnits(doc)
 	j := &job{doc: doc, gang: gang, record: record.Job{
-		UID: l.uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.rules.namespace(c.Namespace).Tenant,
+		UID: l.uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Created: l.stamp(),
 	}}
 	s := &submission{Submitted: c, job: j}
@@ -105,12 +106,12 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		}
 		rec := record.Unit{
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
-			Queue: doc.Spec.Queue, Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
+			Queue: cmp.Or(doc.Spec.Queue, l.namespace(c.Namespace).DefaultQueue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
 		}
-		u, status := newUnit(l.rules.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
+		u, status := newUnit(l.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
 		if status != nil {
 			return nil, status
 		}
@@ -152,6 +153,9 @@ func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Stat
 	if status := l.refusal(s); status != nil {
 		return nil, false, status
 	}
+	if status := l.unsatisfiable(first); status != nil {
+		return nil, false, status
+	}
 	return first, false, l.assignOrder(s)
 }
 
@@ -159,6 +163,9 @@ func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Stat
 func (l *Leader) refusal(s *submission) *api.Status {
 	first := s.units[0]
 	ns := first.record.Namespace
+	if status := l.barredFrom(ns, first.record.Priority); status != nil {
+		return status
+	}
 	if j := l.jobs[ns+"/"+first.record.Name]; s.job != nil && j != nil {
 		if j.isHidden() {
 			return api.Errorf(409, "the name %s is taken in namespace %s until the job that was deleted in the background has stopped", s.job.record.Name, ns).Because(api.AlreadyExists)

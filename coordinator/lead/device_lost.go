@@ -12,7 +12,8 @@ import (
 
 // This file is about devices that are gone while a unit holds them. An agent
 // reports such devices with its heartbeats, as the condition DeviceLost. The
-// units keep their devices, unless the configuration says deviceLost: evict.
+// units keep their devices, unless deviceLost is evict: of their namespace, else of
+// the configuration.
 
 // deviceLostReason begins the reason of an eviction for a lost device, and of no
 // other eviction.
@@ -24,12 +25,12 @@ const deviceLostReason = "DeviceLost: "
 // run. An eviction that has begun is not begun again, because its unit is no
 // longer evictable.
 func (l *Leader) evictHoldersOfLost(n *node) {
-	if !l.rules.EvictOnDeviceLost || !n.connected || n.view.Host == nil || !shown.ReportsLost(n.said.conditions) {
+	if !n.connected || n.view.Host == nil || !shown.ReportsLost(n.said.conditions) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		u := l.attempts[tx].unit
-		if !u.evictable() || u.attempt.machine.ID() != tx {
+		if !u.evictable() || u.attempt.machine.ID() != tx || !l.evictsOnLoss(u.record.Namespace) {
 			continue
 		}
 		if lost := n.lostDevicesOf(u); len(lost) > 0 {
@@ -86,7 +87,8 @@ func (l *Leader) requeue(u *unit, evicted txn.EvictAsked) {
 }
 
 // logLost logs that a device was lost while a unit holds it, and that no unit
-// holds a lost device any more.
+// holds a lost device any more. The field evicts is the configuration's rule; a
+// namespace may have another.
 func (l *Leader) logLost(id resource.NodeID, before, after []record.Condition) {
 	switch was, is := shown.LostMessage(before), shown.LostMessage(after); {
 	case is != "" && is != was:

@@ -93,12 +93,12 @@ func (x *Explaining) addNodes(state *cluster.State) {
 // viewer is the one who asks about a unit: operators see all, everybody else the
 // work of the unit's tenant.
 func (l *Leader) viewer(u *unit, asked Asked) why.Viewer {
-	return l.reader(asked.Operator, l.rules.namespace(u.record.Namespace).Tenant)
+	return l.reader(asked.Operator, l.namespace(u.record.Namespace).Tenant)
 }
 
 // reader is a caller of a tenant, or an operator.
 func (l *Leader) reader(operator bool, tenant resource.TenantID) why.Viewer {
-	return why.Viewer{Operator: operator, Owns: func(namespace string) bool { return l.rules.namespace(namespace).Tenant == tenant }}
+	return why.Viewer{Operator: operator, Owns: func(namespace string) bool { return l.namespace(namespace).Tenant == tenant }}
 }
 
 // factsOf gathers the facts about a unit, but for the nodes.

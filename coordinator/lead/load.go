@@ -13,6 +13,7 @@ import (
 // Loaded is what the store has, all of one revision.
 type Loaded struct {
 	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Ready, Requests []record.KV
+	Tenants, Namespaces, Configured                                []record.KV
 	Cached                                                         map[RequestKey]Remembered // beside requests
 }
 
@@ -22,7 +23,7 @@ func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) 
 	var err error
 	out = l.handle(now, out, func() {
 		if l.recovered, err = l.restore(in); err == nil {
-			l.config = l.configQuotas()
+			l.config = append(l.configNamespaces(), l.configQuotas()...)
 		}
 	})
 	return out, err
@@ -34,6 +35,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadNodes(in.Nodes) },
 		func() error { return l.loadBans(in.Bans) },
 		func() error { return l.loadQuotas(in.Quotas) },
+		func() error { return l.loadSpaces(in.Tenants, in.Namespaces, in.Configured) },
 		func() error { return l.loadJobs(in.Jobs) },
 		func() error { return l.loadUnits(in.Units) },
 		func() error { return l.loadOrder(in.Orders) },

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -24,6 +25,8 @@ type quotaWrite struct {
 	also []quotaWrite
 	// failed, where not nil, undoes what was done before it was sent.
 	failed func()
+	// wakesNobody: no unit that waits may run because of the change.
+	wakesNobody bool
 }
 
 // changeInTurn runs a change that calls done, now or when those before it are done.
@@ -44,7 +47,8 @@ func (l *Leader) nextChange() {
 }
 
 // writeQuota writes a change under this leader's epoch and follows it until its
-// outcome is known; done runs in the loop. All that waits is tried again then.
+// outcome is known; done runs in the loop. All that waits is tried again then,
+// unless the change can help nobody.
 func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 	d := decision{compares: []record.Compare{record.ModRevIs(w.op.Key, w.rev)}, ops: []record.Op{w.op}}
 	for _, a := range w.also {
@@ -56,7 +60,7 @@ func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 			if w.failed != nil {
 				w.failed()
 			}
-			l.out.warn("quota_not_written", "key", w.op.Key, "outcome", o, "error", err)
+			l.out.warn(subjectOfKey(w.op.Key)+"_not_written", "key", w.op.Key, "outcome", o, "error", err)
 			done(notWritten(w.op.Key, err))
 			return
 		}
@@ -64,8 +68,10 @@ func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 			a.landed(rev)
 		}
 		w.landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
-		l.out.info("quota_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
-		l.wakeAll()
+		l.out.info(subjectOfKey(w.op.Key)+"_changed", "key", w.op.Key, "revision", int64(rev), "deleted", w.op.Delete)
+		if !w.wakesNobody {
+			l.wakeAll()
+		}
 		done(nil)
 	}
 	if w.rev != 0 {
@@ -73,6 +79,17 @@ func (l *Leader) writeQuota(w quotaWrite, done func(*api.Status)) {
 		return
 	}
 	l.settleCreation(creating{w.op.Key, resource.UnitUID(w.uid), w.op.Key, func(value []byte) bool { return bytes.Equal(value, w.op.Value) }}, d)
+}
+
+// subjectOfKey begins the name of an event about a key that operators change.
+func subjectOfKey(key string) string {
+	switch {
+	case strings.HasPrefix(key, record.TenantsPrefix):
+		return "tenant"
+	case strings.HasPrefix(key, record.NamespacesPrefix):
+		return "namespace"
+	}
+	return "quota"
 }
 
 // notWritten is the answer to a change that the store did not take.
@@ -93,9 +110,9 @@ func checkVersion(what string, given, kept api.ObjectMeta, rev resource.Revision
 }
 
 // own is what of an object's metadata an operator sets, with a new identity or
-// that of the object which it replaces.
-func (l *Leader) own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
-	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
+// that of the object which it replaces. A new UID begins with kind.
+func (l *Leader) own(kind string, m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
+	o := api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: l.uid(kind), CreationTimestamp: l.stamp()}
 	if before != nil {
 		o.UID, o.CreationTimestamp = before.UID, before.CreationTimestamp
 	}
@@ -107,20 +124,21 @@ func (l *Leader) own(m api.ObjectMeta, before *api.ObjectMeta) api.ObjectMeta {
 // object its metadata.
 func put[T any](l *Leader, before *kept[T], what string, given api.ObjectMeta, create bool, meta func(*T) *api.ObjectMeta, object *T) (quotaWrite, *api.Status) {
 	var w quotaWrite
+	kind, _, _ := strings.Cut(what, " ")
 	switch {
 	case before == nil && !create && given.ResourceVersion != "":
 		return w, api.Errorf(409, "%s does not exist any more, the update was made from resourceVersion %s", what, given.ResourceVersion)
 	case before == nil && !create && given.UID != "":
 		return w, api.Errorf(409, "%s does not exist any more, the update is for the uid %s", what, Clip(given.UID))
 	case before == nil:
-		*meta(object) = l.own(given, nil)
+		*meta(object) = l.own(kind, given, nil)
 	case create:
 		return w, api.Errorf(409, "%s already exists", what).Because(api.AlreadyExists)
 	default:
 		if status := checkVersion(what, given, *meta(&before.object), before.rev); status != nil {
 			return w, status
 		}
-		*meta(object), w.rev = l.own(given, meta(&before.object)), before.rev
+		*meta(object), w.rev = l.own(kind, given, meta(&before.object)), before.rev
 	}
 	w.uid = meta(object).UID
 	return w, nil
@@ -142,6 +160,10 @@ func encodeDocument[T api.QuotaDocument](object T) json.RawMessage {
 	case *api.QuotaForest:
 		m = &o.Metadata
 	case *api.QuotaBinding:
+		m = &o.Metadata
+	case *api.Tenant:
+		m = &o.Metadata
+	case *api.Namespace:
 		m = &o.Metadata
 	}
 	*m = api.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations}

@@ -300,7 +300,7 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 // namespaceOf is what is configured of a namespace, with the tenant that the
 // agent knows the grant by.
 func (l *Leader) namespaceOf(namespace string, g *lost) Namespace {
-	n := l.rules.namespace(namespace)
+	n := l.namespace(namespace)
 	n.Tenant = cmp.Or(g.Tenant, n.Tenant)
 	return n
 }

@@ -88,14 +88,14 @@ func (r PutResourceQuota) judge(l *Leader) (w quotaWrite, status *api.Status) {
 	case r.Create && before != nil:
 		return w, api.Errorf(409, "%s already exists", resourceQuotaName(namespace, name)).Because(api.AlreadyExists)
 	case r.Create:
-		object.Metadata = l.own(m, nil)
+		object.Metadata = l.own("quota", m, nil)
 	case status != nil:
 		return w, status
 	default:
 		if status := checkVersion(resourceQuotaName(namespace, name), m, before.object.Metadata, before.rev); status != nil {
 			return w, status
 		}
-		object.Metadata, w.rev = l.own(m, &before.object.Metadata), before.rev
+		object.Metadata, w.rev = l.own("quota", m, &before.object.Metadata), before.rev
 	}
 	names := l.resourceNames(r.AllowUnknown)
 	if before != nil && !r.AllowUnknown {

@@ -33,6 +33,9 @@ type Created struct {
 }
 
 func (r CreateAllocation) serve(l *Leader, c *call) {
+	if l.isPaused(c, r.Namespace, func() { r.serve(l, c) }) {
+		return
+	}
 	s, status := l.submissionOfAllocation(r.Submitted, r.Document)
 	if status != nil {
 		c.answer(nil, status)
@@ -42,6 +45,9 @@ func (r CreateAllocation) serve(l *Leader, c *call) {
 }
 
 func (r CreateJob) serve(l *Leader, c *call) {
+	if l.isPaused(c, r.Namespace, func() { r.serve(l, c) }) {
+		return
+	}
 	s, status := l.submissionOfJob(r.Submitted, r.Document)
 	if status != nil {
 		c.answer(nil, status)

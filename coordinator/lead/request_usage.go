@@ -68,12 +68,18 @@ func average(name resource.Name, amount int64) string {
 }
 
 // tenantQuota is the sum of the tightest hard limits of a tenant's namespaces, of
-// the resources that each of them limits. A namespace is the tenant's where the
-// configuration says so, or it has a resource quota or holds something.
+// the resources that each of them limits. The namespaces of a
+// tenant are those with an object, those of the configuration, and those that have
+// a resource quota or hold something.
 func (l *Leader) tenantQuota(tenant resource.TenantID) resource.Vector {
 	tightest := map[string]resource.Vector{} // by namespace
-	for name, n := range l.rules.Namespaces {
-		if n.Tenant == tenant || n.Tenant == "" && name == string(tenant) {
+	for name := range l.spaces.namespaces {
+		if l.namespace(name).Tenant == tenant {
+			tightest[name] = resource.Vector{}
+		}
+	}
+	for name := range l.rules.Namespaces {
+		if l.namespace(name).Tenant == tenant {
 			tightest[name] = resource.Vector{}
 		}
 	}
@@ -82,7 +88,7 @@ func (l *Leader) tenantQuota(tenant resource.TenantID) resource.Vector {
 	}
 	for _, q := range l.quotas.resources {
 		namespace := q.object.Metadata.Namespace
-		if l.rules.namespace(namespace).Tenant != tenant {
+		if l.namespace(namespace).Tenant != tenant {
 			continue
 		}
 		of := tightest[namespace]

@@ -3,6 +3,7 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -10,8 +11,10 @@ import (
 // Rules are the configuration that the leader decides by; Config says what each
 // field means.
 type Rules struct {
-	Id                   string
-	Namespaces           map[string]Namespace
+	Id         string
+	Namespaces map[string]Namespace
+	// RequireNamespaces: work in a namespace without an object is refused.
+	RequireNamespaces    bool
 	Quota                quota.Options
 	NamespaceAllocations int
 	VoteBudget           time.Duration
@@ -19,11 +22,13 @@ type Rules struct {
 	EvictionGrace        time.Duration
 	RecordRetention      time.Duration
 	Decisions            DecisionLog
-	// EvictOnDeviceLost: a unit that holds a lost device is evicted.
+	// EvictOnDeviceLost: a unit that holds a lost device is evicted, where its
+	// namespace has no rule of its own.
 	EvictOnDeviceLost bool
 }
 
-// Namespace maps a namespace to its tenant, its limit and its groups.
+// Namespace is the owner of a namespace and the rules for its work: those of its
+// object, or of the configuration. Hard and Groups are the configuration's alone.
 type Namespace struct {
 	Tenant resource.TenantID
 	// Hard is the limit per resource in base units; nil = unlimited. It is kept
@@ -34,16 +39,23 @@ type Namespace struct {
 	// own specification replaces both. Units wait while the tree or the group
 	// does not exist.
 	Groups map[string]string
-	// QueueAllocations: an allocation over quota waits instead of being refused
-	// with 403, unless a quota binding says otherwise. Jobs always wait.
-	QueueAllocations bool
+	// Admission is "queue" where an allocation over quota waits instead of being
+	// refused with 403, unless a quota binding says otherwise. Jobs always wait.
+	Admission string
+	// Unsatisfiable is "reject" where work that can never run is refused.
+	Unsatisfiable string
+	// DeviceLost is "keep" or "evict"; "" for the rule of the configuration.
+	DeviceLost string
+	// PriorityCeiling is the greatest priority of new work; nil = any.
+	PriorityCeiling *int32
+	// DefaultQueue is the queue of work that names none; "" = DefaultQueue.
+	DefaultQueue string
 }
 
-// namespace returns the settings of a namespace, configured or not.
-func (r *Rules) namespace(name string) Namespace {
-	n := r.Namespaces[name]
-	if n.Tenant == "" {
-		n.Tenant = resource.TenantID(name)
+// ruleOf are the owner and the rules in a namespace's object.
+func ruleOf(spec *api.NamespaceSpec) Namespace {
+	return Namespace{
+		Tenant: resource.TenantID(spec.Tenant), Admission: spec.Admission, Unsatisfiable: spec.Unsatisfiable, DeviceLost: spec.DeviceLost,
+		PriorityCeiling: spec.PriorityCeiling, DefaultQueue: spec.DefaultQueue,
 	}
-	return n
 }

@@ -40,7 +40,7 @@ func newScene(t testing.TB) *scene {
 func sceneRules() Rules {
 	return Rules{
 		Id: "c1", ReservationTTL: time.Minute, VoteBudget: time.Minute, EvictionGrace: time.Second, RecordRetention: time.Minute, NamespaceAllocations: 20,
-		Namespaces: map[string]Namespace{"default": {QueueAllocations: true}},
+		Namespaces: map[string]Namespace{"default": {Admission: "queue"}},
 	}
 }
 

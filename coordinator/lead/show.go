@@ -165,6 +165,26 @@ func (i shownLeader) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
 	return showAll(i.l.quotas.forests)
 }
 
+// Tenant implements shown.Index.
+func (i shownLeader) Tenant(name string) (shown.Versioned[api.Tenant], bool) {
+	return i.l.spaces.tenants[name].show()
+}
+
+// Tenants implements shown.Index.
+func (i shownLeader) Tenants() iter.Seq[shown.Versioned[api.Tenant]] {
+	return showAll(i.l.spaces.tenants)
+}
+
+// Namespace implements shown.Index.
+func (i shownLeader) Namespace(name string) (shown.Versioned[api.Namespace], bool) {
+	return i.l.spaces.namespaces[name].show()
+}
+
+// Namespaces implements shown.Index.
+func (i shownLeader) Namespaces() iter.Seq[shown.Versioned[api.Namespace]] {
+	return showAll(i.l.spaces.namespaces)
+}
+
 // Queue implements shown.Index.
 func (i shownLeader) Queue(head int) (int, []shown.Queued) {
 	var first []shown.Queued

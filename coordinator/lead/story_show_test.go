@@ -124,6 +124,12 @@ func (s *story) write(w lead.Write) string {
 				s.t.Fatal(err)
 			}
 			name += " " + rec.Phase
+			if string(rec.Tenant) != rec.Namespace {
+				name += " of tenant " + string(rec.Tenant)
+			}
+			if rec.Queue != lead.DefaultQueue {
+				name += " in queue " + rec.Queue
+			}
 		}
 		parts = append(parts, name)
 	}
@@ -177,6 +183,10 @@ func (s *story) reply(e lead.Effect) string {
 			text += "; " + f.Message
 		}
 		return text
+	case *api.Tenant:
+		return text + "tenant " + r.Metadata.Name
+	case *api.Namespace:
+		return text + "namespace " + r.Metadata.Name
 	case *api.Node:
 		return text + fmt.Sprintf("node %s", r.Metadata.Name)
 	}

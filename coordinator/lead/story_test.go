@@ -42,8 +42,11 @@ type story struct {
 	alarm    time.Time       // the last WakeAt, if it is to come
 	told     strings.Builder // what happened since it was shown
 
-	evictOnDeviceLost bool // of the leaders that come
-	statuses          resource.Revision
+	// evictOnDeviceLost, requireNamespaces and namespaces configure the leaders that
+	// come.
+	evictOnDeviceLost, requireNamespaces bool
+	namespaces                           map[string]lead.Namespace
+	statuses                             resource.Revision
 }
 
 // storyAgent is an agent that carries out one command at a time.
@@ -118,8 +121,7 @@ func (s *story) lead() {
 	s.l = lead.NewLeader(lead.Beginning{
 		Rules: lead.Rules{
 			NamespaceAllocations: 100, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second, EvictionGrace: 30 * time.Second, RecordRetention: 10 * time.Minute,
-			Namespaces:        map[string]lead.Namespace{"a": {QueueAllocations: true}, "b": {QueueAllocations: true}},
-			EvictOnDeviceLost: s.evictOnDeviceLost,
+			Namespaces: s.namespaces, RequireNamespaces: s.requireNamespaces, EvictOnDeviceLost: s.evictOnDeviceLost,
 		},
 		Epoch: s.epoch, Held: record.CreateRevIs("leader", resource.Revision(s.epoch)), MaxOps: 128, Now: s.now, Seed: [32]byte{byte(s.epoch)},
 	})
@@ -133,14 +135,36 @@ func (s *story) lead() {
 	effects, err := s.l.Load(s.now, lead.Loaded{
 		Nodes: all(record.NodesPrefix), Bans: all(record.BansPrefix), Quotas: all(record.QuotaPrefix), Jobs: all(record.JobsPrefix),
 		Units: all(record.UnitsPrefix), Orders: all(record.OrderPrefix), Txs: all(record.TxPrefix), Ready: all(record.ReadyPrefix), Requests: all(record.RequestsPrefix),
+		Tenants: all(record.TenantsPrefix), Namespaces: append(queueing("a", "b"), all(record.NamespacesPrefix)...), Configured: all(record.ConfiguredKey),
 	}, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.carry(effects)
-	s.carry(s.l.Apply(s.now, lead.ConfigWritten{}, nil))
+	s.configure()
 	s.carry(s.l.Apply(s.now, lead.BeginAccount{}, nil))
 	s.apply(lead.ResumeWork{})
+}
+
+// configure writes the objects of the configuration, as the shell does.
+func (s *story) configure() {
+	ops := s.l.ConfigOps()
+	if len(ops) == 0 {
+		s.carry(s.l.Apply(s.now, lead.ConfigWritten{}, nil))
+		return
+	}
+	fmt.Fprintf(&s.told, "  write at the start: %s\n", s.write(lead.Write{Ops: ops}))
+	s.carry(s.l.Apply(s.now, lead.ConfigWritten{Count: len(ops), Revision: s.put(ops...)}, nil))
+}
+
+// queueing are objects of namespaces where an allocation over quota waits.
+func queueing(names ...string) []record.KV {
+	kvs := make([]record.KV, len(names))
+	for i, name := range names {
+		document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"admission":"queue"}}`, name)
+		kvs[i] = record.KV{Key: record.NamespaceKey(name), Value: record.MustEncode(record.Object{UID: name, Name: name, Document: document}), ModRev: 1}
+	}
+	return kvs
 }
 
 // apply hands the leader an input and then has it try what waits, as the shell

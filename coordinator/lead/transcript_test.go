@@ -41,6 +41,9 @@ import (
 //	rename Org lab vision        renames a group
 //	look Org                     shows a tree
 //	bind a Org/lab               charges a namespace to a group
+//	tenant vision                puts a tenant
+//	namespace a tenant=vision    puts a namespace: admission=, ceiling=, lost=, queue=, unsatisfiable=
+//	remove namespace a           deletes a namespace, or a tenant
 //	fence n1 dead                fences a node; dead confirms that it is dead
 //	n1 obeys                     the agent carries out its oldest command
 //	n1 refuses                   the agent says No to its oldest Reserve
@@ -52,6 +55,8 @@ import (
 //	n1 finds 2                   GPU 2 is back, as the stream alone says
 //	n1 reports 2                 a heartbeat says that GPU 2 is lost and held
 //	rule deviceLost evict        configures the leaders that come
+//	rule requireNamespaces       likewise
+//	rule namespace a tenant=b    likewise: a namespace with tenant= and admission=
 //	store answers                the oldest write or read
 //	store loses the answer       of the oldest write, which lands
 //	store loses the write        with its answer
@@ -101,7 +106,7 @@ func (s *story) do(line string) bool {
 	case "lead":
 		s.lead()
 	case "rule":
-		s.evictOnDeviceLost = words[2] == "evict"
+		s.doRule(words[1:], options)
 	case "a":
 		s.pass(time.Second)
 		s.apply(lead.SecondPassed{})
@@ -194,6 +199,12 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(lead.RenameQuotaNode{Tree: words[1], From: words[2], To: words[3]})
 	case "look":
 		s.ask(lead.GetQuotaTree{Name: words[1]})
+	case "tenant":
+		s.ask(lead.PutTenant{Object: &api.Tenant{Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: words[1]}}})
+	case "namespace":
+		s.ask(s.putNamespace(words[1], options))
+	case "remove":
+		s.ask(remove(words[1], words[2]))
 	case "bind":
 		tree, group, _ := strings.Cut(words[2], "/")
 		b := &api.QuotaBinding{Kind: api.KindQuotaBinding, Metadata: api.ObjectMeta{Name: words[1]}}
@@ -203,6 +214,47 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		return false
 	}
 	return true
+}
+
+// doRule configures the leaders that come.
+func (s *story) doRule(words []string, options map[string]string) {
+	switch words[0] {
+	case "deviceLost":
+		s.evictOnDeviceLost = words[1] == "evict"
+	case "requireNamespaces":
+		s.requireNamespaces = true
+	case "namespace":
+		if s.namespaces == nil {
+			s.namespaces = map[string]lead.Namespace{}
+		}
+		s.namespaces[words[1]] = lead.Namespace{Tenant: resource.TenantID(options["tenant"]), Admission: options["admission"]}
+	default:
+		s.t.Fatalf("no rule is %q", words[0])
+	}
+}
+
+// putNamespace is a request for a namespace with the rules of the options.
+func (s *story) putNamespace(name string, options map[string]string) lead.PutNamespace {
+	n := &api.Namespace{Kind: api.KindNamespace, Metadata: api.ObjectMeta{Name: name}}
+	n.Spec = api.NamespaceSpec{
+		Tenant: options["tenant"], Admission: options["admission"], Unsatisfiable: options["unsatisfiable"], DeviceLost: options["lost"], DefaultQueue: options["queue"],
+	}
+	if text := options["ceiling"]; text != "" {
+		ceiling := int32(s.number(text))
+		n.Spec.PriorityCeiling = &ceiling
+	}
+	if status := n.Validate(); status != nil {
+		s.t.Fatal(status)
+	}
+	return lead.PutNamespace{Object: n}
+}
+
+// remove is a request for the deletion of a namespace or a tenant.
+func remove(kind, name string) lead.Request {
+	if kind == "tenant" {
+		return lead.DeleteTenant{Name: name}
+	}
+	return lead.DeleteNamespace{Name: name}
 }
 
 // number reads a number; none is 0.

@@ -31,12 +31,13 @@ type view struct {
 	attempts  map[resource.TxID]*attempt
 	room      *sched.Room // of the waiting units
 	quotas    *quotas
+	spaces    *spaces
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
 		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(),
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), spaces: newSpaces(),
 	}
 }
 

@@ -30,7 +30,7 @@ type crowd struct {
 func newCrowd(b *testing.B, hosts, gpus, waiterGPUs, waiting, classes int) *crowd {
 	b.Helper()
 	c := &crowd{b: b, classes: classes, gpus: waiterGPUs}
-	rules := lead.Rules{NamespaceAllocations: 1 << 20, Namespaces: map[string]lead.Namespace{"default": {QueueAllocations: true}}}
+	rules := lead.Rules{NamespaceAllocations: 1 << 20, Namespaces: map[string]lead.Namespace{"default": {Admission: "queue"}}}
 	begun := func(path string) { c.running = append(c.running, strings.Split(path, "/")[2]) }
 	c.Cluster = alone.New(alone.Options{Nodes: hosts, Rules: rules, Begun: begun}, time.Unix(1_700_000_000, 0))
 	for i := range hosts * (8 / gpus) {

@@ -132,6 +132,34 @@ func (v *View) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
 	return each(v, QuotaForests, "", func(e *forestEntry) shown.Versioned[api.QuotaForest] { return e.Versioned })
 }
 
+// Tenant implements shown.Index.
+func (v *View) Tenant(name string) (shown.Versioned[api.Tenant], bool) {
+	e, found := at[*tenantEntry](v, Name{Tenants, "", name})
+	if !found {
+		return shown.Versioned[api.Tenant]{}, false
+	}
+	return e.Versioned, true
+}
+
+// Tenants implements shown.Index.
+func (v *View) Tenants() iter.Seq[shown.Versioned[api.Tenant]] {
+	return each(v, Tenants, "", func(e *tenantEntry) shown.Versioned[api.Tenant] { return e.Versioned })
+}
+
+// Namespace implements shown.Index.
+func (v *View) Namespace(name string) (shown.Versioned[api.Namespace], bool) {
+	e, found := at[*namespaceEntry](v, Name{Namespaces, "", name})
+	if !found {
+		return shown.Versioned[api.Namespace]{}, false
+	}
+	return e.Versioned, true
+}
+
+// Namespaces implements shown.Index.
+func (v *View) Namespaces() iter.Seq[shown.Versioned[api.Namespace]] {
+	return each(v, Namespaces, "", func(e *namespaceEntry) shown.Versioned[api.Namespace] { return e.Versioned })
+}
+
 // Queue implements shown.Index.
 func (v *View) Queue(head int) (int, []shown.Queued) {
 	var first []shown.Queued

@@ -18,12 +18,14 @@ const (
 	ResourceQuotas
 	QuotaForests
 	QuotaBindings
+	Tenants
+	Namespaces
 	kinds int = iota
 )
 
 // kindNames are the kinds as documents name them.
 var kindNames = [kinds]string{
-	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding,
+	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace,
 }
 
 // String is the kind as documents name it.

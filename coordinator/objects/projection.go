@@ -4,7 +4,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,6 +22,9 @@ type Cache struct {
 	members map[string]cachedMember       // likewise
 	live    map[resource.TxID]*cachedUnit // the units that hold something
 	quotas  cachedQuotas
+	// tenants and namespaces are the objects, by name.
+	tenants    map[string]shown.Versioned[api.Tenant]
+	namespaces map[string]shown.Versioned[api.Namespace]
 	// addresses are the nodes by the addresses of their agents.
 	addresses map[string]map[resource.NodeID]bool
 	touched   map[string]bool // keys that have changed
@@ -36,6 +41,7 @@ func New() *Cache {
 	c := &Cache{
 		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(),
+		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
 		addresses: map[string]map[resource.NodeID]bool{},
 		touched:   map[string]bool{}, stale: map[Name]bool{}, queue: newOrder(),
 	}
@@ -47,7 +53,7 @@ func New() *Cache {
 
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
-	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -133,6 +139,10 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return err
 	case strings.HasPrefix(key, record.QuotaPrefix):
 		return c.remakeQuota(key, kvs, now)
+	case strings.HasPrefix(key, record.TenantsPrefix):
+		return c.remakeTenant(key, kvs)
+	case strings.HasPrefix(key, record.NamespacesPrefix):
+		return c.remakeNamespace(key, kvs)
 	}
 	return nil
 }

@@ -59,6 +59,14 @@ func (c *Cache) entry(n Name) entry {
 		if b, found := c.quotas.bindings[n.Name]; found {
 			return &bindingEntry{b}
 		}
+	case Tenants:
+		if t, found := c.tenants[n.Name]; found {
+			return &tenantEntry{t}
+		}
+	case Namespaces:
+		if s, found := c.namespaces[n.Name]; found {
+			return &namespaceEntry{s}
+		}
 	}
 	return nil
 }

@@ -90,5 +90,6 @@ func FieldSelectors() map[string][]string {
 		api.KindNode: slices.Sorted(maps.Keys(service.ListedNodes.Fields)), api.KindResourceQuota: slices.Sorted(maps.Keys(service.ListedResourceQuotas.Fields)),
 		api.KindQuotaTree: slices.Sorted(maps.Keys(service.ListedQuotaTrees.Fields)), api.KindQuotaForest: slices.Sorted(maps.Keys(service.ListedQuotaForests.Fields)),
 		api.KindQuotaBinding: slices.Sorted(maps.Keys(service.ListedQuotaBindings.Fields)),
+		api.KindTenant:       slices.Sorted(maps.Keys(service.ListedTenants.Fields)), api.KindNamespace: slices.Sorted(maps.Keys(service.ListedNamespaces.Fields)),
 	}
 }

@@ -24,7 +24,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), identityRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), identityRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -178,6 +178,18 @@ func quotaRoutes() map[string]description {
 			}
 		}
 	}
+	return all
+}
+
+// spaceRoutes describes the routes of tenants and namespaces.
+func spaceRoutes() map[string]description {
+	const tenants, namespaces = "/api/v1/tenants", "/api/v1/namespaces"
+	all := map[string]description{
+		"GET " + tenants:    {text: "Lists the tenants. A tenant gets itself alone.", answer: "TenantList", code: 200, isList: true, example: tenants},
+		"GET " + namespaces: {text: "Lists the namespaces with an object. A tenant gets its own.", answer: "NamespaceList", code: 200, isList: true, example: namespaces},
+	}
+	maps.Copy(all, documentRoutes(tenants, "/{name}", api.KindTenant, tenants, "vision", `{"kind": "Tenant", "metadata": {"name": "NAME"}, "spec": {"displayName": "Computer Vision"}}`, `{"spec": {"owner": "ada@example.org"}}`))
+	maps.Copy(all, documentRoutes(namespaces, "/{namespace}", api.KindNamespace, namespaces, "vision-dev", `{"kind": "Namespace", "metadata": {"name": "NAME"}, "spec": {"priorityCeiling": 1000}}`, `{"spec": {"admission": "queue"}}`))
 	return all
 }
 

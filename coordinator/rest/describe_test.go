@@ -121,6 +121,8 @@ func inForest(t *testing.T, h http.Handler) {
 	t.Helper()
 	for _, made := range []string{
 		`/api/v1/quotaforests {"kind": "QuotaForest", "metadata": {"name": "quota"}, "spec": {"trees": ["company"]}}`,
+		`/api/v1/tenants {"kind": "Tenant", "metadata": {"name": "vision"}}`,
+		`/api/v1/namespaces {"kind": "Namespace", "metadata": {"name": "vision-dev"}, "spec": {"tenant": "vision-dev"}}`,
 		`/api/v1/quotabindings {"kind": "QuotaBinding", "metadata": {"name": "research"}, "spec": {"groups": {"company": "all"}}}`,
 	} {
 		if answer := sendExample(h, "POST", made, token); answer.Code != http.StatusCreated {
@@ -318,7 +320,7 @@ func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
 	h := documentedWorld(t)
 	at := map[string]string{
 		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
-		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings",
+		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces",
 	}
 	for kind, fields := range rest.FieldSelectors() {
 		for _, f := range fields {

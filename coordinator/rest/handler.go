@@ -127,6 +127,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeEvictions(v1)
 	h.routeUsage(v1)
 	h.routeQuotas(v1)
+	h.routeSpaces(v1)
 	h.routeIdentity(v1)
 
 	if c.Roster != nil {
@@ -326,7 +327,11 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		}
 		ProveConnection(r.Context())
 		c.caller = p
-		if status := h.Access.Authorize(p, who.verb, who.kind, c.namespace); status != nil {
+		within := c.namespace
+		if who.kind == service.KindTenants {
+			within = c.name
+		}
+		if status := h.Access.Authorize(p, who.verb, who.kind, within); status != nil {
 			return nil, status
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/api"
@@ -213,6 +214,10 @@ func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
 		"another's namespace":      {"GET", "/api/v1/namespaces/other/allocations", 403},
 		"all namespaces":           {"GET", "/api/v1/allocations", 403},
 		"nodes may be seen":        {"GET", "/api/v1/nodes", 200},
+		"itself":                   {"GET", "/api/v1/tenants/ml-team", 404}, // it has no object
+		"another tenant":           {"GET", "/api/v1/tenants/other", 403},
+		"a namespace of its own":   {"GET", "/api/v1/namespaces/ml-team-dev", 404},
+		"a namespace of another":   {"GET", "/api/v1/namespaces/other", 403},
 		"nodes may not be changed": {"PATCH", "/api/v1/nodes/n", 403},
 	}
 	for name, c := range cases {
@@ -240,7 +245,7 @@ func adminRoutes() []string {
 		"GET /nodebans", "POST /nodes/n/ban", "DELETE /nodes/n/ban",
 		"GET /resourcequotas", "GET /quotabindings", "POST /quotatrees/t/reclaim",
 	}
-	for _, collection := range []string{"/namespaces/ml-team/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings"} {
+	for _, collection := range []string{"/namespaces/ml-team/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces"} {
 		routes = append(routes, "POST "+collection, "PUT "+collection+"/x", "PATCH "+collection+"/x", "DELETE "+collection+"/x")
 	}
 	return routes
@@ -344,6 +349,49 @@ func BenchmarkPost(b *testing.B) {
 		h.ServeHTTP(recorder, r)
 		if recorder.Code != 201 {
 			b.Fatal(recorder.Code, recorder.Body)
+		}
+	}
+}
+
+// TestATenantListsItselfAndItsNamespaces: lists and watches show a tenant its own
+// objects, and nothing of others.
+func TestATenantListsItselfAndItsNamespaces(t *testing.T) {
+	cluster := resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 1})
+	for _, tenant := range []string{"ml-team", "other"} {
+		if _, err := cluster.PutTenant(t.Context(), &api.Tenant{Metadata: api.ObjectMeta{Name: tenant}}, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{tenant, tenant + "-dev"} {
+			n := &api.Namespace{Metadata: api.ObjectMeta{Name: name}, Spec: api.NamespaceSpec{Tenant: tenant}}
+			if name == tenant {
+				n.Spec.Tenant = "" // its own by its name
+			}
+			if _, err := cluster.PutNamespace(t.Context(), n, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h := rest.NewHandler(rest.Config{Service: cluster, Authenticator: tenants{}})
+	for path, want := range map[string][]string{
+		"/tenants": {"ml-team"}, "/namespaces": {"ml-team", "ml-team-dev"}, "/namespaces?limit=1": {"ml-team"},
+		"/namespaces?fieldSelector=spec.tenant%3Dother": nil, "/tenants?fieldSelector=metadata.name%3Dother": nil,
+	} {
+		r := httptest.NewRequest("GET", "/api/v1"+path, nil)
+		r.Header.Set("Authorization", "Bearer someone")
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, r)
+		var list struct {
+			Items []struct{ Metadata api.ObjectMeta }
+		}
+		if err := json.Unmarshal(recorder.Body.Bytes(), &list); err != nil {
+			t.Fatalf("%s: %v: %s", path, err, recorder.Body)
+		}
+		var names []string
+		for _, item := range list.Items {
+			names = append(names, item.Metadata.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}
 }

@@ -29,6 +29,8 @@ const (
 	KindBans           Kind = "nodebans"
 	KindMetrics        Kind = "metrics" // of the whole cluster, for Prometheus
 	KindUsage          Kind = "usage"   // of the cluster, its queues and its tenants
+	KindTenants        Kind = "tenants"
+	KindNamespaces     Kind = "namespaces"
 )
 
 // Verb is an action on a kind.
@@ -71,7 +73,11 @@ func (r Role) String() string { return [...]string{"nobody", "anyone", "tenant",
 // namespaces, and only an admin lists or watches those of all namespaces.
 type rights struct {
 	namespaced bool
-	verbs      map[Verb]Role
+	// ofTenants: the objects are tenants, and a tenant has the one of its name.
+	ofTenants bool
+	// listsOwn: a list over all namespaces shows a tenant its own objects.
+	listsOwn bool
+	verbs    map[Verb]Role
 }
 
 // work are the rights on allocations and jobs.
@@ -100,6 +106,8 @@ func table() map[Kind]rights {
 	trees := documents(false)
 	trees.verbs[VerbReclaim] = Admins
 	nodes := documents(false)
+	tenants, namespaces := documents(false), documents(true)
+	tenants.ofTenants, tenants.listsOwn, namespaces.listsOwn = true, true, true
 	for _, verb := range []Verb{VerbApprove, VerbDrain, VerbFence, VerbReconcile} {
 		nodes.verbs[verb] = Admins
 	}
@@ -114,7 +122,8 @@ func table() map[Kind]rights {
 		KindResourceQuotas: documents(true), KindQuotaTrees: trees, KindQuotaForests: documents(false), KindQuotaBindings: documents(true),
 		KindConsumers: {verbs: map[Verb]Role{VerbTry: Tenants}},
 		KindTokens:    forAdmins(), KindAuthorities: forAdmins(), KindOperators: forAdmins(), KindBans: forAdmins(), KindMetrics: forAdmins(),
-		KindUsage: {verbs: map[Verb]Role{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
+		KindUsage:   {verbs: map[Verb]Role{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
+		KindTenants: tenants, KindNamespaces: namespaces,
 	}
 }
 
@@ -126,7 +135,7 @@ var rightsOf = table()
 func Needs(verb Verb, kind Kind, withinNamespace bool) Role {
 	of := rightsOf[kind]
 	role := of.verbs[verb]
-	if role == Tenants && of.namespaced && !withinNamespace {
+	if role == Tenants && of.namespaced && !withinNamespace && !of.listsOwn {
 		return Admins
 	}
 	return role
@@ -142,8 +151,10 @@ type Access struct {
 
 // Authorize returns the 403 for a principal that may not use a verb on a kind,
 // nil for any other principal. namespace is "" for a kind that is in none, and
-// for all namespaces. An admin may use each verb that a kind has; a tenant those
-// that the table gives to tenants, within the namespaces that the tenant owns.
+// for all namespaces; of a tenant it is the name. An admin may use each verb that a
+// kind has; a tenant those that the table gives to tenants, within the namespaces
+// that the tenant owns. Where Filters reports true, the caller of a list gets the
+// tenant's own objects alone.
 func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace string) *api.Status {
 	switch role := Needs(verb, kind, namespace != ""); {
 	case role == Nobody:
@@ -152,11 +163,20 @@ func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace string) *
 		return nil
 	case role == Admins:
 		return api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", verb, kind, p.Name)
+	case Filters(p, kind) && namespace == "" && p.Tenant != "":
+		return nil
+	case rightsOf[kind].ofTenants:
+		if p.Tenant == "" || resource.TenantID(namespace) != p.Tenant {
+			return api.Errorf(http.StatusForbidden, "%q may not read tenant %.120q", p.Name, namespace)
+		}
 	case rightsOf[kind].namespaced && !a.owns(p, namespace):
 		return api.Errorf(http.StatusForbidden, "%q may not use namespace %.120q", p.Name, namespace)
 	}
 	return nil
 }
+
+// Filters reports whether a list of a kind shows a principal its own objects alone.
+func Filters(p Principal, kind Kind) bool { return !p.Admin && rightsOf[kind].listsOwn }
 
 // owns reports whether the principal's tenant owns a namespace.
 func (a Access) owns(p Principal, namespace string) bool {

@@ -49,6 +49,17 @@ func TestAuthorize(t *testing.T) {
 		"a tenant does not change its own quota":              {vision, service.VerbPatch, service.KindResourceQuotas, "vision-dev", "only an admin"},
 		"a tenant does not evict, even in its own namespace":  {vision, service.VerbCreate, service.KindPreemptions, "vision-dev", "only an admin"},
 		"a tenant tries a consumer":                           {vision, service.VerbTry, service.KindConsumers, "", ""},
+		"a tenant reads itself":                               {vision, service.VerbGet, service.KindTenants, "vision", ""},
+		"a tenant does not read another tenant":               {vision, service.VerbGet, service.KindTenants, "speech", `"vera" may not read tenant "speech"`},
+		"a tenant does not change itself":                     {vision, service.VerbPatch, service.KindTenants, "vision", "only an admin"},
+		"a tenant lists tenants, which shows itself":          {vision, service.VerbList, service.KindTenants, "", ""},
+		"a tenant reads a namespace that it owns":             {vision, service.VerbGet, service.KindNamespaces, "vision-dev", ""},
+		"a tenant does not read another namespace":            {vision, service.VerbGet, service.KindNamespaces, "speech", `may not use namespace "speech"`},
+		"a tenant does not change its own namespace":          {vision, service.VerbUpdate, service.KindNamespaces, "vision-dev", "only an admin"},
+		"a tenant makes no namespace":                         {vision, service.VerbCreate, service.KindNamespaces, "", "only an admin"},
+		"a tenant lists namespaces, which shows its own":      {vision, service.VerbList, service.KindNamespaces, "", ""},
+		"a principal of no tenant lists no namespaces":        {nobody, service.VerbList, service.KindNamespaces, "", "may not use"},
+		"a principal of no tenant lists no tenants":           {nobody, service.VerbList, service.KindTenants, "", "may not read"},
 		"a tenant does not read the metrics of the cluster":   {vision, service.VerbGet, service.KindMetrics, "", "only an admin"},
 		"a principal of no tenant owns no namespace":          {nobody, service.VerbGet, service.KindJobs, "", "only an admin"},
 		"a principal of no tenant does not use one by chance": {nobody, service.VerbGet, service.KindJobs, "ml", "may not use"},
@@ -85,7 +96,7 @@ func TestNoTenantHasMoreThanAnAdmin(t *testing.T) {
 	kinds := []service.Kind{
 		service.KindAllocations, service.KindJobs, service.KindPreemptions, service.KindNodes, service.KindCoordinators, service.KindResourceQuotas,
 		service.KindQuotaTrees, service.KindQuotaForests, service.KindQuotaBindings, service.KindConsumers, service.KindTokens, service.KindAuthorities,
-		service.KindOperators, service.KindBans, service.KindMetrics, "pods",
+		service.KindOperators, service.KindBans, service.KindMetrics, service.KindTenants, service.KindNamespaces, "pods",
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		verb, kind := rapid.SampledFrom(verbs).Draw(t, "verb"), rapid.SampledFrom(kinds).Draw(t, "kind")
@@ -93,6 +104,10 @@ func TestNoTenantHasMoreThanAnAdmin(t *testing.T) {
 		tenants, admins := configured.Authorize(vision, verb, kind, namespace), configured.Authorize(admin, verb, kind, namespace)
 		if tenants == nil && admins != nil {
 			t.Errorf("%s %s in %q: a tenant may, an admin may not", verb, kind, namespace)
+		}
+		if mutates := verb != service.VerbGet && verb != service.VerbList && verb != service.VerbWatch; tenants == nil && mutates &&
+			(kind == service.KindTenants || kind == service.KindNamespaces) {
+			t.Errorf("%s %s in %q: a tenant may", verb, kind, namespace)
 		}
 		namespaced := map[service.Kind]bool{service.KindAllocations: true, service.KindJobs: true, service.KindResourceQuotas: true, service.KindQuotaBindings: true}
 		if tenants == nil && namespaced[kind] && (namespace == "" || namespace == "speech") {

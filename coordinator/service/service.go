@@ -23,6 +23,7 @@ type Service interface {
 	Quotas
 	QuotaRenames
 	Metrics
+	Spaces
 }
 
 // Create is a validated submission.

@@ -29,6 +29,7 @@ func (m *Member) Show() *api.Allocation {
 			a.Spec.Queue = m.Job.Spec.Queue
 		}
 	}
+	a.Spec.Queue = queueOf(a.Spec.Queue, m.Record.Queue)
 	a.Metadata.Name, a.Metadata.Namespace = m.MemberName(m.Index), m.Record.Namespace
 	a.Metadata.CreationTimestamp = m.Record.Created
 	a.Metadata.ResourceVersion = strconv.FormatInt(int64(m.Revision), 10)
@@ -122,4 +123,14 @@ func Excludes(a, b resource.Assignment) bool {
 		}
 	}
 	return false
+}
+
+// queueOf is the queue to show of work that named a queue, "" for none, and waits in
+// another one: its namespace has filled that in. The queue default is not shown
+// where none was named.
+func queueOf(named, filled string) string {
+	if named == "" && filled != "default" {
+		return filled
+	}
+	return named
 }

@@ -51,6 +51,13 @@ type Index interface {
 	Forest(name string) (Versioned[api.QuotaForest], bool)
 	Forests() iter.Seq[Versioned[api.QuotaForest]]
 
+	// Tenant returns a tenant, Tenants all of them by name.
+	Tenant(name string) (Versioned[api.Tenant], bool)
+	Tenants() iter.Seq[Versioned[api.Tenant]]
+	// Namespace and Namespaces are the same of namespaces with an object.
+	Namespace(name string) (Versioned[api.Namespace], bool)
+	Namespaces() iter.Seq[Versioned[api.Namespace]]
+
 	// Queue counts the units that wait, and returns the first of them, as many as
 	// head.
 	Queue(head int) (waiting int, first []Queued)

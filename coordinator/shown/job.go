@@ -27,6 +27,9 @@ func (j *Job) Show() *api.Job {
 	o := &api.Job{APIVersion: api.APIVersion, Kind: "Job", Metadata: j.Document.Metadata, Spec: j.Document.Spec}
 	o.Metadata.Name, o.Metadata.Namespace = j.Record.Name, j.Record.Namespace
 	o.Metadata.UID, o.Metadata.CreationTimestamp = j.Record.UID, j.Record.Created
+	if len(j.Units) > 0 {
+		o.Spec.Queue = queueOf(o.Spec.Queue, j.Units[0].Record.Queue)
+	}
 	revision, members := j.Revision, 0
 	for i := range j.Units {
 		revision = max(revision, j.Units[i].Revision)

@@ -14,7 +14,7 @@ import (
 // happened when the request returns.
 func TestAnAllocationBeginsWhenThereIsRoom(t *testing.T) {
 	var begun []string
-	rules := lead.Rules{NamespaceAllocations: 10, Namespaces: map[string]lead.Namespace{"default": {QueueAllocations: true}}}
+	rules := lead.Rules{NamespaceAllocations: 10, Namespaces: map[string]lead.Namespace{"default": {Admission: "queue"}}}
 	c := alone.New(alone.Options{Nodes: 1, Rules: rules, Begun: func(path string) { begun = append(begun, path) }}, time.Unix(1_700_000_000, 0))
 	for _, name := range []string{"a", "b"} {
 		document := []byte(`{"metadata":{"name":"` + name + `"},"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}`)

@@ -58,7 +58,7 @@ func Replay(jobs []Job, hosts int, look func(n int, c *alone.Cluster) error) (Re
 	r := &replay{jobs: jobs, start: time.Date(2017, 9, 4, 10, 30, 41, 0, time.UTC), result: Result{Jobs: len(jobs)}}
 	rules := lead.Rules{NamespaceAllocations: 1 << 20, Namespaces: map[string]lead.Namespace{}}
 	for _, j := range jobs {
-		rules.Namespaces[namespaceOf(j)] = lead.Namespace{QueueAllocations: true}
+		rules.Namespaces[namespaceOf(j)] = lead.Namespace{Admission: "queue"}
 	}
 	r.cluster = alone.New(alone.Options{Nodes: hosts, Rules: rules, Begun: r.begin}, r.start)
 	wall, cpu := time.Now(), processorTime()

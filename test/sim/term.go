@@ -89,9 +89,9 @@ func (t *term) rules() lead.Rules {
 	}
 	r.EvictOnDeviceLost = t.sim.evictsLost
 	for _, namespace := range limited {
-		r.Namespaces[namespace] = lead.Namespace{Tenant: resource.TenantID(namespace), QueueAllocations: true}
+		r.Namespaces[namespace] = lead.Namespace{Tenant: resource.TenantID(namespace), Admission: "queue"}
 	}
-	r.Namespaces["z"] = lead.Namespace{Tenant: "z", QueueAllocations: true, Groups: map[string]string{treeName: groupOfZ}}
+	r.Namespaces["z"] = lead.Namespace{Tenant: "z", Admission: "queue", Groups: map[string]string{treeName: groupOfZ}}
 	return r
 }
 

@@ -58,7 +58,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	var grace seconds
 	cmd := &cobra.Command{
 		Use:   "delete KIND[,KIND…] NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all | -f FILE",
-		Short: "End allocations and jobs and remove them; remove quotas, and nodes that have left",
+		Short: "End allocations and jobs and remove them; remove quotas, tenants, empty namespaces, and nodes that have left",
 		Example: "  muster delete allocation cpu\n  muster delete job train --grace 5m --wait\n" +
 			"  muster delete jobs -l team=ml\n  muster delete allocations -l app=web --dry-run server\n  muster delete -f examples/gang.yaml --ignore-not-found",
 		RunE: func(cmd *cobra.Command, args []string) error {

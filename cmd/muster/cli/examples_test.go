@@ -56,12 +56,14 @@ func TestExamplesAreWellFormed(t *testing.T) {
 	}
 }
 
-// quotaExamples are the examples about quotas, with what they hold.
+// quotaExamples are the examples about quotas, tenants and namespaces, with their
+// objects.
 var quotaExamples = map[string][]string{
 	"quota-tree.json":     {"quotatree company"},
 	"quota-binding.yaml":  {"quotabinding vision", "quotabinding speech"},
 	"resourcequota.yaml":  {"resourcequota ml/team"},
 	"quota-consumer.json": nil,
+	"namespace.yaml":      {"tenant vision", "namespace vision-dev"},
 }
 
 func TestQuotaExamplesAreWellFormed(t *testing.T) {

@@ -18,6 +18,8 @@ const (
 	allocationKind    kind = "allocation"
 	jobKind           kind = "job"
 	nodeKind          kind = "node"
+	tenantKind        kind = "tenant"
+	namespaceKind     kind = "namespace"
 	resourceQuotaKind kind = "resourcequota"
 	quotaTreeKind     kind = "quotatree"
 	quotaForestKind   kind = "quotaforest"
@@ -50,6 +52,7 @@ type entry struct {
 
 const (
 	subdomainRule = "want 1..253 of a-z, 0-9, '-' and '.'"
+	labelRule     = "want 1..63 of a-z, 0-9 and '-'"
 	treeNameRule  = "want 1..63 letters, digits, '-', '_' and '.'"
 )
 
@@ -88,6 +91,23 @@ func entries() []entry {
 				return nil
 			},
 			spec: func(o object) any { return as[api.Node](o).Spec },
+		},
+		{
+			kind: tenantKind, isName: api.IsLabel, nameRule: labelRule,
+			heads: []string{"NAME", "DISPLAY NAME", "OWNER", "AGE"}, wide: []string{"CONTACTS"},
+			row:      func(o object, now time.Time) ([]string, []string) { return tenantRow(as[api.Tenant](o), now) },
+			describe: func(a *app, _ context.Context, o object) error { a.describeTenant(as[api.Tenant](o)); return nil },
+			spec:     func(o object) any { return as[api.Tenant](o).Spec },
+		},
+		{
+			kind: namespaceKind, isName: api.IsLabel, nameRule: labelRule,
+			heads: []string{"NAME", "TENANT", "ADMISSION", "CEILING", "QUEUE", "AGE"}, wide: []string{"UNSATISFIABLE", "DEVICE LOST"},
+			row: func(o object, now time.Time) ([]string, []string) { return namespaceRow(as[api.Namespace](o), now) },
+			describe: func(a *app, _ context.Context, o object) error {
+				a.describeNamespace(as[api.Namespace](o))
+				return nil
+			},
+			spec: func(o object) any { return as[api.Namespace](o).Spec },
 		},
 		{
 			kind: quotaTreeKind, quota: true, isName: api.IsTreeName, nameRule: treeNameRule,

@@ -37,6 +37,8 @@ spec:
 `,
 	api.KindQuotaForest:  "kind: QuotaForest\nmetadata: {name: x}\nspec: {trees: [x]}\n",
 	api.KindQuotaBinding: "kind: QuotaBinding\nmetadata: {name: x}\nspec: {groups: {x: a}, admission: queue}\n",
+	api.KindTenant:       "kind: Tenant\nmetadata: {name: x}\nspec: {displayName: The team, owner: ada, contacts: [bob]}\n",
+	api.KindNamespace:    "kind: Namespace\nmetadata: {name: x}\nspec: {priorityCeiling: 100, admission: queue, defaultQueue: q}\n",
 	api.KindResourceQuota: `
 kind: ResourceQuota
 metadata: {name: x, annotations: {why: "a limit"}}

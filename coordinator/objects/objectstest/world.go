@@ -63,7 +63,7 @@ func compareKeys(a, b string) int {
 }
 
 func (w *World) change() []record.Op {
-	switch w.random.IntN(14) {
+	switch w.random.IntN(15) {
 	case 0:
 		return w.changeNode()
 	case 1:
@@ -80,6 +80,8 @@ func (w *World) change() []record.Op {
 		return w.release()
 	case 11, 12:
 		return w.ready()
+	case 13:
+		return w.changeSpace()
 	default:
 		return w.end()
 	}
@@ -167,6 +169,19 @@ func (w *World) changeQuota() []record.Op {
 		quota.Namespace = namespace
 	}
 	return []record.Op{record.Put(key.Key(), record.MustEncode(quota))}
+}
+
+// changeSpace writes or removes a tenant or a namespace.
+func (w *World) changeSpace() []record.Op {
+	name := w.namespace()
+	key, document := record.TenantKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":"o%d"}}`, name, w.random.IntN(3))
+	if w.random.IntN(2) == 0 {
+		key, document = record.NamespaceKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"priorityCeiling":%d}}`, name, w.random.IntN(3))
+	}
+	if w.random.IntN(3) == 0 {
+		return []record.Op{record.Delete(key)}
+	}
+	return []record.Op{record.Put(key, record.MustEncode(record.Object{UID: "s", Name: name, Document: []byte(document)}))}
 }
 
 // CreateAllocation queues an allocation.

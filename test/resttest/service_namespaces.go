@@ -1,0 +1,73 @@
+package resttest
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/shown"
+)
+
+// PutTenant implements service.Spaces.
+func (c *Cluster) PutTenant(ctx context.Context, t *api.Tenant, create bool) (*api.Tenant, error) {
+	if status := t.Validate(); status != nil {
+		return nil, status
+	}
+	return ask[*api.Tenant](ctx, c, lead.PutTenant{Object: t, Create: create})
+}
+
+// GetTenant implements service.Spaces.
+func (c *Cluster) GetTenant(ctx context.Context, name string) (*api.Tenant, error) {
+	return see(ctx, c, func(i shown.Index) (*api.Tenant, *api.Status) {
+		s, found := i.Tenant(name)
+		if !found {
+			return nil, lead.NoTenant(name)
+		}
+		return s.Copy(), nil
+	})
+}
+
+// ListTenants implements service.Spaces.
+func (c *Cluster) ListTenants(ctx context.Context) (*api.TenantList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.TenantList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Tenants())
+		return &api.TenantList{Kind: "TenantList", Metadata: version, Items: items}, nil
+	})
+}
+
+// DeleteTenant implements service.Spaces.
+func (c *Cluster) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
+	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name})
+}
+
+// PutNamespace implements service.Spaces.
+func (c *Cluster) PutNamespace(ctx context.Context, n *api.Namespace, create bool) (*api.Namespace, error) {
+	if status := n.Validate(); status != nil {
+		return nil, status
+	}
+	return ask[*api.Namespace](ctx, c, lead.PutNamespace{Object: n, Create: create})
+}
+
+// GetNamespace implements service.Spaces.
+func (c *Cluster) GetNamespace(ctx context.Context, name string) (*api.Namespace, error) {
+	return see(ctx, c, func(i shown.Index) (*api.Namespace, *api.Status) {
+		s, found := i.Namespace(name)
+		if !found {
+			return nil, lead.NoNamespace(name)
+		}
+		return s.Copy(), nil
+	})
+}
+
+// ListNamespaces implements service.Spaces.
+func (c *Cluster) ListNamespaces(ctx context.Context) (*api.NamespaceList, error) {
+	return see(ctx, c, func(i shown.Index) (*api.NamespaceList, *api.Status) {
+		items, version := shown.List(i.Floor(), i.Namespaces())
+		return &api.NamespaceList{Kind: "NamespaceList", Metadata: version, Items: items}, nil
+	})
+}
+
+// DeleteNamespace implements service.Spaces.
+func (c *Cluster) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
+	return ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name})
+}
