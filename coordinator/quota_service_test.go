@@ -51,7 +51,7 @@ func TestChangesThatContradictOthersAreRefusedWithWhatTheyContradict(t *testing.
 		if err := binding("F", "", map[string]string{"Org": "all", "Service": "gone"}); err != nil { // no leaves, which may change
 			t.Fatal(err)
 		}
-		refused(t, binding("F", "1", map[string]string{"Org": "a", "Service": "a"}), 409, "the update was made from 1; read it again")
+		refused(t, binding("F", "1", map[string]string{"Org": "a", "Service": "a"}), 409, "the change was made from 1; read it again")
 		refused(t, forest("F", "Org", "Service", "Spare"), 409, "quota forest F: namespace b is bound to it and has no group on tree Spare")
 		_, err := k.DeleteQuotaForest(t.Context(), "F")
 		refused(t, err, 409, "quota forest F is in use: namespace b is bound to it")
