@@ -37,7 +37,7 @@ func (m *Member) Show() *api.Allocation {
 	a.Status.Transaction = m.Record.TxID
 	switch {
 	case m.Places != nil:
-		m.showPlace(&a.Status)
+		m.showPlace(&a.Status, a.Spec.Resources.Requests)
 	case m.Phase() == api.Pending:
 		m.showWaiting(&a.Status)
 	default:
@@ -49,8 +49,9 @@ func (m *Member) Show() *api.Allocation {
 	return a
 }
 
-// showPlace adds where a placed member is and what it has there.
-func (m *Member) showPlace(s *api.AllocationStatus) {
+// showPlace adds where a placed member is and what it has there. Amounts that are as
+// requested are written as in requested.
+func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]string) {
 	s.StartTime = m.Record.Started
 	if m.Phase() == api.Terminating {
 		s.Message = m.Record.Reason
@@ -74,6 +75,11 @@ func (m *Member) showPlace(s *api.AllocationStatus) {
 		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
 	}
 	s.AllocatedResources = api.Amounts(granted)
+	for name, text := range requested {
+		if amount, err := api.ParseAmount(name, text); err == nil && amount != 0 && amount == granted[name] {
+			s.AllocatedResources[name] = text
+		}
+	}
 	s.Assignment = m.Host.Assignment(at.Assignment)
 }
 

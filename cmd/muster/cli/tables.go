@@ -154,8 +154,8 @@ func grantOf(s *api.AllocationStatus) grant {
 	for _, n := range s.Assignment.NUMANodes {
 		numa.Add(n)
 	}
-	cpus := s.AllocatedResources[resource.CPU]
-	if cores := s.AllocatedResources[resource.Cores]; cores != "" {
+	cpus := allocated(s, resource.CPU)
+	if cores := allocated(s, resource.Cores); cores != "" {
 		cpus = plural(cores, "core")
 	}
 	g.cpus = which(cpus, s.Assignment.CPUs)
@@ -163,6 +163,16 @@ func grantOf(s *api.AllocationStatus) grant {
 	g.memory = memoryOf(s)
 	g.gpus = devicesOf(s)
 	return g
+}
+
+// allocated is an amount in its shortest form: the server writes amounts as they
+// were requested.
+func allocated(s *api.AllocationStatus, name resource.Name) string {
+	text := s.AllocatedResources[name]
+	if amount, err := api.ParseAmount(name, text); err == nil {
+		return resource.FormatAmount(name, amount)
+	}
+	return text
 }
 
 // which is an amount and the list of its parts.
@@ -186,12 +196,12 @@ func plural(amount, noun string) string {
 // memoryOf is ordinary memory, and the memory in huge pages.
 func memoryOf(s *api.AllocationStatus) string {
 	var parts []string
-	if m := s.AllocatedResources[resource.Memory]; m != "" {
+	if m := allocated(s, resource.Memory); m != "" {
 		parts = append(parts, m)
 	}
 	for _, name := range names(s.AllocatedResources) {
 		if size, ok, _ := name.HugepageSize(); ok {
-			parts = append(parts, fmt.Sprintf("%s in %s pages", s.AllocatedResources[name], resource.FormatBytes(size)))
+			parts = append(parts, fmt.Sprintf("%s in %s pages", allocated(s, name), resource.FormatBytes(size)))
 		}
 	}
 	return strings.Join(parts, " + ")
@@ -204,7 +214,7 @@ func devicesOf(s *api.AllocationStatus) string {
 		devices.Add(d.Index)
 	}
 	parts := []string{}
-	if gpus := which(s.AllocatedResources[resource.GPU], devices.String()); gpus != "" {
+	if gpus := which(allocated(s, resource.GPU), devices.String()); gpus != "" {
 		parts = append(parts, gpus)
 	}
 	byProfile := map[string][]string{}
