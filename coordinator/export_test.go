@@ -49,6 +49,9 @@ func (c *Coordinator) Check(ctx context.Context) error {
 	}
 	var broken error
 	look := func() {
+		if log, ok := c.config.Decisions.(*recordingLog); ok {
+			log.rec.looked()
+		}
 		if broken = l.Check(); broken != nil || l.Busy() {
 			return
 		}

@@ -26,6 +26,7 @@ type recordedStep struct {
 	now    time.Time
 	loaded *lead.Loaded
 	in     lead.Input
+	look   bool // Coordinator.Check looked at the leader: it derives the occupants then
 	read   string
 	left   string
 }
@@ -57,6 +58,10 @@ func (c *Config) Record(r *Recorder) {
 		defer r.mu.Unlock()
 		r.terms = append(r.terms, rec)
 	}
+}
+
+func (r *Recording) looked() {
+	r.took(recordedStep{look: true, left: canonical.Text([]lead.Effect(nil))})
 }
 
 func (r *Recording) took(s recordedStep) {
@@ -127,6 +132,10 @@ func (r *Recording) Replay() string {
 	effects := make([][]lead.Effect, len(r.steps))
 	for i, s := range r.steps {
 		switch {
+		case s.look:
+			if l.Check() == nil && !l.Busy() {
+				l.Overlooked()
+			}
 		case s.loaded != nil:
 			effects[i], _ = l.Load(s.now, *s.loaded, nil)
 		case s.in != nil:
