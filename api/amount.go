@@ -113,6 +113,18 @@ func amounts(path string, quantities map[resource.Name]string) (resource.Vector,
 	return v, nil
 }
 
+// AmountsAs is Amounts, with each amount that is as requested in the words of the
+// request.
+func AmountsAs(v resource.Vector, requested map[resource.Name]string) map[resource.Name]string {
+	out := Amounts(v)
+	for name, text := range requested {
+		if amount, err := ParseAmount(name, text); err == nil && amount != 0 && amount == v[name] {
+			out[name] = text
+		}
+	}
+	return out
+}
+
 // Amounts prints a vector the way people write quantities; zeros are left out.
 func Amounts(v resource.Vector) map[resource.Name]string {
 	out := make(map[resource.Name]string, len(v))

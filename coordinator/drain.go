@@ -23,7 +23,7 @@ func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p
 	}
 	return &api.Preemption{
 		PreemptionID: string(e.Tx), TargetAllocation: p.TargetAllocation, Unit: e.Unit, Status: "Initiated",
-		GracePeriodEnds: e.Until.UTC().Format(time.RFC3339), ResourcesFreed: api.Amounts(e.Freed),
+		GracePeriodEnds: e.Until.UTC().Format(time.RFC3339), ResourcesFreed: api.AmountsAs(e.Freed, e.Requested),
 	}, nil
 }
 

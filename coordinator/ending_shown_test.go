@@ -26,7 +26,7 @@ func endOf(t *testing.T, k *rig.Coordinator, name string) shownEnd {
 	if err != nil || a.Metadata.DeletionGracePeriodSeconds == nil {
 		t.Fatalf("%s at %s: %v, %+v", name, k.ID, err, a)
 	}
-	return shownEnd{a.Metadata.DeletionTimestamp, *a.Metadata.DeletionGracePeriodSeconds, a.Status.Conditions[len(a.Status.Conditions)-1]}
+	return shownEnd{a.Metadata.DeletionTimestamp, *a.Metadata.DeletionGracePeriodSeconds, a.Status.Conditions[0]}
 }
 
 // TestEveryReadOfATerminatingAllocationShowsItsEnd: at the leader, at a follower,

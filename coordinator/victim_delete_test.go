@@ -36,7 +36,7 @@ func TestTheDeletionOfAVictimIsAnsweredAtOnce(t *testing.T) {
 					if took := time.Since(began); err != nil || took > time.Second { // of the bubble's clock
 						t.Fatalf("%v after %s", err, took)
 					}
-					if got := a.Status.Conditions[len(a.Status.Conditions)-1]; a.Status.Phase != api.Terminating || got.Type != "Terminating" ||
+					if got := a.Status.Conditions[0]; a.Status.Phase != api.Terminating || got.Type != "Terminating" ||
 						!strings.Contains(got.Message, "gives way to default/alloc/p/0") {
 						t.Errorf("%s, %+v", a.Status.Phase, got)
 					}

@@ -27,8 +27,10 @@ type Eviction struct {
 	Tx       resource.TxID
 	Revision resource.Revision
 	Unit     string
-	Freed    resource.Vector // what leaves with it
-	Until    time.Time       // when its grace ends, as far as the leader knows
+	Freed    resource.Vector // the amounts that its members hold
+	// Requested are an allocation's amounts as they were submitted; nil of a job.
+	Requested map[resource.Name]string
+	Until     time.Time // when its grace ends, as far as the leader knows
 }
 
 // evictee finds whom to evict, or says why nobody is.
@@ -65,6 +67,9 @@ func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
 	}
 	e = Eviction{
 		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.charge.Request.Clone(), Until: l.now,
+	}
+	if u.allocation != nil {
+		e.Requested = u.allocation.Spec.Resources.Requests
 	}
 	switch { // a record of an older version has no instant
 	case a.notice != nil:

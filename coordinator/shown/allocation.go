@@ -74,12 +74,7 @@ func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]
 		charged := m.Request.Vector()
 		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
 	}
-	s.AllocatedResources = api.Amounts(granted)
-	for name, text := range requested {
-		if amount, err := api.ParseAmount(name, text); err == nil && amount != 0 && amount == granted[name] {
-			s.AllocatedResources[name] = text
-		}
-	}
+	s.AllocatedResources = api.AmountsAs(granted, requested)
 	s.Assignment = m.Host.Assignment(at.Assignment)
 }
 

@@ -52,7 +52,7 @@ func (m *Member) ShowEnded(asked End) *api.Allocation {
 	return a
 }
 
-// show adds the instant, the grace and the condition Terminating.
+// show adds the instant, the grace and the condition Terminating, before the others.
 func (e Ending) show(o *api.ObjectMeta, conditions *[]api.Condition) {
 	c := api.Condition{Type: "Terminating", Status: "True", Reason: "UserRequested", Message: "Graceful termination in progress"}
 	switch {
@@ -63,7 +63,7 @@ func (e Ending) show(o *api.ObjectMeta, conditions *[]api.Condition) {
 	}
 	c.LastTransitionTime = e.first()
 	e.showDeletion(o)
-	*conditions = append(*conditions, c)
+	*conditions = append([]api.Condition{c}, *conditions...)
 }
 
 // showDeletion adds the instant and the grace of the end: the owner's, or the

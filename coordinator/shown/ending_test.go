@@ -53,7 +53,7 @@ func TestAnEndIsShownAsItsRecordHasIt(t *testing.T) {
 			m := shown.Member{Unit: shown.Unit{Record: u, Document: &api.Allocation{}, Places: make([]shown.Place, 1)}}
 			m.Ending = shown.EndingOf(u, &record.Tx{State: c.state, Evicted: c.evicted, EndingMillis: c.millis, GraceSeconds: 30, Reason: "drained"})
 			a := m.Show()
-			if diff := cmp.Diff(c.want, a.Status.Conditions[len(a.Status.Conditions)-1]); diff != "" {
+			if diff := cmp.Diff(c.want, a.Status.Conditions[0]); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.grace, a.Metadata.DeletionGracePeriodSeconds); diff != "" || a.Metadata.DeletionTimestamp != c.at {
