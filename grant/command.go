@@ -11,45 +11,45 @@ import (
 type Command interface{ command() }
 
 type (
-	// Reserve asks for all members of a transaction that go to one host, all or
+	// Reserve requests all members of a transaction that go to one host, all or
 	// nothing.
 	Reserve struct {
 		Tx      resource.TxID
 		Unit    resource.UnitUID
 		Epoch   resource.Epoch
 		Members []MemberRequest // ascending by Index
-		// TTL is how long the agent keeps the promise before it asks for the
+		// TTL is how long the agent keeps the promise before it requests the
 		// outcome: > 0.
 		TTL time.Duration
-		// After names grants to wait for; those not known to the agent have ended.
+		// After names grants to wait for; a grant that the agent does not have has ended.
 		After []resource.TxID
 		// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it
 		// is. They are kept for people, and for a store that has lost the record.
 		Name   string
 		Tenant resource.TenantID
 		// UnitMembers is how many members the unit has, on all hosts: greater than
-		// each Index, or 0 where that is not known.
+		// each Index, or 0 where the number is not given.
 		UnitMembers int
 	}
-	// Commit says that the record is COMMITTED at Revision.
+	// Commit reports that the record is COMMITTED at Revision.
 	Commit struct {
 		Tx       resource.TxID
 		Epoch    resource.Epoch
 		Revision resource.Revision
 	}
-	// Abort says that the record is ABORTED.
+	// Abort reports that the record is ABORTED.
 	Abort struct {
 		Tx    resource.TxID
 		Epoch resource.Epoch
 	}
-	// Release says that the record is RELEASING: stop, free, answer Freed.
+	// Release reports that the record is RELEASING: stop, free, answer Freed.
 	Release struct {
 		Tx     resource.TxID
 		Epoch  resource.Epoch
 		Grace  time.Duration // >= 0
 		Reason string
 	}
-	// Evict says that the record is EVICTING: give notice, let the grace run,
+	// Evict reports that the record is EVICTING: give notice, let the grace run,
 	// stop, answer Freed. By is the preemptor, or "".
 	Evict struct {
 		Tx    resource.TxID
@@ -57,17 +57,17 @@ type (
 		Grace time.Duration // >= 0
 		By    resource.TxID
 	}
-	// Forget says that the record is terminal: a tombstone may go.
+	// Forget reports that the record is terminal: a tombstone may be removed.
 	Forget struct{ Tx resource.TxID }
-	// Resync asks for the whole occupancy.
+	// Resync requests the whole occupancy.
 	Resync struct{}
 	// Cordon sets whether the host takes new work.
 	Cordon struct{ Cordoned bool }
-	// Reconcile ends a quarantine: from now on what the agent holds is what the
-	// store has at Revision, where Epoch leads. Adopted transactions have new
-	// records there. The agent registers again, and promises nothing before;
-	// Released ones that are not listed then are stopped with Grace. Without a
-	// quarantine nothing follows.
+	// Reconcile ends a quarantine: from now on the agent's grants follow the
+	// records of the store at Revision, under the leader of Epoch. Adopted transactions
+	// have new records there. The agent registers again, and promises nothing before;
+	// Released transactions that are not listed then are stopped with Grace. Without a
+	// quarantine the command has no effect.
 	Reconcile struct {
 		Epoch             resource.Epoch
 		Revision          resource.Revision

@@ -10,14 +10,14 @@ type Hello struct {
 	Host        Host
 	Occupancy   Occupancy
 	LedgerHash  uint64
-	// Quarantine says why the agent promises nothing until it is reconciled,
+	// Quarantine is the reason why the agent promises nothing until it is reconciled,
 	// "" while it is not in quarantine.
 	Quarantine string
 }
 
-// Event is something an agent said, or that the stream to the agent did. Events
-// of one node come in order. Besides the events below there is the one that
-// opens a stream, a Hello and what its receiver has made of the Host.
+// Event is a message of an agent, or a change of the stream to the agent. Events
+// of a node come in order. Besides the events below there is the event that opens a
+// stream: a Hello with the Host as its receiver has decoded it.
 type Event interface {
 	// NodeID is the node that the event is of.
 	NodeID() resource.NodeID
@@ -28,7 +28,7 @@ type (
 	Disconnected struct {
 		Node resource.NodeID
 		Err  error
-		// Broken: the agent sent a message beyond the limits of messages, or one that
+		// Broken: the agent sent a message beyond the limits of messages, or a message that
 		// contradicts itself.
 		Broken bool
 	}
@@ -38,7 +38,7 @@ type (
 		Node    resource.NodeID
 		Highest resource.Epoch
 	}
-	// Registered says that the agent promises from now on.
+	// Registered reports that the agent promises from now on.
 	Registered struct {
 		Node        resource.NodeID
 		Incarnation resource.Incarnation

@@ -1,10 +1,10 @@
 // Package grant is the vocabulary of reserve and commit (PROTOCOL.md): members
-// and what they have, the commands of the leader, the words of the agents, and
+// and their resources, the commands of the leader, the messages of the agents, and
 // the states of a record and of a grant with the steps between them.
 //
-// It decides nothing but which step a state allows. Agents decide in
+// The package only decides which steps a state allows. Agents decide in
 // agent/ledger, the leader in coordinator/txn; wire carries the values, the
-// journal and coordinator/record write them down.
+// journal and coordinator/record store them.
 package grant
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// NodeLeaseTTL is how long a node counts as heard after its last heartbeat.
+// NodeLeaseTTL is the time after its last heartbeat during which a node counts as alive.
 const NodeLeaseTTL = 40 * time.Second
 
-// Member is one member of a unit and what it has on its node.
+// Member is a member of a unit with its resources on its node.
 type Member struct {
 	Index      int // in the unit, from 0
 	Assignment resource.Assignment
@@ -41,15 +41,15 @@ type Grant struct {
 	Epoch   resource.Epoch
 	State   State
 	Members []Member // ascending by Index
-	// Name is the unit's, "namespace/alloc|job/name/n", and Tenant whose it is;
-	// both "" where they are not known.
+	// Name is the unit's name, "namespace/alloc|job/name/n", and Tenant its tenant;
+	// both "" where the sender does not have them.
 	Name   string
 	Tenant resource.TenantID
-	// UnitMembers is how many members the unit has, on all hosts; 0 where that is
-	// not known.
+	// UnitMembers is how many members the unit has, on all hosts; 0 where the
+	// number is not given.
 	UnitMembers int
-	// Origin says who made it: "" a transaction of a leader, else "escrow",
-	// "kubelet" or "orphan". Of those the store has no record.
+	// Origin is the origin of the grant: "" for a transaction of a leader, else
+	// "escrow", "kubelet" or "orphan"; for these the store has no record.
 	Origin string
 }
 
@@ -74,7 +74,7 @@ type Host struct {
 	Hostname  string
 	Topology  *numa.Topology     // never nil after wire.FromHost
 	Inventory *devices.Inventory // never nil after wire.FromHost
-	// ReservedCPUs and ReservedMemory are what the system keeps for itself.
+	// ReservedCPUs and ReservedMemory are reserved for the host's own programs.
 	ReservedCPUs   bitset.Set
 	ReservedMemory resource.Bytes
 	Labels         map[string]string

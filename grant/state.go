@@ -10,7 +10,7 @@ import (
 type State uint8
 
 const (
-	// None: the host knows nothing of the transaction.
+	// None: the host has no grant of the transaction.
 	None State = iota
 	// Waiting has an assignment that its victims still hold.
 	Waiting
@@ -24,8 +24,8 @@ const (
 	Stopping
 	// Tombstone has ended and holds nothing: the answer Freed.
 	Tombstone
-	// No is an answer and no state of a grant: the agent refuses. It does not say
-	// what the transaction has.
+	// No is an answer and no state of a grant: the agent refuses. The answer
+	// does not contain the resources of the transaction.
 	No
 )
 
@@ -58,11 +58,11 @@ var edges = [...]Edge{
 	{Held, Stopping, "StopBegun"},
 	{Held, Tombstone, "Buried"},
 	{Held, None, "Dropped"},       // of an orphan only
-	{Evicting, Held, "Committed"}, // the restored store has lost what ended it
+	{Evicting, Held, "Committed"}, // the restored store has lost the record of the end
 	{Evicting, Evicting, "Noticed"},
 	{Evicting, Stopping, "StopBegun"},
 	{Evicting, Tombstone, "Buried"},
-	{Stopping, Held, "Committed"}, // the restored store has lost what ended it
+	{Stopping, Held, "Committed"}, // the restored store has lost the record of the end
 	{Stopping, Tombstone, "Buried"},
 	{Tombstone, None, "Dropped"},
 }
@@ -81,7 +81,7 @@ func (s State) MayBecome(to State) bool {
 }
 
 // Holds reports whether a grant in this state owns its assignment. A Waiting
-// grant does not: it owns what no victim of it holds.
+// grant does not: its victims still hold a part of the assignment.
 func (s State) Holds() bool { return s >= Reserved && s <= Stopping }
 
 // String returns the state's name in the words of PROTOCOL.md.

@@ -28,8 +28,8 @@ const (
 type Authority struct {
 	Certificate *x509.Certificate
 	Key         crypto.Signer
-	// Cross are certificates of this authority's key by authorities before it:
-	// with them in a chain, whoever trusts those trusts this one.
+	// Cross are certificates of this authority's key by earlier authorities:
+	// with them in a chain, a party that trusts an earlier authority trusts this authority.
 	Cross []*x509.Certificate
 }
 
@@ -60,7 +60,7 @@ func NewAuthority(cluster string, now time.Time) (*Authority, error) {
 }
 
 // Succeed makes the root that takes over from a: its key is also certified by
-// a's, so that parties that have not heard of it yet accept what it signs.
+// a's, so that parties without the new root accept its signatures.
 func (a *Authority) Succeed(cluster string, now time.Time) (*Authority, error) {
 	next, err := NewAuthority(cluster, now)
 	if err != nil {
@@ -106,8 +106,8 @@ func keyID(public crypto.PublicKey) ([]byte, error) {
 func (a *Authority) ID() string { return hex.EncodeToString(a.Certificate.SubjectKeyId) }
 
 // ParseAuthority reads an authority from its certificate and its key (PKCS #8,
-// PKCS #1 or SEC 1), both in DER. Refused is what cannot sign: another key, a
-// certificate that is not a CA's.
+// PKCS #1 or SEC 1), both in DER. It refuses a pair that cannot sign: a key that does
+// not match, a certificate that is not of a CA.
 func ParseAuthority(certificate, key []byte) (*Authority, error) {
 	c, err := x509.ParseCertificate(certificate)
 	if err != nil {
@@ -196,12 +196,12 @@ func (a *Authority) Issue(public crypto.PublicKey, i Identity, names []string, n
 }
 
 // NodeServerName is a host name in the certificate of each node, for tools such as
-// Prometheus that verify host names: with the cluster's authorities it says that the
-// server is a node of the cluster. It is not the node's id, since whoever may choose
-// a node's id could choose the name of another server.
+// Prometheus that verify host names: with the cluster's authorities it proves that the
+// server is a node of the cluster. The name is not the node's id, since a person who
+// chooses a node's id could choose the name of another server.
 const NodeServerName = "node.muster.internal"
 
-// Chain is what a party shows besides its own certificate: the cross
+// Chain returns the certificates that a party sends with its own certificate: the cross
 // certificates, leaf's issuer side first.
 func (a *Authority) Chain(leaf *x509.Certificate) []*x509.Certificate {
 	return append([]*x509.Certificate{leaf}, a.Cross...)

@@ -61,7 +61,7 @@ func ParsePEM(text []byte) ([]*x509.Certificate, error) {
 	return ParseCertificates(ders)
 }
 
-// FormatPEM writes what ParsePEM reads.
+// FormatPEM is the inverse of ParsePEM.
 func FormatPEM(certificates []*x509.Certificate) []byte {
 	var b bytes.Buffer
 	for _, c := range certificates {
@@ -132,7 +132,7 @@ func Fingerprint(roots Bundle, issuer []byte, gossipKeys [][]byte, revoked ...st
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "roots %x issuer %x keys %x", rows, issuer, keys)
-	if len(revoked) > 0 { // without any it is the fingerprint of before 0.2
+	if len(revoked) > 0 { // without revocations the fingerprint equals that of versions below 0.2
 		fmt.Fprintf(h, " revoked %q", revoked)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])

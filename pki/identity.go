@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Role is what a party does in its cluster.
+// Role is the role of a party in its cluster.
 type Role string
 
 // The roles, as they stand in certificates.
 const (
 	Node        Role = "node"        // the agent of one host
 	Coordinator Role = "coordinator" // may lead
-	Operator    Role = "operator"    // reads what agents tell of themselves
+	Operator    Role = "operator"    // reads the status of agents
 )
 
 // scheme is the URI scheme of identities.
@@ -36,7 +36,7 @@ func (i Identity) String() string {
 	return scheme + "://" + i.Cluster + "/" + string(i.Role) + "/" + i.ID
 }
 
-// Check says what is wrong with an identity, nil if nothing is.
+// Check returns the first fault of an identity, nil if it has none.
 func (i Identity) Check() error {
 	switch i.Role {
 	case Node, Coordinator, Operator:
@@ -64,7 +64,7 @@ func isName(s string) bool {
 	return true
 }
 
-// ParseIdentity reads what String writes, and nothing else: no port, user,
+// ParseIdentity is the inverse of String. It refuses all other texts: no port, user,
 // query, fragment, escape or further path.
 func ParseIdentity(text string) (Identity, error) {
 	rest, ok := strings.CutPrefix(text, scheme+"://")
@@ -89,7 +89,7 @@ func (i Identity) uri() *url.URL {
 	return &url.URL{Scheme: scheme, Host: i.Cluster, Path: "/" + string(i.Role) + "/" + i.ID}
 }
 
-// clip shortens what somebody else wrote for a message.
+// clip shortens a text from outside for a message.
 func clip(s string) string {
 	const most = 100
 	if len(s) <= most {

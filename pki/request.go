@@ -17,8 +17,8 @@ import (
 // maxRequest bounds a signing request, in bytes.
 const maxRequest = 16 << 10
 
-// NewRequest is a PKCS #10 request in DER that proves possession of key. It
-// names nobody: whose certificate it becomes is decided by who sends it.
+// NewRequest is a PKCS #10 request in DER that proves possession of key. The
+// request has no name: the identity of the sender decides the name in the certificate.
 func NewRequest(key crypto.Signer) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 	if err != nil {
@@ -45,7 +45,7 @@ const pemRequest = "CERTIFICATE REQUEST"
 
 // ParseRequest returns the public key of a request whose signature proves
 // possession of the private one. Names in it are ignored. Keys that are too
-// weak are refused: RSA below 2048 bits, curves other than the NIST ones from
+// weak are refused: RSA below 2048 bits, and all curves but the NIST curves from
 // P-256 on and Ed25519.
 func ParseRequest(der []byte) (crypto.PublicKey, error) {
 	if len(der) > maxRequest {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// tokenPrefix is how a bootstrap token begins, so that one that got lost in a
-// log or a repository is found.
+// tokenPrefix is the beginning of each bootstrap token, so that a search finds a
+// token that was written to a log or a repository by mistake.
 const tokenPrefix = "muster-boot"
 
 // Lengths of a token's parts, in hex digits.
@@ -54,25 +54,25 @@ func (t Token) String() string { return tokenPrefix + "." + t.ID + ".(hidden)" }
 // GoString hides the secret, so that no log shows it.
 func (t Token) GoString() string { return t.String() }
 
-// Text is the whole token, for whoever has to pass it on.
+// Text returns the whole token with its secret.
 func (t Token) Text() string {
 	return strings.Join([]string{tokenPrefix, t.ID, t.secret, t.Pin.String()}, ".")
 }
 
-// Hash is what is kept of the secret, which has more entropy than could ever
-// be searched: no salt, no stretching.
+// Hash returns the hash of the secret, the only part that is stored. The secret has
+// too much entropy for a search: no salt, no stretching.
 func (t Token) Hash() string {
 	sum := sha256.Sum256([]byte(t.ID + "." + t.secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// Proves reports, in constant time, whether the token is the one that hash was
-// kept of.
+// Proves reports, in constant time, whether hash is the hash of the token's
+// secret.
 func (t Token) Proves(hash string) bool {
 	return subtle.ConstantTimeCompare([]byte(t.Hash()), []byte(hash)) == 1
 }
 
-// ParseToken reads what Text writes. The error never shows the secret.
+// ParseToken is the inverse of Text. The error never has the secret.
 func ParseToken(text string) (Token, error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 4 || parts[0] != tokenPrefix {
@@ -92,7 +92,7 @@ func ParseToken(text string) (Token, error) {
 }
 
 // Pinned returns the certificates of a chain that are authorities with the
-// pinned key: what a host that trusts nobody yet may trust.
+// pinned key, which a host without trusted authorities may trust.
 func Pinned(chain []*x509.Certificate, pin Pin) (Bundle, error) {
 	var roots Bundle
 	for _, c := range chain {

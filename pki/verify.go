@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Use is what a certificate is shown for.
+// Use is the purpose for which a party shows a certificate.
 type Use = x509.ExtKeyUsage
 
 // The uses: the end that is called, and the end that calls.
@@ -16,9 +16,9 @@ const (
 	AsClient Use = x509.ExtKeyUsageClientAuth
 )
 
-// Verify returns the identity that a chain (leaf first, then whatever helps to
-// find a root, in any order) proves at the time now to who trusts roots. The
-// error says what is wrong and what would help.
+// Verify returns the identity that a chain (leaf first, then certificates that help to
+// find a root, in any order) proves at the time now to a party that trusts roots. The
+// error has the fault and a remedy.
 func Verify(chain []*x509.Certificate, roots Bundle, now time.Time, use Use) (Identity, error) {
 	if len(chain) == 0 {
 		return Identity{}, errors.New("no certificate was shown")

@@ -6,7 +6,7 @@ import (
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Assignment is exactly what one member holds on one host.
+// Assignment is the exact set of resources that a member holds on a host.
 //
 // Invariant: CPUs ascend by ID, Memory by Node, Hugepages by Node and Size,
 // GPUs by Index, MIG by GPU and Instance; every amount is positive; no CPU,

@@ -2,13 +2,13 @@ package resource
 
 import "math/bits"
 
-// Fingerprint hashes what one transaction holds on one host, so that two sides
-// can compare what they believe by one number: begin it with NewFingerprint,
+// Fingerprint hashes the resources of a transaction on a host, so that two sides
+// can compare their views by a single number: begin it with NewFingerprint,
 // Add the members in ascending order of index, take the Sum.
 //
-// UUIDs, page and profile names are not part of it: both sides know a device
-// or instance by its place in the inventory that they share, so it means
-// something between two sides of one inventory alone.
+// UUIDs, page and profile names are not part of it: both sides name a device
+// or instance by its position in the inventory that they share, so only sides with the
+// same inventory can compare fingerprints.
 type Fingerprint struct {
 	hash    uint64
 	members uint64

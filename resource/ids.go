@@ -10,7 +10,7 @@ import (
 // NodeID names one host; it is stable over restarts and unique in a cluster.
 type NodeID string
 
-// TenantID names who is charged. Every namespace belongs to one tenant.
+// TenantID names the tenant that is charged. Every namespace belongs to one tenant.
 type TenantID string
 
 // UnitUID is the immutable identifier of a unit: the smallest all-or-nothing
@@ -41,8 +41,8 @@ func (i Incarnation) String() string { return i.JournalID + "/" + i.BootID }
 // IsZero reports whether the incarnation is unset.
 func (i Incarnation) IsZero() bool { return i.JournalID == "" && i.BootID == "" }
 
-// Nonce is the random part of a TxID. It is told only to a transaction's
-// members, so that nobody else can abort it in advance.
+// Nonce is the random part of a TxID. Only the transaction's
+// members receive it, so that no other party can abort the transaction in advance.
 type Nonce [16]byte
 
 // NewTxID builds the identifier of attempt (epoch, counter) at unit. Attempts

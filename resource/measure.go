@@ -6,7 +6,7 @@ import (
 )
 
 // Unit is the unit in which monitoring shows a resource: core, byte, device,
-// instance, or one for what is only counted.
+// instance, or one for a resource that is only counted.
 func (n Name) Unit() string {
 	switch {
 	case n == CPU || n == Cores:

@@ -14,7 +14,7 @@ const Pods Name = "pods"
 
 // The resources that Muster allocates itself. Base units: CPU in millicores,
 // Cores in physical cores, Memory in bytes, GPU in device-milli (1000 = one
-// whole GPU). Hugepages(size) and MIG(profile) name further ones.
+// whole GPU). Hugepages(size) and MIG(profile) return further names.
 const (
 	CPU    Name = "cpu"
 	Cores  Name = "muster.io/cores"
@@ -39,9 +39,9 @@ const MaxMIGProfile = 32
 // Its base unit is the byte.
 func Hugepages(size Bytes) Name { return Name(hugepagesPrefix + FormatBytes(size)) }
 
-// HugepageSize returns the size of a page where the name is that of huge
-// pages. ok is false for every other name, error for one that is wrong: a size
-// has one spelling.
+// HugepageSize returns the size of a page where the name is of huge
+// pages. ok is false for every other name; the error is for a wrong name: a size
+// has a single spelling.
 func (n Name) HugepageSize() (size Bytes, ok bool, err error) {
 	text, found := strings.CutPrefix(string(n), hugepagesPrefix)
 	if !found {
@@ -68,9 +68,9 @@ func validPage(size Bytes) bool {
 // written ".", for names hold none.
 func MIG(profile string) Name { return Name(migPrefix + strings.ReplaceAll(profile, "+", ".")) }
 
-// MIGProfile returns the profile where the name is that of MIG instances. ok
-// is false for every other name, error for one that is wrong: a profile has
-// one spelling.
+// MIGProfile returns the profile where the name is of MIG instances. ok
+// is false for every other name; the error is for a wrong name: a profile has
+// a single spelling.
 func (n Name) MIGProfile() (profile string, ok bool, err error) {
 	text, found := strings.CutPrefix(string(n), migPrefix)
 	if !found {
@@ -137,7 +137,7 @@ func validMIGAttribute(text string) bool {
 	return true
 }
 
-// clip bounds a text of somebody else in a message.
+// clip shortens a text from outside for a message.
 func clip(text string) string {
 	if len(text) > 2*MaxMIGProfile {
 		return text[:2*MaxMIGProfile] + "…"

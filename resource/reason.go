@@ -10,7 +10,7 @@ type Reason struct {
 	Code string `json:"code" example:"Insufficient"`
 	// Resource is the resource that is short, where the code is about an amount.
 	Resource Name `json:"resource,omitempty" example:"nvidia.com/gpu"`
-	// Want is the amount that is asked for; it is written also at 0.
+	// Want is the requested amount; it is written also at 0.
 	Want int64 `json:"want,omitempty" format:"quantity" unit:"of the resource, as a quantity" example:"8"`
 	// Have is the amount that there is; it is written also at 0.
 	Have int64 `json:"have,omitempty" format:"quantity" unit:"of the resource, as a quantity" example:"6"`
@@ -23,7 +23,7 @@ const (
 	ReasonInsufficient   = "Insufficient"       // Have < Want
 	ReasonNUMA           = "NUMAAlignment"      // enough in total, not under the NUMA policy
 	ReasonLink           = "GPULink"            // enough GPUs, not so connected
-	ReasonModel          = "GPUModel"           // no or too few GPUs of the model or memory asked for
+	ReasonModel          = "GPUModel"           // no or too few GPUs of the requested model or memory
 	ReasonFragmented     = "Fragmented"         // enough in total, not on one device
 	ReasonUnhealthy      = "Unhealthy"          // devices exist but are tainted
 	ReasonCordoned       = "Cordoned"           // the node takes no new work
@@ -32,7 +32,7 @@ const (
 	ReasonDecided        = "Decided"            // the transaction has ended here
 	ReasonDiskFull       = "DiskFull"           // no promise without its record
 	ReasonMemoryPressure = "MemoryPressure"     // the host is short of memory
-	ReasonQuarantined    = "Quarantined"        // the store has lost records of what the node holds
+	ReasonQuarantined    = "Quarantined"        // the store has lost records of the node's grants
 	ReasonNodeSelector   = "NodeSelector"       // labels do not match the node selector
 	ReasonNodeAffinity   = "NodeAffinity"       // labels match no required term of the node affinity
 	ReasonTaint          = "Taint"              // a taint is not tolerated
@@ -40,14 +40,14 @@ const (
 	ReasonQuota          = "Quota"              // over the namespace's limit
 	ReasonUnreachable    = "Unreachable"        // no stream to the agent
 	ReasonAheadInQueue   = "AheadInQueue"       // others are in front
-	ReasonViolation      = "ProtocolViolation"  // the node's answer was not what it was asked for
+	ReasonViolation      = "ProtocolViolation"  // the node's answer did not match the request
 	ReasonBanned         = "Banned"             // an operator keeps the node out
 	ReasonFenced         = "Fenced"             // the agent has to register again
-	ReasonDead           = "ConfirmedDead"      // an operator has said that the machine is off
+	ReasonDead           = "ConfirmedDead"      // an operator has confirmed that the machine is off
 	ReasonUnread         = "RegistrationUnread" // the leader has not read the agent's registration
 	ReasonHostDiffers    = "HostDiffers"        // the host has more than its agent registered
 	ReasonApproval       = "AwaitingApproval"   // of hardware that the node has beyond the approved
-	ReasonSilent         = "LeaseExpired"       // the agent has not been heard
+	ReasonSilent         = "LeaseExpired"       // the agent has sent no heartbeat
 	ReasonInvalidRequest = "InvalidRequest"     // the request breaks its own rules
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// NUMAPolicy says how strictly CPU, memory and GPUs must share NUMA nodes, in
+// NUMAPolicy is how strictly CPU, memory and GPUs must share NUMA nodes, in
 // the words of kubelet's topology manager.
 type NUMAPolicy uint8
 
@@ -45,11 +45,11 @@ func ParseNUMAPolicy(s string) (NUMAPolicy, error) {
 	return 0, fmt.Errorf("NUMA policy %q: want none, best-effort, restricted or single-numa-node", s)
 }
 
-// LinkRequirement says how the GPUs of one member must be connected.
+// LinkRequirement is the connection that the GPUs of a member must have.
 type LinkRequirement uint8
 
 const (
-	// LinkAny accepts any connection; better ones are still preferred.
+	// LinkAny accepts any connection; better connections are still preferred.
 	LinkAny LinkRequirement = iota
 	// LinkSwitch wants every pair behind one PCIe switch or better (PIX, NVLink).
 	LinkSwitch
@@ -80,8 +80,8 @@ func ParseLinkRequirement(s string) (LinkRequirement, error) {
 	return 0, fmt.Errorf("GPU link %q: want any, pcie-switch or nvlink", s)
 }
 
-// Request is what one member asks of one host. The zero value asks for
-// nothing, which Validate refuses.
+// Request is the set of resources that a member requests of a host. The zero value
+// is an empty request, which Validate refuses.
 //
 // Invariant: at most one of CPU and Cores is non-zero; at most one of GPUs,
 // GPUShare and MIG is; 0 <= GPUShare < 1000; HugepageSize and MIGProfile are
@@ -147,7 +147,7 @@ func (r *Request) validateHost() error {
 	return nil
 }
 
-// validateDevices checks GPUs and what constrains them.
+// validateDevices checks GPUs and their constraints.
 func (r *Request) validateDevices() error {
 	if r.MIGProfile != "" {
 		if err := ValidMIGProfile(r.MIGProfile); err != nil {
@@ -187,9 +187,9 @@ func (r *Request) wantsDevices() bool { return r.GPUs > 0 || r.GPUShare > 0 || r
 // counted by themselves.
 func (r Request) GPUMilli() Milli { return Milli(r.GPUs)*WholeDevice + r.GPUShare }
 
-// Vector returns what the request is charged, as amounts in base units,
-// without zeros. A whole core is charged as one core and as one CPU, whatever
-// the number of its threads: the request is charged before its host is known.
+// Vector returns the charge of the request, as amounts in base units,
+// without zeros. A whole core is charged as 1 core and 1 CPU for any number of
+// threads: the request is charged before its host is known.
 func (r Request) Vector() Vector {
 	v := Vector{}
 	if cpu := r.CPU + Millicores(r.Cores)*WholeCPU; cpu > 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/musterd/muster/fit"
 )
 
-// field is one node that the unit may go to, with those who would free
-// something there.
+// field is a node that may take the unit, with the candidates that would free
+// resources there.
 //
 // Invariant: here ascends by rank; suffix[i] is the sum of here[i:]. Both are parts of
-// those of the Index.
+// the slices of the Index.
 type field struct {
 	node   *cluster.Node
 	here   []occupant
@@ -29,7 +29,7 @@ func (f *field) exclude(first int) {
 	f.here, f.suffix = f.here[above:], f.suffix[above:]
 }
 
-// sumOf is what parts give back to their node.
+// sumOf is the sum of the resources that parts give back to their node.
 func sumOf(n *cluster.Node, parts []Part) cluster.Amounts {
 	var sum cluster.Amounts
 	for i := range parts {
@@ -50,7 +50,7 @@ func sumOf(n *cluster.Node, parts []Part) cluster.Amounts {
 }
 
 // room counts how many members fit on a field with these ranks evicted, up to
-// limit. It counts on a reused copy of the free amounts: a search asks thousands of
+// limit. It counts on a reused copy of the free amounts: a search calls room thousands of
 // times, and a copy costs less than the inverse of each part in the State's journal.
 func (s *search) room(f *field, evicted []int, limit int) int {
 	sum := f.free

@@ -80,8 +80,8 @@ func (e *everySet) enough(mask uint16) bool {
 	return sum >= e.unit.Members
 }
 
-// gang gathers a set for many members: again and again what costs least for
-// each member that it makes room for. ranks are all that may be evicted.
+// gang gathers a set for many members: in each round the candidates with the least
+// loss for each member that gets room. ranks are all candidates for eviction.
 func (s *search) gang(ranks []int) ([]int, bool) {
 	first, ok := s.ceiling(ranks)
 	if !ok {
@@ -202,8 +202,8 @@ func (s *search) reduce(set []int) []int {
 	return set
 }
 
-// spareMembers takes out of a set, the most valuable first, whoever is
-// superfluous, until nobody is.
+// spareMembers removes superfluous units from a set, the most valuable first, until
+// no unit is superfluous.
 func (s *search) spareMembers(set []int) []int {
 	have := make([]int, len(s.fields))
 	sum := 0

@@ -31,7 +31,7 @@ type candidate struct {
 	nodes []int // of the Index, where its parts are, ascending
 }
 
-// occupant is what a candidate has on one node.
+// occupant is the part of a candidate on a single node.
 type occupant struct {
 	rank  int
 	gives []Part
@@ -44,11 +44,11 @@ func NewIndex(state *cluster.State, holders []Holder) *Index {
 	return newIndex(state, holders, func(*cluster.Node) bool { return true })
 }
 
-// newIndex leaves out the nodes that serve nobody who will search.
+// newIndex leaves out the nodes that serve none of the later searches.
 func newIndex(state *cluster.State, holders []Holder, serves func(*cluster.Node) bool) *Index {
 	x := &Index{state: state}
 	nodes := state.Nodes()
-	at := make(map[resource.NodeID]int, len(nodes)) // in x.nodes, -1 for a node that is ready and serves nobody
+	at := make(map[resource.NodeID]int, len(nodes)) // in x.nodes, -1 for a node that is ready and serves no search
 	for _, n := range nodes {
 		switch {
 		case !n.Ready || n.Host == nil || n.Free == nil:

@@ -5,7 +5,7 @@ import "cmp"
 // A rank is a candidate's position by value, the most valuable first; a set of
 // victims is a list of ranks in ascending order.
 
-// byValue orders candidates: what is worth most first.
+// byValue orders candidates: the most valuable first.
 func byValue(a, b candidate) int {
 	if c := cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Started, b.Started)); c != 0 {
 		return c // names are seldom compared: cmp.Or would always do that

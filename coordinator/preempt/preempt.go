@@ -1,23 +1,23 @@
-// Package preempt decides who gives way so that a unit has room: which whole
-// units of lower priority are evicted, and where the unit then goes. It does
-// not decide whether anybody may be evicted for it (the document's policy and
-// coordinator/quota do), reserves nothing and evicts nobody.
+// Package preempt selects the victims of a preemption: the whole units of lower
+// priority that are evicted to make room for a unit, and the place of the unit
+// afterwards. The package does not decide whether the unit may evict other units (the
+// document's policy and coordinator/quota decide that), and it changes no state.
 //
 // # The choice
 //
-// Units are valued by priority, then by age: of equal priority the older is
-// worth more, then the lower name. Of two sets that make room the better one
-// has, in order:
+// Units are valued by priority, then by age: of equal priority the older unit is
+// worth more, then the unit with the lower name. Of two sets that make room the better
+// set has, in order:
 //
 //  1. fewer units of the highest priority in which the two differ in number,
 //     so that no unit is evicted to spare any number of lower ones, and among
 //     equals the fewest are;
-//  2. the less valuable one in the first place where the two, each ordered from
+//  2. the less valuable unit in the first place where the two sets, each ordered from
 //     its most valuable unit down, differ.
 //
-// A part of a set is better than the set, so the best one has nothing
-// superfluous. This is exact for a unit of one member and for up to maxExact
-// units that may give way, within the bounds on steps below. Beyond, a gang's
+// A part of a set is better than the set, so the best set has no superfluous
+// unit. This is exact for a unit of one member and for up to maxExact
+// units that may be evicted, within the bounds on steps below. Beyond, a gang's
 // set is gathered greedily, the least loss per member first, none above the
 // lowest priority whose eviction can make room, and then reduced: no single
 // unit of it is superfluous, but another set may be better.
@@ -46,8 +46,8 @@ type Part = cluster.Part
 
 // Plan is a way to make room.
 type Plan struct {
-	// Members name what each member gets once the victims are gone: some of it
-	// is free, the rest is theirs.
+	// Members has the place of each member after the eviction of the victims. A part
+	// of the resources is free now, the victims hold the rest.
 	Members []place.Choice
 	Victims []string // units, ascending; empty where there is room at once
 }
@@ -55,8 +55,8 @@ type Plan struct {
 // Find returns the best set of victims for a unit of the given priority, as
 // the package comment orders them; false if none makes room. A victim's
 // priority is strictly lower, it is not pinned, and all its parts are on nodes
-// that are Ready: what an agent out of reach holds is freed by nobody. The State is
-// afterwards as it was.
+// that are Ready: an agent that does not answer frees no resources. The State is
+// unchanged afterwards.
 func Find(state *cluster.State, u place.Unit, priority int32, holders []Holder) (Plan, bool) {
 	return indexFor(state, &u, holders).Find(u, priority)
 }
@@ -66,10 +66,10 @@ func indexFor(state *cluster.State, u *place.Unit, holders []Holder) *Index {
 	return newIndex(state, holders, func(n *cluster.Node) bool { return serves(n, u) })
 }
 
-// With returns where the unit goes with exactly these holders gone; false if
-// it has no room then. Whoever they are, they are not judged. A part that its node
-// does not have, or counts as free already, frees nothing. The State is afterwards
-// as it was.
+// With returns the place of the unit after the end of exactly these holders; false if
+// there is no room then. With does not check the right to evict them. A part that its
+// node does not have, or counts as free already, frees no resources. The State is
+// unchanged afterwards.
 func With(state *cluster.State, u place.Unit, victims []Holder) ([]place.Choice, bool) {
 	mark := state.Checkpoint()
 	defer state.Rollback(mark)

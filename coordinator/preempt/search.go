@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// The bounds. A step is one set looked at; one that is tried on a host counts
-// for fitSteps, about what it takes more.
+// The bounds. A step examines a single set; a set that is tried on a host counts
+// as fitSteps steps, about its greater cost.
 const (
 	maxExact   = 12      // candidates of which all sets are looked at
 	maxOnField = 1 << 12 // steps on one node before it is searched greedily

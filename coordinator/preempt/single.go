@@ -6,8 +6,8 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 )
 
-// single finds the best set for one member: all of it is on one node, for
-// whoever is elsewhere would be superfluous.
+// single finds the best set for a unit of one member: all victims have a part on the
+// same node, since a victim on another node would be superfluous.
 func (s *search) single() ([]int, bool) {
 	var best []int
 	for i := range s.fields {
@@ -102,7 +102,7 @@ func (s *search) greedyOnField(f *field, evicted []int, had int, best []int) []i
 	for i := 0; i < len(set); {
 		rest := slices.Delete(slices.Clone(set), i, i+1)
 		if s.room(f, union(evicted, rest), had+1) > had {
-			set, i = rest, 0 // what was needed beside it may not be now
+			set, i = rest, 0 // units that were needed beside it may be superfluous now
 			continue
 		}
 		i++

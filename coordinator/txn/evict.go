@@ -2,8 +2,8 @@ package txn
 
 import "github.com/musterd/muster/resource"
 
-// This file is the side of what is evicted, for a preemptor or for none:
-// COMMITTED → EVICTING.
+// This file has the steps of an evicted transaction, COMMITTED → EVICTING, with
+// or without a preemptor.
 
 func (m *Machine) evictAsked(in EvictAsked) []Effect {
 	if m.state != Committed {
@@ -38,7 +38,7 @@ func (m *Machine) evicted(in Evicted) []Effect {
 	return m.underNotice(EvictAsked{in.GraceSeconds, in.Reason}, in.Revision)
 }
 
-// underNotice enters Evicting, and goes on to the release that was asked for in
+// underNotice enters Evicting, and goes on to a release that was requested in
 // the meantime.
 func (m *Machine) underNotice(notice EvictAsked, revision resource.Revision) []Effect {
 	m.state, m.notice, m.revision = Evicting, &notice, revision
@@ -57,8 +57,8 @@ func (m *Machine) displaced(in Displaced) []Effect {
 	return m.released(in.Revision)
 }
 
-// preemptorAborted takes the record back: it ends all the same if it is
-// EVICTING, and stays if it is COMMITTED.
+// preemptorAborted takes the record back from the preemptor: an EVICTING record
+// ends all the same, a COMMITTED record stays.
 func (m *Machine) preemptorAborted(in PreemptorAborted) []Effect {
 	if m.by != in.By {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Input is something that happened. Every input may come at any time, late,
-// doubled or never; one that does not apply changes nothing.
+// Input is an event for the machine. Every input may come at any time, late,
+// twice or never; an input that does not apply changes no state.
 type Input interface{ input() }
 
 // Outcome is the answer to a write.
@@ -15,25 +15,25 @@ type Outcome uint8
 const (
 	// Landed: the write is durable.
 	Landed Outcome = iota
-	// Conflict: a compare failed, nothing was written.
+	// Conflict: a compare failed, and no key was written.
 	Conflict
-	// Unknown: it may have landed, or may yet.
+	// Unknown: the write may have landed, or may land later.
 	Unknown
 )
 
 type (
-	// Voted: a node said Yes.
+	// Voted: a node answered Yes.
 	Voted struct {
 		Node resource.NodeID
 		Vote Vote
 	}
-	// Waited: a node said Waiting: it promises the members once the victims
-	// have left.
+	// Waited: a node answered Waiting: it promises the members once the
+	// victims have left.
 	Waited struct {
 		Node resource.NodeID
 		Vote Vote
 	}
-	// Refused: a node said No.
+	// Refused: a node answered No.
 	Refused struct {
 		Node    resource.NodeID
 		Reasons []resource.Reason
@@ -61,20 +61,20 @@ type (
 		// Revision is that of the record's latest write, or of the store at the
 		// read if the record is absent.
 		Revision resource.Revision
-		// By, GraceSeconds and Reason of an EVICTING one; By is "" if its
-		// preemptor is decided, or there is none.
+		// By, GraceSeconds and Reason are of an EVICTING record; By is "" if
+		// the preemptor is decided, or if there is no preemptor.
 		By           resource.TxID
 		GraceSeconds int64
 		Reason       string
 	}
-	// ReleaseAsked: the owner of the allocation wants it ended. Evicted is for
-	// the machine itself: it ends by an eviction, not by its owner's wish.
+	// ReleaseAsked: the owner of the allocation wants it to end. Evicted is for
+	// the machine itself: the allocation ends by an eviction, not by its owner's wish.
 	ReleaseAsked struct {
 		GraceSeconds int64
 		Reason       string
 		Evicted      bool
 	}
-	// EvictAsked: it is to end under notice, for no preemptor.
+	// EvictAsked: the allocation has to end under notice, without a preemptor.
 	EvictAsked struct {
 		GraceSeconds int64
 		Reason       string
@@ -108,15 +108,16 @@ type (
 	}
 	// Freed: a node's devices are free and will stay so.
 	Freed struct{ Node resource.NodeID }
-	// Returned: a node that counted as freed without its own word is back, and
-	// may hold its members still.
+	// Returned: a node that counted as freed without a report of its own is
+	// back, and may hold its members still.
 	Returned struct{ Node resource.NodeID }
 	// ReleasedAnswered: the outcome of the Txn to RELEASED.
 	ReleasedAnswered struct {
 		Outcome  Outcome
 		Revision resource.Revision
 	}
-	// Reconnected: the stream to a node is new; what it was told may be lost.
+	// Reconnected: the stream to a node is new; commands on the earlier stream
+	// may be lost.
 	Reconnected struct{ Node resource.NodeID }
 )
 
@@ -142,58 +143,58 @@ func (Returned) input()          {}
 func (ReleasedAnswered) input()  {}
 func (Reconnected) input()       {}
 
-// Effect is something for the owner to do.
+// Effect is an action that the owner carries out.
 type Effect interface{ effect() }
 
 type (
-	// SendReserve asks a node for its members, after the victims.
+	// SendReserve requests the members of a node, to be taken after the victims.
 	SendReserve struct{ Node resource.NodeID }
-	// SendCommit tells a node that the record is COMMITTED.
+	// SendCommit reports to a node that the record is COMMITTED.
 	SendCommit struct {
 		Node     resource.NodeID
 		Revision resource.Revision
 	}
-	// SendAbort tells a node that the record is ABORTED.
+	// SendAbort reports to a node that the record is ABORTED.
 	SendAbort struct{ Node resource.NodeID }
-	// SendEvict tells a node that the record is EVICTING: to give notice, let
-	// the grace run, stop and free.
+	// SendEvict reports to a node that the record is EVICTING: the node gives
+	// notice, waits for the grace, stops and frees.
 	SendEvict struct {
 		Node         resource.NodeID
 		GraceSeconds int64
 		Reason       string
 	}
-	// SendRelease tells a node to stop and free.
+	// SendRelease orders a node to stop and free.
 	SendRelease struct {
 		Node         resource.NodeID
 		GraceSeconds int64
 		Reason       string
 	}
-	// SendForget tells a node that the record is terminal.
+	// SendForget reports to a node that the record is terminal.
 	SendForget struct{ Node resource.NodeID }
-	// WriteEvictions asks for the Txn that makes all victims EVICTING, answered
+	// WriteEvictions sends the Txn that makes all victims EVICTING; answered
 	// by EvictionsAnswered.
 	WriteEvictions struct{}
-	// WriteCommit asks for the commit Txn, which releases the victims if there
-	// are any; answered by CommitAnswered.
+	// WriteCommit sends the commit Txn, which also releases the victims;
+	// answered by CommitAnswered.
 	WriteCommit struct{}
-	// WriteAborted asks for the Txn that creates ABORTED; FenceAnswered.
+	// WriteAborted sends the Txn that creates ABORTED; answered by FenceAnswered.
 	WriteAborted struct{}
-	// ReadRecord asks for a linearizable read, repeated until it is answered
+	// ReadRecord starts a linearizable read, repeated until it is answered
 	// by RecordRead.
 	ReadRecord struct{}
-	// WriteEvicting asks for COMMITTED → EVICTING; EvictingAnswered.
+	// WriteEvicting writes COMMITTED → EVICTING; answered by EvictingAnswered.
 	WriteEvicting struct {
 		GraceSeconds int64
 		Reason       string
 	}
-	// WriteReleasing asks for COMMITTED or EVICTING → RELEASING;
+	// WriteReleasing writes COMMITTED or EVICTING → RELEASING; answered by
 	// ReleasingAnswered. Evicted: by an eviction, not by its owner's wish.
 	WriteReleasing struct {
 		GraceSeconds int64
 		Reason       string
 		Evicted      bool
 	}
-	// WriteReleased asks for RELEASING → RELEASED; ReleasedAnswered.
+	// WriteReleased writes RELEASING → RELEASED; answered by ReleasedAnswered.
 	WriteReleased struct{}
 	// AckCommitted: the allocation may be acknowledged.
 	AckCommitted struct{ Revision resource.Revision }
@@ -205,7 +206,7 @@ type (
 		GraceSeconds int64
 		Reason       string
 	}
-	// AckFreed: this victim holds nothing any more; its preemptor waits for it.
+	// AckFreed: this victim has freed all its devices; its preemptor waits for that.
 	AckFreed struct{}
 	// AckReleasing: the release may be acknowledged, unless Evicted.
 	AckReleasing struct {
@@ -214,8 +215,8 @@ type (
 	}
 	// AckReleased: the charge has ended; the machine is done.
 	AckReleased struct{}
-	// AckAborted: this attempt is over and holds nothing; the unit may be
-	// planned anew. The machine is done.
+	// AckAborted: this attempt has ended and holds no devices; the unit may be
+	// planned again. The machine is done.
 	AckAborted struct{}
 )
 

@@ -1,10 +1,10 @@
 package txn
 
-// This file is the side of a preemptor: what comes between the answers of its
-// nodes and its commit (PROTOCOL.md 6.3 to 6.5).
+// This file has the steps of a preemptor between the answers of its nodes and its
+// commit (PROTOCOL.md 6.3 to 6.5).
 
-// allAnswered reports whether every node said Yes or Waiting: nothing is
-// evicted for less.
+// allAnswered reports whether every node answered Yes or Waiting: only then
+// are victims evicted.
 func (m *Machine) allAnswered() bool {
 	for i := range m.parts { // model: mutant EVICT_BEFORE_ALL_WAIT
 		if !m.parts[i].answered {
@@ -16,7 +16,7 @@ func (m *Machine) allAnswered() bool {
 
 // evictionsAnswered: without a definite answer, or after a conflict, the
 // attempt is given up. Once ABORTED is durable the Txn can land no more, and
-// each victim's record tells what became of it.
+// each victim's record has the outcome.
 func (m *Machine) evictionsAnswered(in EvictionsAnswered) []Effect {
 	if m.state != Clearing {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Step applies an input and returns what to do, in order. An input that does
-// not apply in the present state returns nothing.
+// Step applies an input and returns the effects, in order. An input that does
+// not apply in the present state has no effect.
 func (m *Machine) Step(in Input) []Effect {
 	switch in := in.(type) {
 	case Voted:
@@ -58,8 +58,8 @@ func (m *Machine) Step(in Input) []Effect {
 }
 
 // answered counts a Yes or a Waiting. A later answer of the same node replaces
-// the earlier one: it is of a newer incarnation, or the Yes of what waited. One
-// without a registration is no promise: the Txns could compare nothing with it.
+// the earlier answer: it is of a newer incarnation, or the Yes after a Waiting. An
+// answer without a registration is no promise: the Txns have no revision to compare.
 func (m *Machine) answered(node resource.NodeID, vote Vote, yes bool) []Effect {
 	p := m.part(node)
 	if p == nil || vote.Revision <= 0 || !yes && len(m.victims) == 0 {
@@ -77,8 +77,8 @@ func (m *Machine) answered(node resource.NodeID, vote Vote, yes bool) []Effect {
 	return m.advance()
 }
 
-// advance goes on to the next Txn of an undecided transaction, if all that it
-// needs is there.
+// advance goes on to the next Txn of an undecided transaction, if all its
+// conditions hold.
 func (m *Machine) advance() []Effect {
 	switch {
 	case m.state == Reserving && len(m.victims) > 0 && m.allAnswered():
@@ -135,7 +135,7 @@ func (m *Machine) commitAnswered(in CommitAnswered) []Effect {
 	return m.read()
 }
 
-// committed enters Committed, and goes on to the release that was asked for in
+// committed enters Committed, and goes on to a release that was requested in
 // the meantime.
 func (m *Machine) committed(revision resource.Revision) []Effect {
 	m.state, m.revision, m.commitInDoubt, m.evictionsInDoubt = Committed, revision, false, false
@@ -143,8 +143,8 @@ func (m *Machine) committed(revision resource.Revision) []Effect {
 	return append(effects, m.resume()...)
 }
 
-// resume goes on with what was asked for while the record was COMMITTED and
-// something else was under way.
+// resume goes on with a release or an eviction that was requested while the record
+// was COMMITTED and another step was under way.
 func (m *Machine) resume() []Effect {
 	m.state = Committed
 	switch {
@@ -176,9 +176,9 @@ func (m *Machine) aborted() []Effect {
 	return append(effects, AckAborted{})
 }
 
-// recordRead obeys the record. What an absent one means depends on which write
-// is in doubt: before a commit it is fenced, after a release it is collected.
-// A read from before the latest known write is of an earlier question.
+// recordRead obeys the record. The meaning of an absent record depends on the write
+// in doubt: before a commit the record is fenced, after a release it was collected.
+// A read that is older than the latest acknowledged write is ignored.
 func (m *Machine) recordRead(in RecordRead) []Effect {
 	if m.state != Reading || in.Revision < m.revision {
 		return nil
@@ -214,8 +214,8 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 	return nil
 }
 
-// reconnected repeats what the node must know: every command may be repeated
-// any number of times.
+// reconnected repeats the commands that the node must have received: every command
+// may be repeated any number of times.
 func (m *Machine) reconnected(in Reconnected) []Effect {
 	p := m.part(in.Node)
 	if p == nil {

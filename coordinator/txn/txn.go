@@ -2,29 +2,29 @@
 // transaction, from its first Reserve to its end (PROTOCOL.md section 4,
 // "Leader, per transaction").
 //
-// A Machine decides what to do next; it does nothing itself. Step takes what
-// happened and returns effects as values, for the owner to carry out and to
-// answer with further inputs. It has no clock, no I/O and no goroutine, and
-// nothing in it is durable: a new leader rebuilds machines from records.
+// A Machine only decides. Step takes an event and returns effects as values; the
+// owner carries the effects out and answers with further inputs. A Machine has no
+// clock, no I/O and no goroutine, and its state is not durable: a new leader
+// rebuilds machines from records.
 //
 // # Preemption
 //
-// A preemptor and its victims are machines of their own (PROTOCOL.md section
-// 6). Two Txns write the records of several: the one that evicts all victims,
-// and the one that releases them and commits the preemptor. The preemptor's
-// machine asks for both, and the owner tells the victims':
+// A preemptor and each victim have machines of their own (PROTOCOL.md section
+// 6). Two Txns write several records: the first evicts all victims, the second
+// releases them and commits the preemptor. The preemptor's machine sends both, and
+// the owner forwards the outcome to the victims' machines:
 //
-//	preemptor                 owner tells its victims
+//	preemptor                 owner sends to its victims
 //	WriteEvictions            VictimClaimed, before the Txn is sent
 //	AckEvictions              Evicted
 //	AckCommitted              Displaced
 //	AckAborted                PreemptorAborted
 //
-//	victim                    owner tells its preemptor
+//	victim                    owner sends to its preemptor
 //	AckFreed                  VictimFreed
 //
-// A victim writes nothing itself from VictimClaimed on until Displaced or
-// PreemptorAborted. After the latter it ends like any other eviction: EVICTING
+// A victim's machine writes no record from VictimClaimed on until Displaced or
+// PreemptorAborted. After PreemptorAborted it ends like any other eviction: EVICTING
 // becomes RELEASING once every node has freed it, then RELEASED.
 package txn
 
@@ -37,12 +37,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// State is how far a transaction is.
+// State is the progress of a transaction.
 type State uint8
 
 // The states in the order they are passed. Reading is entered whenever the
 // outcome of a write is unknown or the write's compare failed: the record
-// decides, never a guess.
+// decides.
 const (
 	Reserving  State = iota // Reserve sent, answers outstanding
 	Clearing                // the Txn that evicts the victims is under way
@@ -69,38 +69,38 @@ var stateNames = [...]string{
 // String returns the state's name.
 func (s State) String() string { return stateNames[s] }
 
-// Vote is a node's Yes, or its Waiting: all members there, in the incarnation
-// that promised.
+// Vote is a node's Yes, or its Waiting, for all members on the node, with the
+// incarnation of the agent that promised.
 type Vote struct {
 	Incarnation resource.Incarnation
 	// Revision is the store's revision of that incarnation's registration: the
-	// Txns compare it, so a promise of a lost memory cannot count.
+	// Txns compare it, so a promise that the agent has lost cannot count.
 	Revision resource.Revision
 	Members  []grant.Member
 }
 
-// part is one node's share of the transaction.
+// part is the share of a single node in the transaction.
 type part struct {
 	node resource.NodeID
-	// answered: vote is the node's last word, a Yes if voted, else Waiting.
+	// answered: vote is the node's latest answer, a Yes if voted, else Waiting.
 	answered bool
 	voted    bool
 	vote     Vote
 	freed    bool
 }
 
-// victim is one transaction that has to end before this one commits.
+// victim is a transaction that has to end before this transaction commits.
 type victim struct {
 	tx    resource.TxID
 	freed bool // by every node of its
 }
 
-// Machine is one transaction. One goroutine owns it.
+// Machine is the state of a single transaction. A single goroutine owns it.
 //
-// Invariant: a commit Txn is asked for only with every part voted and every
+// Invariant: a commit Txn is sent only with every part voted and every
 // victim freed; victims are evicted only with every part answered; RELEASED
-// only with every part freed; ABORTED is told to agents only once it is
-// durable; while by is set the machine writes nothing.
+// only with every part freed; ABORTED is sent to agents only once it is
+// durable; while by is set the machine writes no record.
 type Machine struct {
 	id    resource.TxID
 	state State
@@ -108,14 +108,14 @@ type Machine struct {
 
 	victims []victim // ascending; see preempt.go
 
-	// commitInDoubt: a commit Txn was sent and no definite answer is known;
+	// commitInDoubt: a commit Txn was sent and has no definite answer;
 	// evictionsInDoubt: the same of the Txn that evicts the victims.
 	commitInDoubt, evictionsInDoubt bool
 	revision                        resource.Revision // of the record, once it exists
 	refusals                        []Refused
-	release                         *ReleaseAsked // asked for; carried out as soon as the state allows
+	release                         *ReleaseAsked // requested; carried out as soon as the state allows
 	releaseAcked                    bool
-	notice                          *EvictAsked   // the eviction, once it is asked for
+	notice                          *EvictAsked   // the eviction, once it is requested
 	by                              resource.TxID // the undecided preemptor that has claimed this victim
 }
 
@@ -133,7 +133,7 @@ func New(id resource.TxID, nodes []resource.NodeID, victims ...resource.TxID) (*
 	return m, m.tellReserve()
 }
 
-// Adopt is New for a preemption that an earlier leader began and whose victims
+// Adopt returns the machine of a preemption that an earlier leader began and whose victims
 // are EVICTING for it: agents that wait for them answer as before.
 func Adopt(id resource.TxID, nodes []resource.NodeID, victims ...resource.TxID) (*Machine, []Effect) {
 	m, effects := New(id, nodes, victims...)
@@ -145,10 +145,10 @@ func Adopt(id resource.TxID, nodes []resource.NodeID, victims ...resource.TxID) 
 type Found struct {
 	State    grant.RecordState // RecordCommitted, RecordEvicting or RecordReleasing
 	Revision resource.Revision
-	// By is the undecided preemptor of an EVICTING one, "" if there is none.
+	// By is the undecided preemptor of an EVICTING record, "" if there is none.
 	By resource.TxID
-	// GraceSeconds and Reason of one that is EVICTING or RELEASING. Evicted: a
-	// RELEASING one was EVICTING, and its owner has not asked for its end.
+	// GraceSeconds and Reason are of a record that is EVICTING or RELEASING. Evicted:
+	// a RELEASING record was EVICTING, and its owner has not requested its end.
 	GraceSeconds int64
 	Reason       string
 	Evicted      bool
@@ -179,14 +179,14 @@ func Recover(id resource.TxID, found Found, votes map[resource.NodeID]Vote) (*Ma
 // ID returns the transaction's identifier.
 func (m *Machine) ID() resource.TxID { return m.id }
 
-// State returns how far the transaction is.
+// State returns the progress of the transaction.
 func (m *Machine) State() State { return m.state }
 
-// Undecided reports whether no record is known: it may become COMMITTED or
-// ABORTED.
+// Undecided reports whether there is no record yet: the transaction may become
+// COMMITTED or ABORTED.
 func (m *Machine) Undecided() bool { return m.revision == 0 && m.state != Aborted }
 
-// Revision is the store's revision of the record's latest known write.
+// Revision is the store's revision of the latest write of the record that was read or acknowledged.
 func (m *Machine) Revision() resource.Revision { return m.revision }
 
 // CommitInDoubt reports whether a commit Txn was sent that may still land: it
@@ -198,7 +198,7 @@ func (m *Machine) CommitInDoubt() bool { return m.commitInDoubt }
 // may have landed, or may yet while the transaction has no record.
 func (m *Machine) EvictionsInDoubt() bool { return m.evictionsInDoubt }
 
-// Victims returns the transactions that have to end before this one commits,
+// Victims returns the transactions that have to end before this transaction commits,
 // in ascending order.
 func (m *Machine) Victims() []resource.TxID {
 	txs := make([]resource.TxID, len(m.victims))
@@ -252,7 +252,7 @@ func (m *Machine) Answer(node resource.NodeID) (Vote, bool) {
 	return Vote{}, false
 }
 
-// Refusals returns why nodes said no, in the order the answers came.
+// Refusals returns the reasons of the nodes that refused, in the order of their answers.
 func (m *Machine) Refusals() []Refused { return slices.Clone(m.refusals) }
 
 // part finds a node's part, or nil.
