@@ -160,7 +160,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 
 	root.AddCommand(a.submitCommand(), a.applyCommand(), a.getCommand(), a.describeCommand(), a.deleteCommand(), a.cancelCommand(),
 		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(), a.metricsCommand(),
-		a.tokenCommand(), a.caCommand(), a.configCommand(), a.versionCommand(), a.doctorCommand())
+		a.tokenCommand(), a.caCommand(), a.configCommand(), a.apiResourcesCommand(), a.versionCommand(), a.doctorCommand())
 	root.AddCommand(a.referenceCommands()...)
 	for _, cmd := range extra {
 		if cmd.Args != nil {
