@@ -111,6 +111,10 @@ func WithVersion(object any, at resource.Revision) any {
 		return versioned(o, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.QuotaBinding:
 		return versioned(o, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.Tenant:
+		return versioned(o, func(o *api.Tenant) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.Namespace:
+		return versioned(o, func(o *api.Namespace) *api.ObjectMeta { return &o.Metadata }, at)
 	}
 	return object
 }
