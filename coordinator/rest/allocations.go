@@ -163,8 +163,8 @@ func (h *handler) untouchedAllocation(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if got.Status.Job != "" {
-		return answer{}, api.Errorf(http.StatusConflict, "allocation %s is a member of job %s; cancel or delete the job", c.name, got.Status.Job).Because(api.FailedPrecondition)
+	if status := service.Deletable(got); status != nil {
+		return answer{}, status
 	}
 	return ok(service.TypedAllocation(got)), nil
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/musterd/muster/api"
 )
@@ -14,6 +15,15 @@ type Release struct {
 	Options api.DeleteOptions
 	// DryRun counts the allocations and ends none.
 	DryRun bool
+}
+
+// Deletable returns the refusal of a deletion of an allocation that is a member of
+// a job, nil for any other allocation.
+func Deletable(a *api.Allocation) *api.Status {
+	if a.Status.Job == "" {
+		return nil
+	}
+	return api.Errorf(http.StatusConflict, "allocation %s is a member of job %s; cancel or delete the job", a.Metadata.Name, a.Status.Job).Because(api.FailedPrecondition)
 }
 
 // NamesOf returns the names of the allocations of a namespace that a selector
