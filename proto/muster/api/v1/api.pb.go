@@ -103,10 +103,13 @@ type ListRequest struct {
 	LabelSelector string `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	FieldSelector string `protobuf:"bytes,3,opt,name=field_selector,json=fieldSelector,proto3" json:"field_selector,omitempty"`
 	// At most 500, also if 0.
-	Limit         int64  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	Continue      string `protobuf:"bytes,5,opt,name=continue,proto3" json:"continue,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Limit    int64  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Continue string `protobuf:"bytes,5,opt,name=continue,proto3" json:"continue,omitempty"`
+	// Empty: everything that was acknowledged before the call. "0": the objects that
+	// this coordinator has, however old they are. A version: not older than it.
+	ResourceVersion string `protobuf:"bytes,6,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ListRequest) Reset() {
@@ -174,13 +177,23 @@ func (x *ListRequest) GetContinue() string {
 	return ""
 }
 
+func (x *ListRequest) GetResourceVersion() string {
+	if x != nil {
+		return x.ResourceVersion
+	}
+	return ""
+}
+
 // PatchRequest is a merge patch (RFC 7386): a null removes. A
 // metadata.resourceVersion in it is a precondition.
 type PatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Patch         *structpb.Struct       `protobuf:"bytes,3,opt,name=patch,proto3" json:"patch,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Patch     *structpb.Struct       `protobuf:"bytes,3,opt,name=patch,proto3" json:"patch,omitempty"`
+	// Of a node: taints are merged by key and effect (application/strategic-merge-patch+json
+	// of REST). Other kinds have merge patches alone.
+	Strategic     bool `protobuf:"varint,4,opt,name=strategic,proto3" json:"strategic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -236,11 +249,20 @@ func (x *PatchRequest) GetPatch() *structpb.Struct {
 	return nil
 }
 
+func (x *PatchRequest) GetStrategic() bool {
+	if x != nil {
+		return x.Strategic
+	}
+	return false
+}
+
 type DeleteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Options       *DeleteOptions         `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Options   *DeleteOptions         `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// Answers with the object as it is, and ends nothing.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +318,65 @@ func (x *DeleteRequest) GetOptions() *DeleteOptions {
 	return nil
 }
 
+func (x *DeleteRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type BulkReleaseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Options       *BulkReleaseOptions    `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkReleaseRequest) Reset() {
+	*x = BulkReleaseRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkReleaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkReleaseRequest) ProtoMessage() {}
+
+func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
+func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *BulkReleaseRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *BulkReleaseRequest) GetOptions() *BulkReleaseOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 type ExplainRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -308,7 +389,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +401,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +414,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -372,7 +453,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +465,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +478,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -443,7 +524,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +536,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +549,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -509,7 +590,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +602,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +615,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -560,7 +641,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +653,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +666,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -605,7 +686,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +698,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +711,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -657,7 +738,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +750,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +763,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -709,7 +790,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +802,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +815,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -761,7 +842,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +854,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +867,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -814,7 +895,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +907,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +920,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -863,6 +944,183 @@ func (x *ReclaimRequest) GetOptions() *ReclaimOptions {
 	return nil
 }
 
+type RenameRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Rename        *QuotaRename           `protobuf:"bytes,2,opt,name=rename,proto3" json:"rename,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenameRequest) Reset() {
+	*x = RenameRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenameRequest) ProtoMessage() {}
+
+func (x *RenameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
+func (*RenameRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RenameRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RenameRequest) GetRename() *QuotaRename {
+	if x != nil {
+		return x.Rename
+	}
+	return nil
+}
+
+type GetClusterUtilizationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClusterUtilizationRequest) Reset() {
+	*x = GetClusterUtilizationRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClusterUtilizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClusterUtilizationRequest) ProtoMessage() {}
+
+func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
+func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+}
+
+type GetQueuesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueuesRequest) Reset() {
+	*x = GetQueuesRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueuesRequest) ProtoMessage() {}
+
+func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
+func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+}
+
+type GetTenantUsageRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The time that peaks and averages are about, 1m to 24h; absent: 24h.
+	Period        *durationpb.Duration `protobuf:"bytes,2,opt,name=period,proto3" json:"period,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTenantUsageRequest) Reset() {
+	*x = GetTenantUsageRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTenantUsageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTenantUsageRequest) ProtoMessage() {}
+
+func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
+func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetTenantUsageRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetTenantUsageRequest) GetPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.Period
+	}
+	return nil
+}
+
 type ListCoordinatorsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -871,7 +1129,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +1141,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,33 +1154,39 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bmuster/api/v1/objects.proto\"m\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"m\n" +
 	"\n" +
 	"GetRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
-	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xab\x01\n" +
+	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xd6\x01\n" +
 	"\vListRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12%\n" +
 	"\x0efield_selector\x18\x03 \x01(\tR\rfieldSelector\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x1a\n" +
-	"\bcontinue\x18\x05 \x01(\tR\bcontinue\"o\n" +
+	"\bcontinue\x18\x05 \x01(\tR\bcontinue\x12)\n" +
+	"\x10resource_version\x18\x06 \x01(\tR\x0fresourceVersion\"\x8d\x01\n" +
 	"\fPatchRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12-\n" +
-	"\x05patch\x18\x03 \x01(\v2\x17.google.protobuf.StructR\x05patch\"y\n" +
+	"\x05patch\x18\x03 \x01(\v2\x17.google.protobuf.StructR\x05patch\x12\x1c\n" +
+	"\tstrategic\x18\x04 \x01(\bR\tstrategic\"\x92\x01\n" +
 	"\rDeleteRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x126\n" +
-	"\aoptions\x18\x03 \x01(\v2\x1c.muster.api.v1.DeleteOptionsR\aoptions\"a\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1c.muster.api.v1.DeleteOptionsR\aoptions\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"o\n" +
+	"\x12BulkReleaseRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12;\n" +
+	"\aoptions\x18\x02 \x01(\v2!.muster.api.v1.BulkReleaseOptionsR\aoptions\"a\n" +
 	"\x0eExplainRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -962,31 +1226,43 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x0eReclaimRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x127\n" +
-	"\aoptions\x18\x03 \x01(\v2\x1d.muster.api.v1.ReclaimOptionsR\aoptions\"\x19\n" +
-	"\x17ListCoordinatorsRequest2\x80\x05\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1d.muster.api.v1.ReclaimOptionsR\aoptions\"W\n" +
+	"\rRenameRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
+	"\x06rename\x18\x02 \x01(\v2\x1a.muster.api.v1.QuotaRenameR\x06rename\"\x1e\n" +
+	"\x1cGetClusterUtilizationRequest\"\x12\n" +
+	"\x10GetQueuesRequest\"b\n" +
+	"\x15GetTenantUsageRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x121\n" +
+	"\x06period\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\x19\n" +
+	"\x17ListCoordinatorsRequest2\x9b\x06\n" +
 	"\vAllocations\x12K\n" +
 	"\x06Create\x12&.muster.api.v1.CreateAllocationRequest\x1a\x19.muster.api.v1.Allocation\x12I\n" +
 	"\x03Try\x12&.muster.api.v1.CreateAllocationRequest\x1a\x1a.muster.api.v1.Explanation\x12;\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x19.muster.api.v1.Allocation\x12A\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1d.muster.api.v1.AllocationList\x12?\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1d.muster.api.v1.AllocationList\x12K\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a#.muster.api.v1.AllocationWatchEvent0\x01\x12?\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x19.muster.api.v1.Allocation\x12A\n" +
-	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x19.muster.api.v1.Allocation\x12D\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x19.muster.api.v1.Allocation\x12L\n" +
+	"\vBulkRelease\x12!.muster.api.v1.BulkReleaseRequest\x1a\x1a.muster.api.v1.BulkRelease\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
 	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12C\n" +
-	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\xbf\x04\n" +
+	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\x85\x05\n" +
 	"\x04Jobs\x12=\n" +
 	"\x06Create\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x12.muster.api.v1.Job\x12B\n" +
 	"\x03Try\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x1a.muster.api.v1.Explanation\x124\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x16.muster.api.v1.JobList\x128\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x16.muster.api.v1.JobList\x12D\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1c.muster.api.v1.JobWatchEvent0\x01\x128\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
 	"\x06Cancel\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
 	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
-	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xec\x04\n" +
+	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xe0\x06\n" +
 	"\x05Nodes\x125\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x17.muster.api.v1.NodeList\x129\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x17.muster.api.v1.NodeList\x12E\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1d.muster.api.v1.NodeWatchEvent0\x01\x129\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x13.muster.api.v1.Node\x129\n" +
 	"\x06Cordon\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
 	"\bUncordon\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node\x12:\n" +
@@ -994,16 +1270,19 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\aApprove\x12\x1d.muster.api.v1.ApproveRequest\x1a\x13.muster.api.v1.Node\x129\n" +
 	"\x05Fence\x12\x1b.muster.api.v1.FenceRequest\x1a\x13.muster.api.v1.Node\x12K\n" +
 	"\tReconcile\x12\x1f.muster.api.v1.ReconcileRequest\x1a\x1d.muster.api.v1.Reconciliation\x129\n" +
-	"\x06Delete\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node2^\n" +
+	"\x06Delete\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node\x12N\n" +
+	"\rListEvictions\x12\x1a.muster.api.v1.NodeRequest\x1a!.muster.api.v1.EvictionNoticeList\x12[\n" +
+	"\x0eWatchEvictions\x12$.muster.api.v1.WatchEvictionsRequest\x1a!.muster.api.v1.EvictionWatchEvent0\x012^\n" +
 	"\fCoordinators\x12N\n" +
-	"\x04List\x12&.muster.api.v1.ListCoordinatorsRequest\x1a\x1e.muster.api.v1.CoordinatorList2\xa9\x03\n" +
+	"\x04List\x12&.muster.api.v1.ListCoordinatorsRequest\x1a\x1e.muster.api.v1.CoordinatorList2\xf9\x03\n" +
 	"\x0eResourceQuotas\x12D\n" +
 	"\x06Create\x12\x1c.muster.api.v1.ResourceQuota\x1a\x1c.muster.api.v1.ResourceQuota\x12>\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1c.muster.api.v1.ResourceQuota\x12D\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a .muster.api.v1.ResourceQuotaList\x12D\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a .muster.api.v1.ResourceQuotaList\x12N\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a&.muster.api.v1.ResourceQuotaWatchEvent0\x01\x12D\n" +
 	"\x06Update\x12\x1c.muster.api.v1.ResourceQuota\x1a\x1c.muster.api.v1.ResourceQuota\x12B\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1c.muster.api.v1.ResourceQuota\x12A\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1c.muster.api.v1.ResourceQuota2\x90\x04\n" +
+	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1c.muster.api.v1.ResourceQuota2\xd2\x04\n" +
 	"\n" +
 	"QuotaTrees\x12<\n" +
 	"\x06Create\x12\x18.muster.api.v1.QuotaTree\x1a\x18.muster.api.v1.QuotaTree\x12:\n" +
@@ -1012,22 +1291,46 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x06Update\x12\x18.muster.api.v1.QuotaTree\x1a\x18.muster.api.v1.QuotaTree\x12>\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.QuotaTree\x12=\n" +
 	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.QuotaTree\x12E\n" +
-	"\aReclaim\x12\x1d.muster.api.v1.ReclaimRequest\x1a\x1b.muster.api.v1.QuotaReclaim\x12B\n" +
-	"\vTryConsumer\x12\x17.muster.api.v1.Consumer\x1a\x1a.muster.api.v1.QuotaDryRun2\x97\x03\n" +
+	"\aReclaim\x12\x1d.muster.api.v1.ReclaimRequest\x1a\x1b.muster.api.v1.QuotaReclaim\x12@\n" +
+	"\x06Rename\x12\x1c.muster.api.v1.RenameRequest\x1a\x18.muster.api.v1.QuotaTree\x12B\n" +
+	"\vTryConsumer\x12\x17.muster.api.v1.Consumer\x1a\x1a.muster.api.v1.QuotaDryRun2\xe5\x03\n" +
 	"\fQuotaForests\x12@\n" +
 	"\x06Create\x12\x1a.muster.api.v1.QuotaForest\x1a\x1a.muster.api.v1.QuotaForest\x12<\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.QuotaForest\x12B\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1e.muster.api.v1.QuotaForestList\x12@\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1e.muster.api.v1.QuotaForestList\x12L\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a$.muster.api.v1.QuotaForestWatchEvent0\x01\x12@\n" +
 	"\x06Update\x12\x1a.muster.api.v1.QuotaForest\x1a\x1a.muster.api.v1.QuotaForest\x12@\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1a.muster.api.v1.QuotaForest\x12?\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.QuotaForest2\xa0\x03\n" +
+	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.QuotaForest2\xef\x03\n" +
 	"\rQuotaBindings\x12B\n" +
 	"\x06Create\x12\x1b.muster.api.v1.QuotaBinding\x1a\x1b.muster.api.v1.QuotaBinding\x12=\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1b.muster.api.v1.QuotaBinding\x12C\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1f.muster.api.v1.QuotaBindingList\x12B\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1f.muster.api.v1.QuotaBindingList\x12M\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a%.muster.api.v1.QuotaBindingWatchEvent0\x01\x12B\n" +
 	"\x06Update\x12\x1b.muster.api.v1.QuotaBinding\x1a\x1b.muster.api.v1.QuotaBinding\x12A\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1b.muster.api.v1.QuotaBinding\x12@\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1b.muster.api.v1.QuotaBindingB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
+	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1b.muster.api.v1.QuotaBinding2\xb3\x03\n" +
+	"\aTenants\x126\n" +
+	"\x06Create\x12\x15.muster.api.v1.Tenant\x1a\x15.muster.api.v1.Tenant\x127\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x15.muster.api.v1.Tenant\x12=\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x19.muster.api.v1.TenantList\x12G\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1f.muster.api.v1.TenantWatchEvent0\x01\x126\n" +
+	"\x06Update\x12\x15.muster.api.v1.Tenant\x1a\x15.muster.api.v1.Tenant\x12;\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x15.muster.api.v1.Tenant\x12:\n" +
+	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x15.muster.api.v1.Tenant2\xd1\x03\n" +
+	"\n" +
+	"Namespaces\x12<\n" +
+	"\x06Create\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12:\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.Namespace\x12@\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1c.muster.api.v1.NamespaceList\x12J\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\".muster.api.v1.NamespaceWatchEvent0\x01\x12<\n" +
+	"\x06Update\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12>\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.Namespace\x12=\n" +
+	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.Namespace2\x8d\x02\n" +
+	"\x05Usage\x12g\n" +
+	"\x15GetClusterUtilization\x12+.muster.api.v1.GetClusterUtilizationRequest\x1a!.muster.api.v1.ClusterUtilization\x12G\n" +
+	"\tGetQueues\x12\x1f.muster.api.v1.GetQueuesRequest\x1a\x19.muster.api.v1.QueueUsage\x12R\n" +
+	"\x0eGetTenantUsage\x12$.muster.api.v1.GetTenantUsageRequest\x1a\x1a.muster.api.v1.TenantUsageB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
 
 var (
 	file_muster_api_v1_api_proto_rawDescOnce sync.Once
@@ -1041,185 +1344,269 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_muster_api_v1_api_proto_goTypes = []any{
-	(*GetRequest)(nil),              // 0: muster.api.v1.GetRequest
-	(*ListRequest)(nil),             // 1: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),            // 2: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),           // 3: muster.api.v1.DeleteRequest
-	(*ExplainRequest)(nil),          // 4: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil), // 5: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),        // 6: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),          // 7: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),             // 8: muster.api.v1.NodeRequest
-	(*DrainRequest)(nil),            // 9: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),          // 10: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),            // 11: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),        // 12: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),          // 13: muster.api.v1.ReclaimRequest
-	(*ListCoordinatorsRequest)(nil), // 14: muster.api.v1.ListCoordinatorsRequest
-	(*durationpb.Duration)(nil),     // 15: google.protobuf.Duration
-	(*structpb.Struct)(nil),         // 16: google.protobuf.Struct
-	(*DeleteOptions)(nil),           // 17: muster.api.v1.DeleteOptions
-	(*Allocation)(nil),              // 18: muster.api.v1.Allocation
-	(*Job)(nil),                     // 19: muster.api.v1.Job
-	(*PreemptionRequest)(nil),       // 20: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),            // 21: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),          // 22: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),            // 23: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),        // 24: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),          // 25: muster.api.v1.ReclaimOptions
-	(*ResourceQuota)(nil),           // 26: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),               // 27: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                // 28: muster.api.v1.Consumer
-	(*QuotaForest)(nil),             // 29: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),            // 30: muster.api.v1.QuotaBinding
-	(*Explanation)(nil),             // 31: muster.api.v1.Explanation
-	(*AllocationList)(nil),          // 32: muster.api.v1.AllocationList
-	(*QuotaExplanation)(nil),        // 33: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),              // 34: muster.api.v1.Preemption
-	(*JobList)(nil),                 // 35: muster.api.v1.JobList
-	(*Node)(nil),                    // 36: muster.api.v1.Node
-	(*NodeList)(nil),                // 37: muster.api.v1.NodeList
-	(*Drain)(nil),                   // 38: muster.api.v1.Drain
-	(*Reconciliation)(nil),          // 39: muster.api.v1.Reconciliation
-	(*CoordinatorList)(nil),         // 40: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),       // 41: muster.api.v1.ResourceQuotaList
-	(*QuotaTreeList)(nil),           // 42: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),            // 43: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),             // 44: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),         // 45: muster.api.v1.QuotaForestList
-	(*QuotaBindingList)(nil),        // 46: muster.api.v1.QuotaBindingList
+	(*GetRequest)(nil),                   // 0: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                  // 1: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                 // 2: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                // 3: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),           // 4: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),               // 5: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),      // 6: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),             // 7: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),               // 8: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                  // 9: muster.api.v1.NodeRequest
+	(*DrainRequest)(nil),                 // 10: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),               // 11: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                 // 12: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),             // 13: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),               // 14: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                // 15: muster.api.v1.RenameRequest
+	(*GetClusterUtilizationRequest)(nil), // 16: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),             // 17: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),        // 18: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),      // 19: muster.api.v1.ListCoordinatorsRequest
+	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
+	(*structpb.Struct)(nil),              // 21: google.protobuf.Struct
+	(*DeleteOptions)(nil),                // 22: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),           // 23: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                   // 24: muster.api.v1.Allocation
+	(*Job)(nil),                          // 25: muster.api.v1.Job
+	(*PreemptionRequest)(nil),            // 26: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                 // 27: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),               // 28: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                 // 29: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),             // 30: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),               // 31: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                  // 32: muster.api.v1.QuotaRename
+	(*WatchRequest)(nil),                 // 33: muster.api.v1.WatchRequest
+	(*WatchEvictionsRequest)(nil),        // 34: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                // 35: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                    // 36: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                     // 37: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                  // 38: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                 // 39: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                       // 40: muster.api.v1.Tenant
+	(*Namespace)(nil),                    // 41: muster.api.v1.Namespace
+	(*Explanation)(nil),                  // 42: muster.api.v1.Explanation
+	(*AllocationList)(nil),               // 43: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),         // 44: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                  // 45: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),             // 46: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                   // 47: muster.api.v1.Preemption
+	(*JobList)(nil),                      // 48: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                // 49: muster.api.v1.JobWatchEvent
+	(*Node)(nil),                         // 50: muster.api.v1.Node
+	(*NodeList)(nil),                     // 51: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),               // 52: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                        // 53: muster.api.v1.Drain
+	(*Reconciliation)(nil),               // 54: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),           // 55: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),           // 56: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),              // 57: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),            // 58: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),      // 59: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                // 60: muster.api.v1.QuotaTreeList
+	(*QuotaReclaim)(nil),                 // 61: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                  // 62: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),              // 63: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),        // 64: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),             // 65: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),       // 66: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                   // 67: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),             // 68: muster.api.v1.TenantWatchEvent
+	(*NamespaceList)(nil),                // 69: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),          // 70: muster.api.v1.NamespaceWatchEvent
+	(*ClusterUtilization)(nil),           // 71: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                   // 72: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                  // 73: muster.api.v1.TenantUsage
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	15, // 0: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	16, // 1: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	17, // 2: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	18, // 3: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	15, // 4: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	19, // 5: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	15, // 6: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	20, // 7: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	21, // 8: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	22, // 9: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	23, // 10: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	24, // 11: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	25, // 12: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	5,  // 13: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	5,  // 14: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	0,  // 15: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 16: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	2,  // 17: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	3,  // 18: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	4,  // 19: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	0,  // 20: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	7,  // 21: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	6,  // 22: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	6,  // 23: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	0,  // 24: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 25: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	2,  // 26: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	3,  // 27: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	3,  // 28: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	4,  // 29: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	0,  // 30: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	0,  // 31: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 32: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	2,  // 33: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	8,  // 34: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	8,  // 35: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	9,  // 36: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	10, // 37: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	11, // 38: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	12, // 39: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	8,  // 40: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
-	14, // 41: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	26, // 42: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	0,  // 43: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 44: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	26, // 45: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	2,  // 46: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 47: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
-	27, // 48: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	0,  // 49: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 50: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	27, // 51: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	2,  // 52: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 53: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
-	13, // 54: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	28, // 55: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	29, // 56: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	0,  // 57: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 58: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	29, // 59: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	2,  // 60: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 61: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
-	30, // 62: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	0,  // 63: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 64: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	30, // 65: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	2,  // 66: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 67: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
-	18, // 68: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	31, // 69: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	18, // 70: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	32, // 71: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	18, // 72: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	18, // 73: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	31, // 74: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	33, // 75: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	34, // 76: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	19, // 77: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	31, // 78: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	19, // 79: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	35, // 80: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	19, // 81: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	19, // 82: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	19, // 83: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	31, // 84: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	33, // 85: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	36, // 86: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	37, // 87: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	36, // 88: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	36, // 89: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	36, // 90: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	38, // 91: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	36, // 92: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	36, // 93: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	39, // 94: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	36, // 95: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	40, // 96: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	26, // 97: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	26, // 98: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	41, // 99: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	26, // 100: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	26, // 101: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	26, // 102: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	27, // 103: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	27, // 104: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	42, // 105: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	27, // 106: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	27, // 107: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	27, // 108: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	43, // 109: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	44, // 110: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	29, // 111: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	29, // 112: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	45, // 113: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	29, // 114: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	29, // 115: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	29, // 116: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	30, // 117: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	30, // 118: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	46, // 119: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	30, // 120: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	30, // 121: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	30, // 122: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	68, // [68:123] is the sub-list for method output_type
-	13, // [13:68] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	20, // 0: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	21, // 1: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	22, // 2: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	23, // 3: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	24, // 4: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	20, // 5: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	25, // 6: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	20, // 7: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	26, // 8: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	27, // 9: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	28, // 10: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	29, // 11: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	30, // 12: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	31, // 13: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	32, // 14: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	20, // 15: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	6,  // 16: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	6,  // 17: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	0,  // 18: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 19: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	33, // 20: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	2,  // 21: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	3,  // 22: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	4,  // 23: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	5,  // 24: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	0,  // 25: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	8,  // 26: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	7,  // 27: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	7,  // 28: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	0,  // 29: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 30: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	33, // 31: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	2,  // 32: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	3,  // 33: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	3,  // 34: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	5,  // 35: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	0,  // 36: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	0,  // 37: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 38: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	33, // 39: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	2,  // 40: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	9,  // 41: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	9,  // 42: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	10, // 43: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	11, // 44: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	12, // 45: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	13, // 46: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	9,  // 47: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
+	9,  // 48: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	34, // 49: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	19, // 50: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	35, // 51: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	0,  // 52: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 53: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	33, // 54: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	35, // 55: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	2,  // 56: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	0,  // 57: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
+	36, // 58: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	0,  // 59: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 60: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	36, // 61: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	2,  // 62: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	0,  // 63: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
+	14, // 64: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	15, // 65: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	37, // 66: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	38, // 67: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	0,  // 68: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 69: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	33, // 70: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	38, // 71: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	2,  // 72: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	0,  // 73: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
+	39, // 74: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	0,  // 75: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 76: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	33, // 77: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	39, // 78: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	2,  // 79: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	0,  // 80: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
+	40, // 81: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	0,  // 82: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 83: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	33, // 84: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	40, // 85: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	2,  // 86: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	0,  // 87: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.GetRequest
+	41, // 88: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	0,  // 89: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	1,  // 90: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	33, // 91: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	41, // 92: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	2,  // 93: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	0,  // 94: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.GetRequest
+	16, // 95: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	17, // 96: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	18, // 97: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	24, // 98: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	42, // 99: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	24, // 100: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	43, // 101: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	44, // 102: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	24, // 103: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	24, // 104: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	45, // 105: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	42, // 106: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	46, // 107: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	47, // 108: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	25, // 109: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	42, // 110: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	25, // 111: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	48, // 112: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	49, // 113: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	25, // 114: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	25, // 115: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	25, // 116: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	42, // 117: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	46, // 118: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	50, // 119: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	51, // 120: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	52, // 121: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	50, // 122: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	50, // 123: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	50, // 124: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	53, // 125: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	50, // 126: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	50, // 127: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	54, // 128: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	50, // 129: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	55, // 130: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	56, // 131: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	57, // 132: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	35, // 133: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	35, // 134: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	58, // 135: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	59, // 136: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	35, // 137: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	35, // 138: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	35, // 139: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	36, // 140: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	36, // 141: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	60, // 142: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	36, // 143: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	36, // 144: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	36, // 145: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	61, // 146: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	36, // 147: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	62, // 148: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	38, // 149: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	38, // 150: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	63, // 151: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	64, // 152: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	38, // 153: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	38, // 154: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	38, // 155: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	39, // 156: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	39, // 157: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	65, // 158: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	66, // 159: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	39, // 160: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	39, // 161: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	39, // 162: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	40, // 163: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	40, // 164: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	67, // 165: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	68, // 166: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	40, // 167: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	40, // 168: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	40, // 169: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	41, // 170: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	41, // 171: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	69, // 172: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	70, // 173: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	41, // 174: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	41, // 175: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	41, // 176: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	71, // 177: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	72, // 178: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	73, // 179: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	98, // [98:180] is the sub-list for method output_type
+	16, // [16:98] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
@@ -1227,16 +1614,20 @@ func file_muster_api_v1_api_proto_init() {
 	if File_muster_api_v1_api_proto != nil {
 		return
 	}
+	file_muster_api_v1_evictions_proto_init()
 	file_muster_api_v1_objects_proto_init()
+	file_muster_api_v1_spaces_proto_init()
+	file_muster_api_v1_usage_proto_init()
+	file_muster_api_v1_watch_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   20,
 			NumExtensions: 0,
-			NumServices:   8,
+			NumServices:   11,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

@@ -32,8 +32,10 @@ const (
 	Allocations_Try_FullMethodName          = "/muster.api.v1.Allocations/Try"
 	Allocations_Get_FullMethodName          = "/muster.api.v1.Allocations/Get"
 	Allocations_List_FullMethodName         = "/muster.api.v1.Allocations/List"
+	Allocations_Watch_FullMethodName        = "/muster.api.v1.Allocations/Watch"
 	Allocations_Patch_FullMethodName        = "/muster.api.v1.Allocations/Patch"
 	Allocations_Delete_FullMethodName       = "/muster.api.v1.Allocations/Delete"
+	Allocations_BulkRelease_FullMethodName  = "/muster.api.v1.Allocations/BulkRelease"
 	Allocations_Explain_FullMethodName      = "/muster.api.v1.Allocations/Explain"
 	Allocations_ExplainQuota_FullMethodName = "/muster.api.v1.Allocations/ExplainQuota"
 	Allocations_Preempt_FullMethodName      = "/muster.api.v1.Allocations/Preempt"
@@ -50,9 +52,13 @@ type AllocationsClient interface {
 	Try(ctx context.Context, in *CreateAllocationRequest, opts ...grpc.CallOption) (*Explanation, error)
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Allocation, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*AllocationList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AllocationWatchEvent], error)
 	// Changes labels and annotations.
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Allocation, error)
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*Allocation, error)
+	// Ends the allocations of a namespace that a selector selects.
+	BulkRelease(ctx context.Context, in *BulkReleaseRequest, opts ...grpc.CallOption) (*BulkRelease, error)
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*Explanation, error)
 	// Answers on which node of each quota tree the allocation is counted.
 	ExplainQuota(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaExplanation, error)
@@ -108,6 +114,25 @@ func (c *allocationsClient) List(ctx context.Context, in *ListRequest, opts ...g
 	return out, nil
 }
 
+func (c *allocationsClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AllocationWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Allocations_ServiceDesc.Streams[0], Allocations_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, AllocationWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Allocations_WatchClient = grpc.ServerStreamingClient[AllocationWatchEvent]
+
 func (c *allocationsClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Allocation, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Allocation)
@@ -122,6 +147,16 @@ func (c *allocationsClient) Delete(ctx context.Context, in *DeleteRequest, opts 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Allocation)
 	err := c.cc.Invoke(ctx, Allocations_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *allocationsClient) BulkRelease(ctx context.Context, in *BulkReleaseRequest, opts ...grpc.CallOption) (*BulkRelease, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BulkRelease)
+	err := c.cc.Invoke(ctx, Allocations_BulkRelease_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -169,9 +204,13 @@ type AllocationsServer interface {
 	Try(context.Context, *CreateAllocationRequest) (*Explanation, error)
 	Get(context.Context, *GetRequest) (*Allocation, error)
 	List(context.Context, *ListRequest) (*AllocationList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[AllocationWatchEvent]) error
 	// Changes labels and annotations.
 	Patch(context.Context, *PatchRequest) (*Allocation, error)
 	Delete(context.Context, *DeleteRequest) (*Allocation, error)
+	// Ends the allocations of a namespace that a selector selects.
+	BulkRelease(context.Context, *BulkReleaseRequest) (*BulkRelease, error)
 	Explain(context.Context, *ExplainRequest) (*Explanation, error)
 	// Answers on which node of each quota tree the allocation is counted.
 	ExplainQuota(context.Context, *GetRequest) (*QuotaExplanation, error)
@@ -199,11 +238,17 @@ func (UnimplementedAllocationsServer) Get(context.Context, *GetRequest) (*Alloca
 func (UnimplementedAllocationsServer) List(context.Context, *ListRequest) (*AllocationList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
 }
+func (UnimplementedAllocationsServer) Watch(*WatchRequest, grpc.ServerStreamingServer[AllocationWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
 func (UnimplementedAllocationsServer) Patch(context.Context, *PatchRequest) (*Allocation, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
 func (UnimplementedAllocationsServer) Delete(context.Context, *DeleteRequest) (*Allocation, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedAllocationsServer) BulkRelease(context.Context, *BulkReleaseRequest) (*BulkRelease, error) {
+	return nil, status.Error(codes.Unimplemented, "method BulkRelease not implemented")
 }
 func (UnimplementedAllocationsServer) Explain(context.Context, *ExplainRequest) (*Explanation, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
@@ -307,6 +352,17 @@ func _Allocations_List_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Allocations_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AllocationsServer).Watch(m, &grpc.GenericServerStream[WatchRequest, AllocationWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Allocations_WatchServer = grpc.ServerStreamingServer[AllocationWatchEvent]
+
 func _Allocations_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PatchRequest)
 	if err := dec(in); err != nil {
@@ -339,6 +395,24 @@ func _Allocations_Delete_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AllocationsServer).Delete(ctx, req.(*DeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Allocations_BulkRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BulkReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AllocationsServer).BulkRelease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Allocations_BulkRelease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AllocationsServer).BulkRelease(ctx, req.(*BulkReleaseRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -429,6 +503,10 @@ var Allocations_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Allocations_Delete_Handler,
 		},
 		{
+			MethodName: "BulkRelease",
+			Handler:    _Allocations_BulkRelease_Handler,
+		},
+		{
 			MethodName: "Explain",
 			Handler:    _Allocations_Explain_Handler,
 		},
@@ -441,7 +519,13 @@ var Allocations_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Allocations_Preempt_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Allocations_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/api/v1/api.proto",
 }
 
@@ -450,6 +534,7 @@ const (
 	Jobs_Try_FullMethodName          = "/muster.api.v1.Jobs/Try"
 	Jobs_Get_FullMethodName          = "/muster.api.v1.Jobs/Get"
 	Jobs_List_FullMethodName         = "/muster.api.v1.Jobs/List"
+	Jobs_Watch_FullMethodName        = "/muster.api.v1.Jobs/Watch"
 	Jobs_Patch_FullMethodName        = "/muster.api.v1.Jobs/Patch"
 	Jobs_Cancel_FullMethodName       = "/muster.api.v1.Jobs/Cancel"
 	Jobs_Delete_FullMethodName       = "/muster.api.v1.Jobs/Delete"
@@ -468,6 +553,8 @@ type JobsClient interface {
 	Try(ctx context.Context, in *CreateJobRequest, opts ...grpc.CallOption) (*Explanation, error)
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Job, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*JobList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobWatchEvent], error)
 	// Changes labels and annotations.
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Job, error)
 	// Ends a job and keeps its object.
@@ -525,6 +612,25 @@ func (c *jobsClient) List(ctx context.Context, in *ListRequest, opts ...grpc.Cal
 	}
 	return out, nil
 }
+
+func (c *jobsClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JobWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Jobs_ServiceDesc.Streams[0], Jobs_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, JobWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_WatchClient = grpc.ServerStreamingClient[JobWatchEvent]
 
 func (c *jobsClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Job, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -587,6 +693,8 @@ type JobsServer interface {
 	Try(context.Context, *CreateJobRequest) (*Explanation, error)
 	Get(context.Context, *GetRequest) (*Job, error)
 	List(context.Context, *ListRequest) (*JobList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[JobWatchEvent]) error
 	// Changes labels and annotations.
 	Patch(context.Context, *PatchRequest) (*Job, error)
 	// Ends a job and keeps its object.
@@ -616,6 +724,9 @@ func (UnimplementedJobsServer) Get(context.Context, *GetRequest) (*Job, error) {
 }
 func (UnimplementedJobsServer) List(context.Context, *ListRequest) (*JobList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedJobsServer) Watch(*WatchRequest, grpc.ServerStreamingServer[JobWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedJobsServer) Patch(context.Context, *PatchRequest) (*Job, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
@@ -724,6 +835,17 @@ func _Jobs_List_Handler(srv interface{}, ctx context.Context, dec func(interface
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Jobs_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(JobsServer).Watch(m, &grpc.GenericServerStream[WatchRequest, JobWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_WatchServer = grpc.ServerStreamingServer[JobWatchEvent]
 
 func _Jobs_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PatchRequest)
@@ -859,21 +981,30 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Jobs_ExplainQuota_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Jobs_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/api/v1/api.proto",
 }
 
 const (
-	Nodes_Get_FullMethodName       = "/muster.api.v1.Nodes/Get"
-	Nodes_List_FullMethodName      = "/muster.api.v1.Nodes/List"
-	Nodes_Patch_FullMethodName     = "/muster.api.v1.Nodes/Patch"
-	Nodes_Cordon_FullMethodName    = "/muster.api.v1.Nodes/Cordon"
-	Nodes_Uncordon_FullMethodName  = "/muster.api.v1.Nodes/Uncordon"
-	Nodes_Drain_FullMethodName     = "/muster.api.v1.Nodes/Drain"
-	Nodes_Approve_FullMethodName   = "/muster.api.v1.Nodes/Approve"
-	Nodes_Fence_FullMethodName     = "/muster.api.v1.Nodes/Fence"
-	Nodes_Reconcile_FullMethodName = "/muster.api.v1.Nodes/Reconcile"
-	Nodes_Delete_FullMethodName    = "/muster.api.v1.Nodes/Delete"
+	Nodes_Get_FullMethodName            = "/muster.api.v1.Nodes/Get"
+	Nodes_List_FullMethodName           = "/muster.api.v1.Nodes/List"
+	Nodes_Watch_FullMethodName          = "/muster.api.v1.Nodes/Watch"
+	Nodes_Patch_FullMethodName          = "/muster.api.v1.Nodes/Patch"
+	Nodes_Cordon_FullMethodName         = "/muster.api.v1.Nodes/Cordon"
+	Nodes_Uncordon_FullMethodName       = "/muster.api.v1.Nodes/Uncordon"
+	Nodes_Drain_FullMethodName          = "/muster.api.v1.Nodes/Drain"
+	Nodes_Approve_FullMethodName        = "/muster.api.v1.Nodes/Approve"
+	Nodes_Fence_FullMethodName          = "/muster.api.v1.Nodes/Fence"
+	Nodes_Reconcile_FullMethodName      = "/muster.api.v1.Nodes/Reconcile"
+	Nodes_Delete_FullMethodName         = "/muster.api.v1.Nodes/Delete"
+	Nodes_ListEvictions_FullMethodName  = "/muster.api.v1.Nodes/ListEvictions"
+	Nodes_WatchEvictions_FullMethodName = "/muster.api.v1.Nodes/WatchEvictions"
 )
 
 // NodesClient is the client API for Nodes service.
@@ -884,6 +1015,8 @@ const (
 type NodesClient interface {
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Node, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*NodeList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[NodeWatchEvent], error)
 	// Changes labels, annotations, taints and unschedulable.
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Node, error)
 	Cordon(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*Node, error)
@@ -898,6 +1031,10 @@ type NodesClient interface {
 	Reconcile(ctx context.Context, in *ReconcileRequest, opts ...grpc.CallOption) (*Reconciliation, error)
 	// Forgets a node that has left for good.
 	Delete(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*Node, error)
+	// Lists the notices of evictions on a node. For admins.
+	ListEvictions(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*EvictionNoticeList, error)
+	// Follows the notices of evictions on a node; see watch.proto. For admins.
+	WatchEvictions(ctx context.Context, in *WatchEvictionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EvictionWatchEvent], error)
 }
 
 type nodesClient struct {
@@ -927,6 +1064,25 @@ func (c *nodesClient) List(ctx context.Context, in *ListRequest, opts ...grpc.Ca
 	}
 	return out, nil
 }
+
+func (c *nodesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[NodeWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Nodes_ServiceDesc.Streams[0], Nodes_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, NodeWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Nodes_WatchClient = grpc.ServerStreamingClient[NodeWatchEvent]
 
 func (c *nodesClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Node, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -1008,6 +1164,35 @@ func (c *nodesClient) Delete(ctx context.Context, in *NodeRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *nodesClient) ListEvictions(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*EvictionNoticeList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EvictionNoticeList)
+	err := c.cc.Invoke(ctx, Nodes_ListEvictions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodesClient) WatchEvictions(ctx context.Context, in *WatchEvictionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EvictionWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Nodes_ServiceDesc.Streams[1], Nodes_WatchEvictions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchEvictionsRequest, EvictionWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Nodes_WatchEvictionsClient = grpc.ServerStreamingClient[EvictionWatchEvent]
+
 // NodesServer is the server API for Nodes service.
 // All implementations must embed UnimplementedNodesServer
 // for forward compatibility.
@@ -1016,6 +1201,8 @@ func (c *nodesClient) Delete(ctx context.Context, in *NodeRequest, opts ...grpc.
 type NodesServer interface {
 	Get(context.Context, *GetRequest) (*Node, error)
 	List(context.Context, *ListRequest) (*NodeList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[NodeWatchEvent]) error
 	// Changes labels, annotations, taints and unschedulable.
 	Patch(context.Context, *PatchRequest) (*Node, error)
 	Cordon(context.Context, *NodeRequest) (*Node, error)
@@ -1030,6 +1217,10 @@ type NodesServer interface {
 	Reconcile(context.Context, *ReconcileRequest) (*Reconciliation, error)
 	// Forgets a node that has left for good.
 	Delete(context.Context, *NodeRequest) (*Node, error)
+	// Lists the notices of evictions on a node. For admins.
+	ListEvictions(context.Context, *NodeRequest) (*EvictionNoticeList, error)
+	// Follows the notices of evictions on a node; see watch.proto. For admins.
+	WatchEvictions(*WatchEvictionsRequest, grpc.ServerStreamingServer[EvictionWatchEvent]) error
 	mustEmbedUnimplementedNodesServer()
 }
 
@@ -1045,6 +1236,9 @@ func (UnimplementedNodesServer) Get(context.Context, *GetRequest) (*Node, error)
 }
 func (UnimplementedNodesServer) List(context.Context, *ListRequest) (*NodeList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedNodesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[NodeWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedNodesServer) Patch(context.Context, *PatchRequest) (*Node, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
@@ -1069,6 +1263,12 @@ func (UnimplementedNodesServer) Reconcile(context.Context, *ReconcileRequest) (*
 }
 func (UnimplementedNodesServer) Delete(context.Context, *NodeRequest) (*Node, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedNodesServer) ListEvictions(context.Context, *NodeRequest) (*EvictionNoticeList, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEvictions not implemented")
+}
+func (UnimplementedNodesServer) WatchEvictions(*WatchEvictionsRequest, grpc.ServerStreamingServer[EvictionWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method WatchEvictions not implemented")
 }
 func (UnimplementedNodesServer) mustEmbedUnimplementedNodesServer() {}
 func (UnimplementedNodesServer) testEmbeddedByValue()               {}
@@ -1126,6 +1326,17 @@ func _Nodes_List_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Nodes_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(NodesServer).Watch(m, &grpc.GenericServerStream[WatchRequest, NodeWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Nodes_WatchServer = grpc.ServerStreamingServer[NodeWatchEvent]
 
 func _Nodes_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PatchRequest)
@@ -1271,6 +1482,35 @@ func _Nodes_Delete_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Nodes_ListEvictions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodesServer).ListEvictions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Nodes_ListEvictions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodesServer).ListEvictions(ctx, req.(*NodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Nodes_WatchEvictions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchEvictionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(NodesServer).WatchEvictions(m, &grpc.GenericServerStream[WatchEvictionsRequest, EvictionWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Nodes_WatchEvictionsServer = grpc.ServerStreamingServer[EvictionWatchEvent]
+
 // Nodes_ServiceDesc is the grpc.ServiceDesc for Nodes service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1318,8 +1558,23 @@ var Nodes_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Delete",
 			Handler:    _Nodes_Delete_Handler,
 		},
+		{
+			MethodName: "ListEvictions",
+			Handler:    _Nodes_ListEvictions_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Nodes_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchEvictions",
+			Handler:       _Nodes_WatchEvictions_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/api/v1/api.proto",
 }
 
@@ -1433,6 +1688,7 @@ const (
 	ResourceQuotas_Create_FullMethodName = "/muster.api.v1.ResourceQuotas/Create"
 	ResourceQuotas_Get_FullMethodName    = "/muster.api.v1.ResourceQuotas/Get"
 	ResourceQuotas_List_FullMethodName   = "/muster.api.v1.ResourceQuotas/List"
+	ResourceQuotas_Watch_FullMethodName  = "/muster.api.v1.ResourceQuotas/Watch"
 	ResourceQuotas_Update_FullMethodName = "/muster.api.v1.ResourceQuotas/Update"
 	ResourceQuotas_Patch_FullMethodName  = "/muster.api.v1.ResourceQuotas/Patch"
 	ResourceQuotas_Delete_FullMethodName = "/muster.api.v1.ResourceQuotas/Delete"
@@ -1447,6 +1703,8 @@ type ResourceQuotasClient interface {
 	Create(ctx context.Context, in *ResourceQuota, opts ...grpc.CallOption) (*ResourceQuota, error)
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*ResourceQuota, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ResourceQuotaList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ResourceQuotaWatchEvent], error)
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *ResourceQuota, opts ...grpc.CallOption) (*ResourceQuota, error)
@@ -1492,6 +1750,25 @@ func (c *resourceQuotasClient) List(ctx context.Context, in *ListRequest, opts .
 	return out, nil
 }
 
+func (c *resourceQuotasClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ResourceQuotaWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ResourceQuotas_ServiceDesc.Streams[0], ResourceQuotas_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, ResourceQuotaWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ResourceQuotas_WatchClient = grpc.ServerStreamingClient[ResourceQuotaWatchEvent]
+
 func (c *resourceQuotasClient) Update(ctx context.Context, in *ResourceQuota, opts ...grpc.CallOption) (*ResourceQuota, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResourceQuota)
@@ -1531,6 +1808,8 @@ type ResourceQuotasServer interface {
 	Create(context.Context, *ResourceQuota) (*ResourceQuota, error)
 	Get(context.Context, *GetRequest) (*ResourceQuota, error)
 	List(context.Context, *ListRequest) (*ResourceQuotaList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[ResourceQuotaWatchEvent]) error
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(context.Context, *ResourceQuota) (*ResourceQuota, error)
@@ -1554,6 +1833,9 @@ func (UnimplementedResourceQuotasServer) Get(context.Context, *GetRequest) (*Res
 }
 func (UnimplementedResourceQuotasServer) List(context.Context, *ListRequest) (*ResourceQuotaList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedResourceQuotasServer) Watch(*WatchRequest, grpc.ServerStreamingServer[ResourceQuotaWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedResourceQuotasServer) Update(context.Context, *ResourceQuota) (*ResourceQuota, error) {
 	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
@@ -1638,6 +1920,17 @@ func _ResourceQuotas_List_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _ResourceQuotas_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ResourceQuotasServer).Watch(m, &grpc.GenericServerStream[WatchRequest, ResourceQuotaWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ResourceQuotas_WatchServer = grpc.ServerStreamingServer[ResourceQuotaWatchEvent]
 
 func _ResourceQuotas_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResourceQuota)
@@ -1725,7 +2018,13 @@ var ResourceQuotas_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ResourceQuotas_Delete_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _ResourceQuotas_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/api/v1/api.proto",
 }
 
@@ -1737,6 +2036,7 @@ const (
 	QuotaTrees_Patch_FullMethodName       = "/muster.api.v1.QuotaTrees/Patch"
 	QuotaTrees_Delete_FullMethodName      = "/muster.api.v1.QuotaTrees/Delete"
 	QuotaTrees_Reclaim_FullMethodName     = "/muster.api.v1.QuotaTrees/Reclaim"
+	QuotaTrees_Rename_FullMethodName      = "/muster.api.v1.QuotaTrees/Rename"
 	QuotaTrees_TryConsumer_FullMethodName = "/muster.api.v1.QuotaTrees/TryConsumer"
 )
 
@@ -1756,6 +2056,9 @@ type QuotaTreesClient interface {
 	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaTree, error)
 	// Ends what has to end so that no node of the tree is over its quota.
 	Reclaim(ctx context.Context, in *ReclaimRequest, opts ...grpc.CallOption) (*QuotaReclaim, error)
+	// Renames a node of a tree. Units that run stay charged to it, and the bindings
+	// that name it follow.
+	Rename(ctx context.Context, in *RenameRequest, opts ...grpc.CallOption) (*QuotaTree, error)
 	// Answers how admission would answer a consumer now, without effect.
 	TryConsumer(ctx context.Context, in *Consumer, opts ...grpc.CallOption) (*QuotaDryRun, error)
 }
@@ -1838,6 +2141,16 @@ func (c *quotaTreesClient) Reclaim(ctx context.Context, in *ReclaimRequest, opts
 	return out, nil
 }
 
+func (c *quotaTreesClient) Rename(ctx context.Context, in *RenameRequest, opts ...grpc.CallOption) (*QuotaTree, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QuotaTree)
+	err := c.cc.Invoke(ctx, QuotaTrees_Rename_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *quotaTreesClient) TryConsumer(ctx context.Context, in *Consumer, opts ...grpc.CallOption) (*QuotaDryRun, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaDryRun)
@@ -1864,6 +2177,9 @@ type QuotaTreesServer interface {
 	Delete(context.Context, *GetRequest) (*QuotaTree, error)
 	// Ends what has to end so that no node of the tree is over its quota.
 	Reclaim(context.Context, *ReclaimRequest) (*QuotaReclaim, error)
+	// Renames a node of a tree. Units that run stay charged to it, and the bindings
+	// that name it follow.
+	Rename(context.Context, *RenameRequest) (*QuotaTree, error)
 	// Answers how admission would answer a consumer now, without effect.
 	TryConsumer(context.Context, *Consumer) (*QuotaDryRun, error)
 	mustEmbedUnimplementedQuotaTreesServer()
@@ -1896,6 +2212,9 @@ func (UnimplementedQuotaTreesServer) Delete(context.Context, *GetRequest) (*Quot
 }
 func (UnimplementedQuotaTreesServer) Reclaim(context.Context, *ReclaimRequest) (*QuotaReclaim, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reclaim not implemented")
+}
+func (UnimplementedQuotaTreesServer) Rename(context.Context, *RenameRequest) (*QuotaTree, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rename not implemented")
 }
 func (UnimplementedQuotaTreesServer) TryConsumer(context.Context, *Consumer) (*QuotaDryRun, error) {
 	return nil, status.Error(codes.Unimplemented, "method TryConsumer not implemented")
@@ -2047,6 +2366,24 @@ func _QuotaTrees_Reclaim_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _QuotaTrees_Rename_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenameRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QuotaTreesServer).Rename(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QuotaTrees_Rename_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QuotaTreesServer).Rename(ctx, req.(*RenameRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _QuotaTrees_TryConsumer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(Consumer)
 	if err := dec(in); err != nil {
@@ -2101,6 +2438,10 @@ var QuotaTrees_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _QuotaTrees_Reclaim_Handler,
 		},
 		{
+			MethodName: "Rename",
+			Handler:    _QuotaTrees_Rename_Handler,
+		},
+		{
 			MethodName: "TryConsumer",
 			Handler:    _QuotaTrees_TryConsumer_Handler,
 		},
@@ -2113,6 +2454,7 @@ const (
 	QuotaForests_Create_FullMethodName = "/muster.api.v1.QuotaForests/Create"
 	QuotaForests_Get_FullMethodName    = "/muster.api.v1.QuotaForests/Get"
 	QuotaForests_List_FullMethodName   = "/muster.api.v1.QuotaForests/List"
+	QuotaForests_Watch_FullMethodName  = "/muster.api.v1.QuotaForests/Watch"
 	QuotaForests_Update_FullMethodName = "/muster.api.v1.QuotaForests/Update"
 	QuotaForests_Patch_FullMethodName  = "/muster.api.v1.QuotaForests/Patch"
 	QuotaForests_Delete_FullMethodName = "/muster.api.v1.QuotaForests/Delete"
@@ -2127,6 +2469,8 @@ type QuotaForestsClient interface {
 	Create(ctx context.Context, in *QuotaForest, opts ...grpc.CallOption) (*QuotaForest, error)
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaForest, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*QuotaForestList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuotaForestWatchEvent], error)
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *QuotaForest, opts ...grpc.CallOption) (*QuotaForest, error)
@@ -2172,6 +2516,25 @@ func (c *quotaForestsClient) List(ctx context.Context, in *ListRequest, opts ...
 	return out, nil
 }
 
+func (c *quotaForestsClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuotaForestWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &QuotaForests_ServiceDesc.Streams[0], QuotaForests_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, QuotaForestWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QuotaForests_WatchClient = grpc.ServerStreamingClient[QuotaForestWatchEvent]
+
 func (c *quotaForestsClient) Update(ctx context.Context, in *QuotaForest, opts ...grpc.CallOption) (*QuotaForest, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaForest)
@@ -2211,6 +2574,8 @@ type QuotaForestsServer interface {
 	Create(context.Context, *QuotaForest) (*QuotaForest, error)
 	Get(context.Context, *GetRequest) (*QuotaForest, error)
 	List(context.Context, *ListRequest) (*QuotaForestList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[QuotaForestWatchEvent]) error
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(context.Context, *QuotaForest) (*QuotaForest, error)
@@ -2234,6 +2599,9 @@ func (UnimplementedQuotaForestsServer) Get(context.Context, *GetRequest) (*Quota
 }
 func (UnimplementedQuotaForestsServer) List(context.Context, *ListRequest) (*QuotaForestList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedQuotaForestsServer) Watch(*WatchRequest, grpc.ServerStreamingServer[QuotaForestWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedQuotaForestsServer) Update(context.Context, *QuotaForest) (*QuotaForest, error) {
 	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
@@ -2318,6 +2686,17 @@ func _QuotaForests_List_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _QuotaForests_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(QuotaForestsServer).Watch(m, &grpc.GenericServerStream[WatchRequest, QuotaForestWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QuotaForests_WatchServer = grpc.ServerStreamingServer[QuotaForestWatchEvent]
 
 func _QuotaForests_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(QuotaForest)
@@ -2405,7 +2784,13 @@ var QuotaForests_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _QuotaForests_Delete_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _QuotaForests_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/api/v1/api.proto",
 }
 
@@ -2413,6 +2798,7 @@ const (
 	QuotaBindings_Create_FullMethodName = "/muster.api.v1.QuotaBindings/Create"
 	QuotaBindings_Get_FullMethodName    = "/muster.api.v1.QuotaBindings/Get"
 	QuotaBindings_List_FullMethodName   = "/muster.api.v1.QuotaBindings/List"
+	QuotaBindings_Watch_FullMethodName  = "/muster.api.v1.QuotaBindings/Watch"
 	QuotaBindings_Update_FullMethodName = "/muster.api.v1.QuotaBindings/Update"
 	QuotaBindings_Patch_FullMethodName  = "/muster.api.v1.QuotaBindings/Patch"
 	QuotaBindings_Delete_FullMethodName = "/muster.api.v1.QuotaBindings/Delete"
@@ -2427,6 +2813,8 @@ type QuotaBindingsClient interface {
 	Create(ctx context.Context, in *QuotaBinding, opts ...grpc.CallOption) (*QuotaBinding, error)
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaBinding, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*QuotaBindingList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuotaBindingWatchEvent], error)
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *QuotaBinding, opts ...grpc.CallOption) (*QuotaBinding, error)
@@ -2472,6 +2860,25 @@ func (c *quotaBindingsClient) List(ctx context.Context, in *ListRequest, opts ..
 	return out, nil
 }
 
+func (c *quotaBindingsClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuotaBindingWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &QuotaBindings_ServiceDesc.Streams[0], QuotaBindings_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, QuotaBindingWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QuotaBindings_WatchClient = grpc.ServerStreamingClient[QuotaBindingWatchEvent]
+
 func (c *quotaBindingsClient) Update(ctx context.Context, in *QuotaBinding, opts ...grpc.CallOption) (*QuotaBinding, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaBinding)
@@ -2511,6 +2918,8 @@ type QuotaBindingsServer interface {
 	Create(context.Context, *QuotaBinding) (*QuotaBinding, error)
 	Get(context.Context, *GetRequest) (*QuotaBinding, error)
 	List(context.Context, *ListRequest) (*QuotaBindingList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[QuotaBindingWatchEvent]) error
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(context.Context, *QuotaBinding) (*QuotaBinding, error)
@@ -2534,6 +2943,9 @@ func (UnimplementedQuotaBindingsServer) Get(context.Context, *GetRequest) (*Quot
 }
 func (UnimplementedQuotaBindingsServer) List(context.Context, *ListRequest) (*QuotaBindingList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedQuotaBindingsServer) Watch(*WatchRequest, grpc.ServerStreamingServer[QuotaBindingWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedQuotaBindingsServer) Update(context.Context, *QuotaBinding) (*QuotaBinding, error) {
 	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
@@ -2619,6 +3031,17 @@ func _QuotaBindings_List_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _QuotaBindings_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(QuotaBindingsServer).Watch(m, &grpc.GenericServerStream[WatchRequest, QuotaBindingWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QuotaBindings_WatchServer = grpc.ServerStreamingServer[QuotaBindingWatchEvent]
+
 func _QuotaBindings_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(QuotaBinding)
 	if err := dec(in); err != nil {
@@ -2703,6 +3126,888 @@ var QuotaBindings_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Delete",
 			Handler:    _QuotaBindings_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _QuotaBindings_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	Tenants_Create_FullMethodName = "/muster.api.v1.Tenants/Create"
+	Tenants_Get_FullMethodName    = "/muster.api.v1.Tenants/Get"
+	Tenants_List_FullMethodName   = "/muster.api.v1.Tenants/List"
+	Tenants_Watch_FullMethodName  = "/muster.api.v1.Tenants/Watch"
+	Tenants_Update_FullMethodName = "/muster.api.v1.Tenants/Update"
+	Tenants_Patch_FullMethodName  = "/muster.api.v1.Tenants/Patch"
+	Tenants_Delete_FullMethodName = "/muster.api.v1.Tenants/Delete"
+)
+
+// TenantsClient is the client API for Tenants service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Tenants are the owners of namespaces. A tenant reads itself, admins change them.
+type TenantsClient interface {
+	Create(ctx context.Context, in *Tenant, opts ...grpc.CallOption) (*Tenant, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Tenant, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*TenantList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TenantWatchEvent], error)
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(ctx context.Context, in *Tenant, opts ...grpc.CallOption) (*Tenant, error)
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Tenant, error)
+	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Tenant, error)
+}
+
+type tenantsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewTenantsClient(cc grpc.ClientConnInterface) TenantsClient {
+	return &tenantsClient{cc}
+}
+
+func (c *tenantsClient) Create(ctx context.Context, in *Tenant, opts ...grpc.CallOption) (*Tenant, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Tenant)
+	err := c.cc.Invoke(ctx, Tenants_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tenantsClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Tenant, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Tenant)
+	err := c.cc.Invoke(ctx, Tenants_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tenantsClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*TenantList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TenantList)
+	err := c.cc.Invoke(ctx, Tenants_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tenantsClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TenantWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Tenants_ServiceDesc.Streams[0], Tenants_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, TenantWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Tenants_WatchClient = grpc.ServerStreamingClient[TenantWatchEvent]
+
+func (c *tenantsClient) Update(ctx context.Context, in *Tenant, opts ...grpc.CallOption) (*Tenant, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Tenant)
+	err := c.cc.Invoke(ctx, Tenants_Update_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tenantsClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Tenant, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Tenant)
+	err := c.cc.Invoke(ctx, Tenants_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tenantsClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Tenant, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Tenant)
+	err := c.cc.Invoke(ctx, Tenants_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// TenantsServer is the server API for Tenants service.
+// All implementations must embed UnimplementedTenantsServer
+// for forward compatibility.
+//
+// Tenants are the owners of namespaces. A tenant reads itself, admins change them.
+type TenantsServer interface {
+	Create(context.Context, *Tenant) (*Tenant, error)
+	Get(context.Context, *GetRequest) (*Tenant, error)
+	List(context.Context, *ListRequest) (*TenantList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[TenantWatchEvent]) error
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(context.Context, *Tenant) (*Tenant, error)
+	Patch(context.Context, *PatchRequest) (*Tenant, error)
+	Delete(context.Context, *GetRequest) (*Tenant, error)
+	mustEmbedUnimplementedTenantsServer()
+}
+
+// UnimplementedTenantsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedTenantsServer struct{}
+
+func (UnimplementedTenantsServer) Create(context.Context, *Tenant) (*Tenant, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedTenantsServer) Get(context.Context, *GetRequest) (*Tenant, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedTenantsServer) List(context.Context, *ListRequest) (*TenantList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedTenantsServer) Watch(*WatchRequest, grpc.ServerStreamingServer[TenantWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedTenantsServer) Update(context.Context, *Tenant) (*Tenant, error) {
+	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
+}
+func (UnimplementedTenantsServer) Patch(context.Context, *PatchRequest) (*Tenant, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedTenantsServer) Delete(context.Context, *GetRequest) (*Tenant, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedTenantsServer) mustEmbedUnimplementedTenantsServer() {}
+func (UnimplementedTenantsServer) testEmbeddedByValue()                 {}
+
+// UnsafeTenantsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to TenantsServer will
+// result in compilation errors.
+type UnsafeTenantsServer interface {
+	mustEmbedUnimplementedTenantsServer()
+}
+
+func RegisterTenantsServer(s grpc.ServiceRegistrar, srv TenantsServer) {
+	// If the following call panics, it indicates UnimplementedTenantsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Tenants_ServiceDesc, srv)
+}
+
+func _Tenants_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Tenant)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TenantsServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tenants_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TenantsServer).Create(ctx, req.(*Tenant))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tenants_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TenantsServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tenants_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TenantsServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tenants_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TenantsServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tenants_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TenantsServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tenants_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(TenantsServer).Watch(m, &grpc.GenericServerStream[WatchRequest, TenantWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Tenants_WatchServer = grpc.ServerStreamingServer[TenantWatchEvent]
+
+func _Tenants_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Tenant)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TenantsServer).Update(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tenants_Update_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TenantsServer).Update(ctx, req.(*Tenant))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tenants_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TenantsServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tenants_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TenantsServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tenants_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TenantsServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tenants_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TenantsServer).Delete(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Tenants_ServiceDesc is the grpc.ServiceDesc for Tenants service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Tenants_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Tenants",
+	HandlerType: (*TenantsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _Tenants_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _Tenants_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _Tenants_List_Handler,
+		},
+		{
+			MethodName: "Update",
+			Handler:    _Tenants_Update_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _Tenants_Patch_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _Tenants_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Tenants_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	Namespaces_Create_FullMethodName = "/muster.api.v1.Namespaces/Create"
+	Namespaces_Get_FullMethodName    = "/muster.api.v1.Namespaces/Get"
+	Namespaces_List_FullMethodName   = "/muster.api.v1.Namespaces/List"
+	Namespaces_Watch_FullMethodName  = "/muster.api.v1.Namespaces/Watch"
+	Namespaces_Update_FullMethodName = "/muster.api.v1.Namespaces/Update"
+	Namespaces_Patch_FullMethodName  = "/muster.api.v1.Namespaces/Patch"
+	Namespaces_Delete_FullMethodName = "/muster.api.v1.Namespaces/Delete"
+)
+
+// NamespacesClient is the client API for Namespaces service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Namespaces have an owner and rules for their work. A namespace is in no other.
+type NamespacesClient interface {
+	Create(ctx context.Context, in *Namespace, opts ...grpc.CallOption) (*Namespace, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Namespace, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*NamespaceList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[NamespaceWatchEvent], error)
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(ctx context.Context, in *Namespace, opts ...grpc.CallOption) (*Namespace, error)
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Namespace, error)
+	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Namespace, error)
+}
+
+type namespacesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewNamespacesClient(cc grpc.ClientConnInterface) NamespacesClient {
+	return &namespacesClient{cc}
+}
+
+func (c *namespacesClient) Create(ctx context.Context, in *Namespace, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*NamespaceList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(NamespaceList)
+	err := c.cc.Invoke(ctx, Namespaces_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[NamespaceWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Namespaces_ServiceDesc.Streams[0], Namespaces_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, NamespaceWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Namespaces_WatchClient = grpc.ServerStreamingClient[NamespaceWatchEvent]
+
+func (c *namespacesClient) Update(ctx context.Context, in *Namespace, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_Update_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NamespacesServer is the server API for Namespaces service.
+// All implementations must embed UnimplementedNamespacesServer
+// for forward compatibility.
+//
+// Namespaces have an owner and rules for their work. A namespace is in no other.
+type NamespacesServer interface {
+	Create(context.Context, *Namespace) (*Namespace, error)
+	Get(context.Context, *GetRequest) (*Namespace, error)
+	List(context.Context, *ListRequest) (*NamespaceList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[NamespaceWatchEvent]) error
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(context.Context, *Namespace) (*Namespace, error)
+	Patch(context.Context, *PatchRequest) (*Namespace, error)
+	Delete(context.Context, *GetRequest) (*Namespace, error)
+	mustEmbedUnimplementedNamespacesServer()
+}
+
+// UnimplementedNamespacesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedNamespacesServer struct{}
+
+func (UnimplementedNamespacesServer) Create(context.Context, *Namespace) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedNamespacesServer) Get(context.Context, *GetRequest) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedNamespacesServer) List(context.Context, *ListRequest) (*NamespaceList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedNamespacesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[NamespaceWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedNamespacesServer) Update(context.Context, *Namespace) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
+}
+func (UnimplementedNamespacesServer) Patch(context.Context, *PatchRequest) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedNamespacesServer) Delete(context.Context, *GetRequest) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedNamespacesServer) mustEmbedUnimplementedNamespacesServer() {}
+func (UnimplementedNamespacesServer) testEmbeddedByValue()                    {}
+
+// UnsafeNamespacesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to NamespacesServer will
+// result in compilation errors.
+type UnsafeNamespacesServer interface {
+	mustEmbedUnimplementedNamespacesServer()
+}
+
+func RegisterNamespacesServer(s grpc.ServiceRegistrar, srv NamespacesServer) {
+	// If the following call panics, it indicates UnimplementedNamespacesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Namespaces_ServiceDesc, srv)
+}
+
+func _Namespaces_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Namespace)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).Create(ctx, req.(*Namespace))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(NamespacesServer).Watch(m, &grpc.GenericServerStream[WatchRequest, NamespaceWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Namespaces_WatchServer = grpc.ServerStreamingServer[NamespaceWatchEvent]
+
+func _Namespaces_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Namespace)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).Update(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_Update_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).Update(ctx, req.(*Namespace))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Namespaces_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).Delete(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Namespaces_ServiceDesc is the grpc.ServiceDesc for Namespaces service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Namespaces_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Namespaces",
+	HandlerType: (*NamespacesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _Namespaces_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _Namespaces_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _Namespaces_List_Handler,
+		},
+		{
+			MethodName: "Update",
+			Handler:    _Namespaces_Update_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _Namespaces_Patch_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _Namespaces_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Namespaces_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	Usage_GetClusterUtilization_FullMethodName = "/muster.api.v1.Usage/GetClusterUtilization"
+	Usage_GetQueues_FullMethodName             = "/muster.api.v1.Usage/GetQueues"
+	Usage_GetTenantUsage_FullMethodName        = "/muster.api.v1.Usage/GetTenantUsage"
+)
+
+// UsageClient is the client API for Usage service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Usage is the cluster, its queues and its tenants in numbers.
+type UsageClient interface {
+	// Answers with numbers that are at most 1 s old.
+	GetClusterUtilization(ctx context.Context, in *GetClusterUtilizationRequest, opts ...grpc.CallOption) (*ClusterUtilization, error)
+	// All queues for an admin, for a tenant its own work alone.
+	GetQueues(ctx context.Context, in *GetQueuesRequest, opts ...grpc.CallOption) (*QueueUsage, error)
+	// A tenant reads its own usage alone.
+	GetTenantUsage(ctx context.Context, in *GetTenantUsageRequest, opts ...grpc.CallOption) (*TenantUsage, error)
+}
+
+type usageClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewUsageClient(cc grpc.ClientConnInterface) UsageClient {
+	return &usageClient{cc}
+}
+
+func (c *usageClient) GetClusterUtilization(ctx context.Context, in *GetClusterUtilizationRequest, opts ...grpc.CallOption) (*ClusterUtilization, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClusterUtilization)
+	err := c.cc.Invoke(ctx, Usage_GetClusterUtilization_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *usageClient) GetQueues(ctx context.Context, in *GetQueuesRequest, opts ...grpc.CallOption) (*QueueUsage, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QueueUsage)
+	err := c.cc.Invoke(ctx, Usage_GetQueues_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *usageClient) GetTenantUsage(ctx context.Context, in *GetTenantUsageRequest, opts ...grpc.CallOption) (*TenantUsage, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TenantUsage)
+	err := c.cc.Invoke(ctx, Usage_GetTenantUsage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// UsageServer is the server API for Usage service.
+// All implementations must embed UnimplementedUsageServer
+// for forward compatibility.
+//
+// Usage is the cluster, its queues and its tenants in numbers.
+type UsageServer interface {
+	// Answers with numbers that are at most 1 s old.
+	GetClusterUtilization(context.Context, *GetClusterUtilizationRequest) (*ClusterUtilization, error)
+	// All queues for an admin, for a tenant its own work alone.
+	GetQueues(context.Context, *GetQueuesRequest) (*QueueUsage, error)
+	// A tenant reads its own usage alone.
+	GetTenantUsage(context.Context, *GetTenantUsageRequest) (*TenantUsage, error)
+	mustEmbedUnimplementedUsageServer()
+}
+
+// UnimplementedUsageServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedUsageServer struct{}
+
+func (UnimplementedUsageServer) GetClusterUtilization(context.Context, *GetClusterUtilizationRequest) (*ClusterUtilization, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetClusterUtilization not implemented")
+}
+func (UnimplementedUsageServer) GetQueues(context.Context, *GetQueuesRequest) (*QueueUsage, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetQueues not implemented")
+}
+func (UnimplementedUsageServer) GetTenantUsage(context.Context, *GetTenantUsageRequest) (*TenantUsage, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTenantUsage not implemented")
+}
+func (UnimplementedUsageServer) mustEmbedUnimplementedUsageServer() {}
+func (UnimplementedUsageServer) testEmbeddedByValue()               {}
+
+// UnsafeUsageServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to UsageServer will
+// result in compilation errors.
+type UnsafeUsageServer interface {
+	mustEmbedUnimplementedUsageServer()
+}
+
+func RegisterUsageServer(s grpc.ServiceRegistrar, srv UsageServer) {
+	// If the following call panics, it indicates UnimplementedUsageServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Usage_ServiceDesc, srv)
+}
+
+func _Usage_GetClusterUtilization_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetClusterUtilizationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UsageServer).GetClusterUtilization(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Usage_GetClusterUtilization_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UsageServer).GetClusterUtilization(ctx, req.(*GetClusterUtilizationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Usage_GetQueues_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetQueuesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UsageServer).GetQueues(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Usage_GetQueues_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UsageServer).GetQueues(ctx, req.(*GetQueuesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Usage_GetTenantUsage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTenantUsageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UsageServer).GetTenantUsage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Usage_GetTenantUsage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UsageServer).GetTenantUsage(ctx, req.(*GetTenantUsageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Usage_ServiceDesc is the grpc.ServiceDesc for Usage service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Usage_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Usage",
+	HandlerType: (*UsageServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetClusterUtilization",
+			Handler:    _Usage_GetClusterUtilization_Handler,
+		},
+		{
+			MethodName: "GetQueues",
+			Handler:    _Usage_GetQueues_Handler,
+		},
+		{
+			MethodName: "GetTenantUsage",
+			Handler:    _Usage_GetTenantUsage_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -5513,6 +5513,58 @@ func (x *DeviceStatus) GetMig() *MIGMode {
 	return nil
 }
 
+type QuotaRename struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaRename) Reset() {
+	*x = QuotaRename{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaRename) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaRename) ProtoMessage() {}
+
+func (x *QuotaRename) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
+func (*QuotaRename) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *QuotaRename) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *QuotaRename) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
 type ScopeSelector struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	MatchExpressions []*ScopeExpression     `protobuf:"bytes,1,rep,name=match_expressions,json=matchExpressions,proto3" json:"match_expressions,omitempty"`
@@ -5522,7 +5574,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5534,7 +5586,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5547,7 +5599,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -5577,7 +5629,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5589,7 +5641,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5602,7 +5654,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -5702,7 +5754,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5714,7 +5766,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5727,7 +5779,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Victim) GetUnit() string {
@@ -5780,7 +5832,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5792,7 +5844,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5805,7 +5857,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -5867,7 +5919,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5879,7 +5931,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5892,7 +5944,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -5921,7 +5973,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5933,7 +5985,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5946,7 +5998,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Toleration) GetKey() string {
@@ -5988,7 +6040,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6000,7 +6052,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6013,7 +6065,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -6048,7 +6100,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6060,7 +6112,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6073,7 +6125,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -6107,7 +6159,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6119,7 +6171,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6132,7 +6184,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -6160,7 +6212,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6172,7 +6224,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6185,7 +6237,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -6221,7 +6273,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6233,7 +6285,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6246,7 +6298,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -6290,7 +6342,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6302,7 +6354,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6315,7 +6367,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -6362,7 +6414,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6374,7 +6426,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6387,7 +6439,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -6408,7 +6460,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6420,7 +6472,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6433,7 +6485,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -6467,7 +6519,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6479,7 +6531,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6492,7 +6544,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -6518,7 +6570,7 @@ type PodAntiAffinity struct {
 
 func (x *PodAntiAffinity) Reset() {
 	*x = PodAntiAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +6582,7 @@ func (x *PodAntiAffinity) String() string {
 func (*PodAntiAffinity) ProtoMessage() {}
 
 func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +6595,7 @@ func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAntiAffinity.ProtoReflect.Descriptor instead.
 func (*PodAntiAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PodAntiAffinity) GetRequiredDuringScheduling() []*AntiAffinityTerm {
@@ -6567,7 +6619,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6579,7 +6631,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6592,7 +6644,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -6646,7 +6698,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6658,7 +6710,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6671,7 +6723,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -6691,7 +6743,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6703,7 +6755,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6716,7 +6768,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -6743,7 +6795,7 @@ type AntiAffinityTerm struct {
 
 func (x *AntiAffinityTerm) Reset() {
 	*x = AntiAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6755,7 +6807,7 @@ func (x *AntiAffinityTerm) String() string {
 func (*AntiAffinityTerm) ProtoMessage() {}
 
 func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6768,7 +6820,7 @@ func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AntiAffinityTerm.ProtoReflect.Descriptor instead.
 func (*AntiAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *AntiAffinityTerm) GetTopologyKey() string {
@@ -6794,7 +6846,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6806,7 +6858,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6819,7 +6871,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -6838,7 +6890,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6850,7 +6902,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6863,7 +6915,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -6884,7 +6936,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6896,7 +6948,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6909,7 +6961,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7513,7 +7565,10 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"free_milli\x18\n" +
 	" \x01(\x03R\tfreeMilli\x12(\n" +
 	"\x03mig\x18\v \x01(\v2\x16.muster.api.v1.MIGModeR\x03migB\x0e\n" +
-	"\f_use_percent\"\\\n" +
+	"\f_use_percent\"1\n" +
+	"\vQuotaRename\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"\\\n" +
 	"\rScopeSelector\x12K\n" +
 	"\x11match_expressions\x18\x01 \x03(\v2\x1e.muster.api.v1.ScopeExpressionR\x10matchExpressions\"\xaf\x06\n" +
 	"\x0fQuotaNodeStatus\x12\x12\n" +
@@ -7655,7 +7710,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 127)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 128)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -7730,61 +7785,62 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Incarnation)(nil),              // 70: muster.api.v1.Incarnation
 	(*NUMAStatus)(nil),               // 71: muster.api.v1.NUMAStatus
 	(*DeviceStatus)(nil),             // 72: muster.api.v1.DeviceStatus
-	(*ScopeSelector)(nil),            // 73: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 74: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 75: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 76: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 77: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 78: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 79: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 80: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 81: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 82: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 83: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 84: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 85: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 86: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 87: muster.api.v1.NodeAffinity
-	(*PodAntiAffinity)(nil),          // 88: muster.api.v1.PodAntiAffinity
-	(*MIGInstance)(nil),              // 89: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 90: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 91: muster.api.v1.PreferredTerm
-	(*AntiAffinityTerm)(nil),         // 92: muster.api.v1.AntiAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 93: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 94: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 95: muster.api.v1.MatchExpression
-	nil,                              // 96: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 97: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 98: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 99: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 100: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 101: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 102: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 103: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 104: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 105: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 106: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 107: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 108: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 109: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 110: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 111: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 112: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 113: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 114: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 115: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 116: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 117: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 118: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 119: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 120: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 121: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 122: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 123: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 124: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 125: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 126: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 127: google.protobuf.Struct
+	(*QuotaRename)(nil),              // 73: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 74: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 75: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 76: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 77: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 78: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 79: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 80: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 81: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 82: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 83: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 84: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 85: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 86: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 87: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 88: muster.api.v1.NodeAffinity
+	(*PodAntiAffinity)(nil),          // 89: muster.api.v1.PodAntiAffinity
+	(*MIGInstance)(nil),              // 90: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 91: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 92: muster.api.v1.PreferredTerm
+	(*AntiAffinityTerm)(nil),         // 93: muster.api.v1.AntiAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 94: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 95: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 96: muster.api.v1.MatchExpression
+	nil,                              // 97: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 98: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 99: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 100: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 101: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 102: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 103: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 104: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 105: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 106: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 107: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 108: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 109: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 110: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 111: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 112: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 113: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 114: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 115: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 116: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 117: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 118: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 119: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 120: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 121: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 122: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 123: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 124: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 125: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 126: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 127: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 128: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	32,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -7809,7 +7865,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	35,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	32,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	127, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	128, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	42,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	35,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -7840,87 +7896,87 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	55,  // 50: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
 	56,  // 51: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
 	56,  // 52: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	96,  // 53: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	97,  // 53: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
 	57,  // 54: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
 	58,  // 55: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
 	59,  // 56: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	26,  // 57: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	97,  // 58: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	98,  // 59: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	98,  // 58: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	99,  // 59: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
 	60,  // 60: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
 	61,  // 61: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
 	62,  // 62: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
 	63,  // 63: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	64,  // 64: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	99,  // 65: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	100, // 65: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
 	65,  // 66: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
 	66,  // 67: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
 	64,  // 68: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
 	67,  // 69: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	100, // 70: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	101, // 71: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	101, // 70: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	102, // 71: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
 	68,  // 72: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
 	69,  // 73: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
 	64,  // 74: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	102, // 75: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	103, // 76: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	103, // 75: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	104, // 76: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
 	70,  // 77: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
 	71,  // 78: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
 	72,  // 79: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	104, // 80: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	105, // 81: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	106, // 82: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	73,  // 83: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	107, // 84: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	108, // 85: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	109, // 86: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	110, // 87: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	105, // 80: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	106, // 81: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	107, // 82: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	74,  // 83: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	108, // 84: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	109, // 85: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	110, // 86: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	111, // 87: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
 	64,  // 88: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	74,  // 89: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	111, // 90: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	75,  // 89: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	112, // 90: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
 	46,  // 91: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
 	46,  // 92: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	75,  // 93: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	76,  // 93: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
 	46,  // 94: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	112, // 95: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	76,  // 96: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	113, // 97: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	114, // 98: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	115, // 99: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	116, // 100: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	117, // 101: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	77,  // 102: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	78,  // 103: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	79,  // 104: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	113, // 95: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	77,  // 96: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	114, // 97: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	115, // 98: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	116, // 99: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	117, // 100: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	118, // 101: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	78,  // 102: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	79,  // 103: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	80,  // 104: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
 	62,  // 105: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	80,  // 106: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	118, // 107: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	81,  // 108: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	82,  // 109: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	83,  // 110: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	84,  // 111: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	81,  // 106: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	119, // 107: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	82,  // 108: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	83,  // 109: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	84,  // 110: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	85,  // 111: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
 	32,  // 112: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
 	33,  // 113: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	119, // 114: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	85,  // 115: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	86,  // 116: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	120, // 117: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	121, // 118: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	122, // 119: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	123, // 120: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	124, // 121: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	125, // 122: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	87,  // 123: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	88,  // 124: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	89,  // 125: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	90,  // 126: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	91,  // 127: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	92,  // 128: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	93,  // 129: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	93,  // 130: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	94,  // 131: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	95,  // 132: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	126, // 133: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	120, // 114: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	86,  // 115: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	87,  // 116: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	121, // 117: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	122, // 118: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	123, // 119: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	124, // 120: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	125, // 121: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	126, // 122: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	88,  // 123: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	89,  // 124: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
+	90,  // 125: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	91,  // 126: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	92,  // 127: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	93,  // 128: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
+	94,  // 129: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	94,  // 130: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	95,  // 131: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	96,  // 132: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	127, // 133: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
 	134, // [134:134] is the sub-list for method output_type
 	134, // [134:134] is the sub-list for method input_type
 	134, // [134:134] is the sub-list for extension type_name
@@ -7944,14 +8000,14 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[46].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[62].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[72].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[89].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[90].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   127,
+			NumMessages:   128,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
