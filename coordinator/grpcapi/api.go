@@ -5,14 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
@@ -25,7 +23,9 @@ import (
 // API is the public API over gRPC (muster.api.v1): a codec over the service that
 // REST serves, by the same rules.
 type API struct {
-	Service       service.Service
+	Service service.Service
+	// Watches follow objects; without them watches are refused.
+	Watches       service.Watches
 	Authenticator service.Authenticator
 	Access        service.Access
 	// Roster lists the coordinators, and Ask asks another one for its state by its
@@ -41,11 +41,16 @@ type API struct {
 	// Proven, where not nil, is called with the context of each call whose token is
 	// good.
 	Proven func(context.Context)
+	// AnswerBy sets the time by which the answer of a call must be sent, by the
+	// call's context: the zero time for none. nil = there is no such bound.
+	AnswerBy func(context.Context, time.Time)
 	// Logger takes a line per fault. nil discards.
 	Logger *slog.Logger
 
-	large *semaphore.Weighted // bytes of large requests that are being decoded
-	lists chan struct{}       // one for each list that is being made
+	large   *semaphore.Weighted // bytes of large requests that are being decoded
+	lists   chan struct{}       // one for each list that is being made
+	watches chan struct{}       // one for each open watch
+	health  *health
 }
 
 // Bounds of the requests of all clients together.
@@ -66,14 +71,14 @@ func (a *API) NewServer() *grpc.Server {
 	if a.Logger == nil {
 		a.Logger = slog.New(slog.DiscardHandler)
 	}
-	a.large, a.lists = semaphore.NewWeighted(maxLarge), make(chan struct{}, maxLists)
+	a.large, a.lists, a.watches = semaphore.NewWeighted(maxLarge), make(chan struct{}, maxLists), make(chan struct{}, mostWatches)
 	carry := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return serveHere(ctx, req, next)
 	}
 	if a.Relay != nil {
 		carry = a.Relay.Intercept
 	}
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(api.MaxDocument), grpc.ChainUnaryInterceptor(a.guard, carry))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(api.MaxDocument), grpc.ChainUnaryInterceptor(a.guard, carry), grpc.ChainStreamInterceptor(a.guardStream))
 	apiv1.RegisterAllocationsServer(server, allocations{a: a})
 	apiv1.RegisterJobsServer(server, jobs{a: a})
 	apiv1.RegisterNodesServer(server, nodes{a: a})
@@ -81,10 +86,14 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterQuotaTreesServer(server, quotaTrees{a: a})
 	apiv1.RegisterQuotaForestsServer(server, quotaForests{a: a})
 	apiv1.RegisterQuotaBindingsServer(server, quotaBindings{a: a})
+	apiv1.RegisterTenantsServer(server, tenants{a: a})
+	apiv1.RegisterNamespacesServer(server, namespaces{a: a})
+	apiv1.RegisterUsageServer(server, usage{a: a})
 	if a.Roster != nil {
 		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})
 	}
-	grpc_health_v1.RegisterHealthServer(server, health{ready: a.Ready})
+	a.health = newHealth(a, server.GetServiceInfo)
+	grpc_health_v1.RegisterHealthServer(server, a.health)
 	reflection.Register(server)
 	return server
 }
@@ -95,50 +104,6 @@ const ours = "/muster.api.v1."
 
 // requestKey is the metadata of a request's id, as the header of REST.
 const requestKey = "x-request-id"
-
-// guard authenticates the caller, names the request and catches faults. Refusals
-// have the id of the request.
-func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
-	if !strings.HasPrefix(info.FullMethod, ours) {
-		return next(ctx, req)
-	}
-	md, _ := metadata.FromIncomingContext(ctx)
-	id := service.RequestID(only(md.Get(requestKey)))
-	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, id)) // fails only outside of a call
-	began := time.Now()
-	defer func() {
-		if p := recover(); p != nil {
-			a.Logger.Error("panic_while_serving", "method", info.FullMethod, "request_id", id, "panic", p, "stack", string(debug.Stack()))
-			err = api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", info.FullMethod)
-		}
-		if err != nil {
-			answer, err = nil, a.refusal(ctx, info.FullMethod, id, err)
-		}
-		a.Logger.Debug("request", "method", info.FullMethod, "request_id", id, "took", time.Since(began), "error", err)
-	}()
-	p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
-	if status != nil {
-		return nil, status
-	}
-	if a.Proven != nil {
-		a.Proven(ctx)
-	}
-	if m, is := req.(proto.Message); is {
-		n := min(int64(proto.Size(m)), maxLarge)
-		if n > smallRequest {
-			room, cancel := context.WithTimeout(ctx, roomWithin)
-			defer cancel()
-			if a.large.Acquire(room, n) != nil {
-				return nil, busy("large documents of others are being decoded; ask again")
-			}
-			defer a.large.Release(n)
-		}
-	}
-	return next(context.WithValue(context.WithValue(ctx, principalKey{}, p), requestID{}, id), req)
-}
-
-// requestID is the context's key of the request's id.
-type requestID struct{}
 
 func only(values []string) string {
 	if len(values) == 0 {
@@ -244,7 +209,11 @@ func selection[T any](l service.Listed[T], r *apiv1.ListRequest) (*service.Selec
 	s := new(service.Selection)
 	for _, p := range []struct{ field, name, value string }{
 		{"label_selector", "labelSelector", r.GetLabelSelector()}, {"field_selector", "fieldSelector", r.GetFieldSelector()}, {"continue", "continue", r.GetContinue()},
+		{"resource_version", "resourceVersion", r.GetResourceVersion()},
 	} {
+		if len(p.value) > mostSelector {
+			return nil, api.Errorf(http.StatusBadRequest, "%s: %d bytes long, the limit is %d", p.field, len(p.value), mostSelector)
+		}
 		if err := s.Select(p.name, p.value); err != nil {
 			return nil, api.Errorf(http.StatusBadRequest, "%s=%q: %v", p.field, service.Clip(p.value), err)
 		}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
@@ -57,7 +54,11 @@ func (s nodes) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.NodeList,
 
 // patch changes the fields of a node that operators set.
 func (s nodes) patch(ctx context.Context, name string, patch []byte) (*apiv1.Node, error) {
-	p, status := api.DecodeNodePatch(name, patch)
+	return s.patched(ctx, name, patch, api.DecodeNodePatch)
+}
+
+func (s nodes) patched(ctx context.Context, name string, patch []byte, decode func(string, []byte) (api.NodePatch, *api.Status)) (*apiv1.Node, error) {
+	p, status := decode(name, patch)
 	if status != nil {
 		return nil, status
 	}
@@ -73,6 +74,9 @@ func (s nodes) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Node, e
 	patch, status := patchOf(r.GetPatch())
 	if status != nil {
 		return nil, status
+	}
+	if r.GetStrategic() {
+		return s.patched(ctx, r.GetName(), patch, api.DecodeNodeStrategicPatch)
 	}
 	return s.patch(ctx, r.GetName(), patch)
 }
@@ -154,26 +158,4 @@ func (s coordinators) List(ctx context.Context, _ *apiv1.ListCoordinatorsRequest
 		return nil, status
 	}
 	return answered(service.RollCall(ctx, s.a.Roster, s.a.Ask), nil, new(apiv1.CoordinatorList))
-}
-
-// health implements grpc.health.v1.Health: the coordinator serves when /readyz
-// says so. Each of its services is as healthy as the whole.
-type health struct {
-	grpc_health_v1.UnimplementedHealthServer
-	ready func(context.Context) error
-}
-
-// Check implements grpc_health_v1.HealthServer.
-func (h health) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	switch r.GetService() {
-	case "", apiv1.Allocations_ServiceDesc.ServiceName, apiv1.Jobs_ServiceDesc.ServiceName, apiv1.Nodes_ServiceDesc.ServiceName, apiv1.Coordinators_ServiceDesc.ServiceName,
-		apiv1.ResourceQuotas_ServiceDesc.ServiceName, apiv1.QuotaTrees_ServiceDesc.ServiceName, apiv1.QuotaForests_ServiceDesc.ServiceName, apiv1.QuotaBindings_ServiceDesc.ServiceName:
-	default:
-		return nil, status.Errorf(codes.NotFound, "service %.120q is not served here", r.GetService())
-	}
-	answer := &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}
-	if h.ready != nil && h.ready(ctx) != nil {
-		answer.Status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	}
-	return answer, nil
 }

@@ -27,22 +27,36 @@ func inNone(string, string) string { return "" }
 // inOwn is the space of objects that are in a namespace.
 func inOwn(namespace, _ string) string { return namespace }
 
-// byName is the space of bindings, which bear their namespace's name.
+// byName is the space of bindings and namespaces, which bear their namespace's
+// name, and of tenants.
 func byName(_, name string) string { return name }
 
 // allowed refuses a caller that may not use a verb on an object, and keys that
 // name none.
 func (s served[T, M]) allowed(ctx context.Context, verb service.Verb, namespace, name string) *api.Status {
-	if status := s.a.on(ctx, verb, s.kind, s.space(namespace, name), name); status != nil {
+	within := namespace // the name of an object that is created is judged with its document
+	if verb != service.VerbCreate {
+		within = s.space(namespace, name)
+	}
+	if status := s.a.Access.Authorize(caller(ctx), verb, s.kind, within); status != nil {
 		return status
 	}
 	switch {
-	case s.kind == service.KindResourceQuotas && namespace == "":
+	case s.kind != service.KindResourceQuotas:
+		if status := inNoNamespace(namespace); status != nil {
+			return status
+		}
+	case namespace == "":
 		return api.Errorf(http.StatusBadRequest, "namespace: required")
-	case s.kind != service.KindResourceQuotas && namespace != "":
-		return api.Errorf(http.StatusBadRequest, "namespace: %q: objects of this kind are in none", service.Clip(namespace))
+	default:
+		if status := service.CheckNamespace(namespace); status != nil {
+			return status
+		}
 	}
-	return nil
+	if verb == service.VerbCreate {
+		return nil
+	}
+	return service.CheckName(s.kind, name)
 }
 
 // submitted judges a document that came as a message.
@@ -247,6 +261,18 @@ func (s quotaTrees) Reclaim(ctx context.Context, r *apiv1.ReclaimRequest) (*apiv
 		got.Kind = api.KindQuotaReclaim
 	}
 	return answered(got, err, new(apiv1.QuotaReclaim))
+}
+
+// Rename implements apiv1.QuotaTreesServer.
+func (s quotaTrees) Rename(ctx context.Context, r *apiv1.RenameRequest) (*apiv1.QuotaTree, error) {
+	if status := s.a.on(ctx, service.VerbUpdate, service.KindQuotaTrees, "", r.GetName()); status != nil {
+		return nil, status
+	}
+	rename, _, status := decoded(r.GetRename(), api.DecodeQuotaRename)
+	if status != nil {
+		return nil, status
+	}
+	return s.served().answered(ctx, func() (*api.QuotaTree, error) { return s.a.Service.RenameQuotaNode(ctx, r.GetName(), rename) })
 }
 
 // TryConsumer implements apiv1.QuotaTreesServer.

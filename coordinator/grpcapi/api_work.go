@@ -181,7 +181,22 @@ func (s allocations) Delete(ctx context.Context, r *apiv1.DeleteRequest) (*apiv1
 	if status != nil {
 		return nil, status
 	}
+	if r.GetDryRun() {
+		return s.untouched(ctx, r)
+	}
 	got, err := s.a.Service.DeleteAllocation(ctx, r.GetNamespace(), r.GetName(), o)
+	return answered(service.TypedAllocation(got), err, new(apiv1.Allocation))
+}
+
+// untouched is the answer to a dry run of a deletion: the allocation as it is, or
+// the refusal that the deletion would get.
+func (s allocations) untouched(ctx context.Context, r *apiv1.DeleteRequest) (*apiv1.Allocation, error) {
+	got, err := s.a.Service.GetAllocation(ctx, r.GetNamespace(), r.GetName(), 0)
+	if err == nil {
+		if status := service.Deletable(got); status != nil {
+			return nil, status
+		}
+	}
 	return answered(service.TypedAllocation(got), err, new(apiv1.Allocation))
 }
 
@@ -315,6 +330,10 @@ func (s jobs) Delete(ctx context.Context, r *apiv1.DeleteRequest) (*apiv1.Job, e
 	o, status := s.a.deletion(ctx, service.VerbDelete, service.KindJobs, r)
 	if status != nil {
 		return nil, status
+	}
+	if r.GetDryRun() {
+		got, err := s.a.Service.GetJob(ctx, r.GetNamespace(), r.GetName(), 0)
+		return answered(service.TypedJob(got), err, new(apiv1.Job))
 	}
 	got, err := s.a.Service.DeleteJob(ctx, r.GetNamespace(), r.GetName(), o)
 	return answered(service.TypedJob(got), err, new(apiv1.Job))

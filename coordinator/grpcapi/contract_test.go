@@ -14,10 +14,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/musterd/muster/api"
@@ -114,14 +114,16 @@ func asMessage[M proto.Message](text string, m M) M {
 }
 
 const (
-	trainSpec = `{"metadata":{"name":"train","labels":{"team":"vision"}},"spec":{"resources":{"requests":{"cpu":"8000m","memory":"32Gi","nvidia.com/gpu":"2"}},"priority":100}}`
-	hugeSpec  = `{"metadata":{"name":"huge"},"spec":{"resources":{"requests":{"cpu":"1000"}}}}`
-	badSpec   = `{"metadata":{"name":"bad"},"spec":{"resources":{"requests":{"cpu":"many"}}}}`
-	sweepSpec = `{"metadata":{"name":"sweep"},"spec":{"parallelism":2,"template":{"spec":{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}}}}}`
-	treeSpec  = `{"kind":"QuotaTree","metadata":{"name":"Lab"},"spec":{"nodes":{"all":{"quota":{"cpu":64,"memory":"1Ti"}}}}}`
-	quotaSpec = `{"metadata":{"name":"q","namespace":"ml"},"spec":{"hard":{"cpu":"16","memory":"1Ti"}}}`
-	wood      = `{"kind":"QuotaForest","metadata":{"name":"Wood"},"spec":{"trees":["Lab"]}}`
-	bound     = `{"kind":"QuotaBinding","metadata":{"name":"ml"},"spec":{"forest":"Wood","groups":{"Lab":"all"}}}`
+	trainSpec  = `{"metadata":{"name":"train","labels":{"team":"vision"}},"spec":{"resources":{"requests":{"cpu":"8000m","memory":"32Gi","nvidia.com/gpu":"2"}},"priority":100}}`
+	hugeSpec   = `{"metadata":{"name":"huge"},"spec":{"resources":{"requests":{"cpu":"1000"}}}}`
+	badSpec    = `{"metadata":{"name":"bad"},"spec":{"resources":{"requests":{"cpu":"many"}}}}`
+	sweepSpec  = `{"metadata":{"name":"sweep"},"spec":{"parallelism":2,"template":{"spec":{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}}}}}`
+	treeSpec   = `{"kind":"QuotaTree","metadata":{"name":"Lab"},"spec":{"nodes":{"all":{"quota":{"cpu":64,"memory":"1Ti"}}}}}`
+	quotaSpec  = `{"metadata":{"name":"q","namespace":"ml"},"spec":{"hard":{"cpu":"16","memory":"1Ti"}}}`
+	wood       = `{"kind":"QuotaForest","metadata":{"name":"Wood"},"spec":{"trees":["Lab"]}}`
+	visionSpec = `{"kind":"Tenant","metadata":{"name":"vision"},"spec":{"displayName":"Computer Vision","contacts":["ops@example.org"]}}`
+	devSpec    = `{"kind":"Namespace","metadata":{"name":"vision-dev"},"spec":{"tenant":"vision","priorityCeiling":10}}`
+	bound      = `{"kind":"QuotaBinding","metadata":{"name":"ml"},"spec":{"forest":"Wood","groups":{"Lab":"all"}}}`
 )
 
 // story is one table of requests, in order, for both codecs.
@@ -224,6 +226,75 @@ func story() []step {
 		}},
 		{method: "PATCH", path: ml + "/resourcequotas/q", body: `{"spec":{"hard":{"cpu":"2"}}}`, code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewResourceQuotasClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "q", Patch: patch(`{"spec":{"hard":{"cpu":"2"}}}`)})
+		}},
+		{method: "POST", path: "/quotatrees/Lab/rename", body: `{"from":"all","to":"everybody"}`, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaTreesClient(c).Rename(ctx, &apiv1.RenameRequest{Name: "Lab", Rename: &apiv1.QuotaRename{From: "all", To: "everybody"}})
+		}},
+		{method: "POST", path: "/quotatrees/Lab/rename", body: `{"from":"everybody","to":"a b"}`, code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaTreesClient(c).Rename(ctx, &apiv1.RenameRequest{Name: "Lab", Rename: &apiv1.QuotaRename{From: "everybody", To: "a b"}})
+		}},
+		{method: "POST", path: "/tenants", body: visionSpec, code: 201, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).Create(ctx, asMessage(visionSpec, new(apiv1.Tenant)))
+		}},
+		{method: "POST", path: "/tenants", body: `{"metadata":{"name":"A_B"}}`, code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).Create(ctx, asMessage(`{"metadata":{"name":"A_B"}}`, new(apiv1.Tenant)))
+		}},
+		{method: "GET", path: "/tenants/vision", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).Get(ctx, &apiv1.GetRequest{Name: "vision"})
+		}},
+		{method: "GET", path: "/tenants/A_B", code: 400, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).Get(ctx, &apiv1.GetRequest{Name: "A_B"})
+		}},
+		{method: "GET", path: "/tenants", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).List(ctx, &apiv1.ListRequest{})
+		}},
+		{method: "PATCH", path: "/tenants/vision", body: `{"spec":{"owner":"ada"}}`, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).Patch(ctx, &apiv1.PatchRequest{Name: "vision", Patch: patch(`{"spec":{"owner":"ada"}}`)})
+		}},
+		{method: "PUT", path: "/namespaces/vision-dev", body: devSpec, code: 201, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNamespacesClient(c).Update(ctx, asMessage(devSpec, new(apiv1.Namespace)))
+		}},
+		{method: "GET", path: "/namespaces/A_B", code: 400, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNamespacesClient(c).Get(ctx, &apiv1.GetRequest{Name: "A_B"})
+		}},
+		{method: "GET", path: "/namespaces?fieldSelector=spec.tenant%3Dvision", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNamespacesClient(c).List(ctx, &apiv1.ListRequest{FieldSelector: "spec.tenant=vision"})
+		}},
+		{method: "DELETE", path: "/tenants/vision", code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewTenantsClient(c).Delete(ctx, &apiv1.GetRequest{Name: "vision"})
+		}},
+		{method: "GET", path: "/nodes/n1/evictions", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNodesClient(c).ListEvictions(ctx, &apiv1.NodeRequest{Name: "n1"})
+		}},
+		{method: "GET", path: "/nodes/n1/evictions", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNodesClient(c).ListEvictions(ctx, &apiv1.NodeRequest{Name: "n1"})
+		}},
+		{method: "GET", path: "/metrics/cluster/utilization", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewUsageClient(c).GetClusterUtilization(ctx, &apiv1.GetClusterUtilizationRequest{})
+		}},
+		{method: "GET", path: "/metrics/queues", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewUsageClient(c).GetQueues(ctx, &apiv1.GetQueuesRequest{})
+		}},
+		{method: "GET", path: "/metrics/tenants/ml/usage", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "ml"})
+		}},
+		{method: "GET", path: "/metrics/tenants/vision/usage", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "vision"})
+		}},
+		{method: "GET", path: "/metrics/tenants/ml/usage?period=48h0m0s", code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "ml", Period: durationpb.New(48 * time.Hour)})
+		}},
+		{method: "POST", path: ml + "/allocations/bulk-release", body: `{"labelSelector":"tier=gold","dryRun":true}`, code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).BulkRelease(ctx, &apiv1.BulkReleaseRequest{Namespace: "ml", Options: &apiv1.BulkReleaseOptions{LabelSelector: "tier=gold", DryRun: true}})
+		}},
+		{method: "POST", path: ml + "/allocations/bulk-release", body: `{}`, code: 422, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).BulkRelease(ctx, &apiv1.BulkReleaseRequest{Namespace: "ml", Options: new(apiv1.BulkReleaseOptions)})
+		}},
+		{method: "POST", path: ml + "/preemptions", body: `{"targetAllocation":"train","reason":"maintenance"}`, code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).Preempt(ctx, &apiv1.PreemptRequest{Namespace: "ml", Preemption: asMessage(`{"targetAllocation":"train","reason":"maintenance"}`, new(apiv1.PreemptionRequest))})
+		}},
+		{method: "DELETE", path: ml + "/allocations/train?dryRun=true", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).Delete(ctx, &apiv1.DeleteRequest{Namespace: "ml", Name: "train", DryRun: true})
 		}},
 		{method: "DELETE", path: ml + "/allocations/train", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Delete(ctx, &apiv1.DeleteRequest{Namespace: "ml", Name: "train"})
@@ -332,20 +403,6 @@ func (throne) Reach(context.Context, int64) error               { return nil }
 // away is a follower whose cache is not loaded: it answers nothing by itself.
 func away() service.Service {
 	return resttest.NotLeading{}
-}
-
-func TestHealthNeedsNoToken(t *testing.T) {
-	conn := connect(t, door(t, resttest.New(time.Now), nil))
-	client := grpc_health_v1.NewHealthClient(conn)
-	for _, name := range []string{"", "muster.api.v1.Allocations"} {
-		got, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
-		if err != nil || got.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-			t.Errorf("%q: %v, %v", name, got, err)
-		}
-	}
-	if _, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "muster.v1.Agent"}); wire.FromRefusal(err).Code != 404 {
-		t.Errorf("a service that is not here: %v", err)
-	}
 }
 
 func TestReflectionListsTheServices(t *testing.T) {

@@ -113,6 +113,9 @@ func valueOf(field protoreflect.FieldDescriptor, value any, empty func() protore
 		case protoreflect.Int32Kind:
 			n, err := strconv.ParseInt(given.String(), 10, 32)
 			return protoreflect.ValueOfInt32(int32(n)), err
+		case protoreflect.DoubleKind:
+			f, err := given.Float64()
+			return protoreflect.ValueOfFloat64(f), err
 		}
 	case map[string]any:
 		if field.Kind() == protoreflect.MessageKind {

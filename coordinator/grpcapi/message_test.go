@@ -32,6 +32,8 @@ func full(v reflect.Value, path string, n *int) {
 		v.SetString(path)
 	case reflect.Bool:
 		v.SetBool(true)
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 8)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(*n))
 	case reflect.Pointer:
@@ -90,32 +92,41 @@ func sameJSON(a, b json.RawMessage) bool {
 // back as it was.
 func TestEveryFieldSurvivesBothWays(t *testing.T) {
 	for name, check := range map[string]func(*testing.T){
-		"Allocation":        survives[api.Allocation](new(apiv1.Allocation)),
-		"AllocationList":    survives[api.AllocationList](new(apiv1.AllocationList)),
-		"ApproveOptions":    survives[api.ApproveOptions](new(apiv1.ApproveOptions)),
-		"Consumer":          survives[api.Consumer](new(apiv1.Consumer)),
-		"CoordinatorList":   survives[api.CoordinatorList](new(apiv1.CoordinatorList)),
-		"DeleteOptions":     survives[api.DeleteOptions](new(apiv1.DeleteOptions)),
-		"Drain":             survives[api.Drain](new(apiv1.Drain)),
-		"DrainOptions":      survives[api.DrainOptions](new(apiv1.DrainOptions)),
-		"Explanation":       survives[api.Explanation](new(apiv1.Explanation)),
-		"FenceOptions":      survives[api.FenceOptions](new(apiv1.FenceOptions)),
-		"Job":               survives[api.Job](new(apiv1.Job)),
-		"JobList":           survives[api.JobList](new(apiv1.JobList)),
-		"Node":              survives[api.Node](new(apiv1.Node)),
-		"NodeList":          survives[api.NodeList](new(apiv1.NodeList)),
-		"Preemption":        survives[api.Preemption](new(apiv1.Preemption)),
-		"PreemptionRequest": survives[api.PreemptionRequest](new(apiv1.PreemptionRequest)),
-		"QuotaBindingList":  survives[api.QuotaBindingList](new(apiv1.QuotaBindingList)),
-		"QuotaDryRun":       survives[api.QuotaDryRun](new(apiv1.QuotaDryRun)),
-		"QuotaExplanation":  survives[api.QuotaExplanation](new(apiv1.QuotaExplanation)),
-		"QuotaForestList":   survives[api.QuotaForestList](new(apiv1.QuotaForestList)),
-		"QuotaReclaim":      survives[api.QuotaReclaim](new(apiv1.QuotaReclaim)),
-		"QuotaTreeList":     survives[api.QuotaTreeList](new(apiv1.QuotaTreeList)),
-		"ReclaimOptions":    survives[api.ReclaimOptions](new(apiv1.ReclaimOptions)),
-		"ReconcileOptions":  survives[api.ReconcileOptions](new(apiv1.ReconcileOptions)),
-		"Reconciliation":    survives[api.Reconciliation](new(apiv1.Reconciliation)),
-		"ResourceQuotaList": survives[api.ResourceQuotaList](new(apiv1.ResourceQuotaList)),
+		"Allocation":         survives[api.Allocation](new(apiv1.Allocation)),
+		"AllocationList":     survives[api.AllocationList](new(apiv1.AllocationList)),
+		"ApproveOptions":     survives[api.ApproveOptions](new(apiv1.ApproveOptions)),
+		"BulkRelease":        survives[api.BulkRelease](new(apiv1.BulkRelease)),
+		"BulkReleaseOptions": survives[api.BulkReleaseOptions](new(apiv1.BulkReleaseOptions)),
+		"ClusterUtilization": survives[api.ClusterUtilization](new(apiv1.ClusterUtilization)),
+		"EvictionNoticeList": survives[api.EvictionNoticeList](new(apiv1.EvictionNoticeList)),
+		"NamespaceList":      survives[api.NamespaceList](new(apiv1.NamespaceList)),
+		"QueueUsage":         survives[api.QueueUsage](new(apiv1.QueueUsage)),
+		"QuotaRename":        survives[api.QuotaRename](new(apiv1.QuotaRename)),
+		"TenantList":         survives[api.TenantList](new(apiv1.TenantList)),
+		"TenantUsage":        survives[api.TenantUsage](new(apiv1.TenantUsage)),
+		"Consumer":           survives[api.Consumer](new(apiv1.Consumer)),
+		"CoordinatorList":    survives[api.CoordinatorList](new(apiv1.CoordinatorList)),
+		"DeleteOptions":      survives[api.DeleteOptions](new(apiv1.DeleteOptions)),
+		"Drain":              survives[api.Drain](new(apiv1.Drain)),
+		"DrainOptions":       survives[api.DrainOptions](new(apiv1.DrainOptions)),
+		"Explanation":        survives[api.Explanation](new(apiv1.Explanation)),
+		"FenceOptions":       survives[api.FenceOptions](new(apiv1.FenceOptions)),
+		"Job":                survives[api.Job](new(apiv1.Job)),
+		"JobList":            survives[api.JobList](new(apiv1.JobList)),
+		"Node":               survives[api.Node](new(apiv1.Node)),
+		"NodeList":           survives[api.NodeList](new(apiv1.NodeList)),
+		"Preemption":         survives[api.Preemption](new(apiv1.Preemption)),
+		"PreemptionRequest":  survives[api.PreemptionRequest](new(apiv1.PreemptionRequest)),
+		"QuotaBindingList":   survives[api.QuotaBindingList](new(apiv1.QuotaBindingList)),
+		"QuotaDryRun":        survives[api.QuotaDryRun](new(apiv1.QuotaDryRun)),
+		"QuotaExplanation":   survives[api.QuotaExplanation](new(apiv1.QuotaExplanation)),
+		"QuotaForestList":    survives[api.QuotaForestList](new(apiv1.QuotaForestList)),
+		"QuotaReclaim":       survives[api.QuotaReclaim](new(apiv1.QuotaReclaim)),
+		"QuotaTreeList":      survives[api.QuotaTreeList](new(apiv1.QuotaTreeList)),
+		"ReclaimOptions":     survives[api.ReclaimOptions](new(apiv1.ReclaimOptions)),
+		"ReconcileOptions":   survives[api.ReconcileOptions](new(apiv1.ReconcileOptions)),
+		"Reconciliation":     survives[api.Reconciliation](new(apiv1.Reconciliation)),
+		"ResourceQuotaList":  survives[api.ResourceQuotaList](new(apiv1.ResourceQuotaList)),
 	} {
 		t.Run(name, check)
 	}

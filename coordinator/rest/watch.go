@@ -140,7 +140,9 @@ func (s *watchStream) run(ctx context.Context, h *handler) {
 	header.Set("Cache-Control", "no-store")
 	s.out.WriteHeader(http.StatusOK)
 	_ = s.control.Flush() // the client knows that the watch has begun
+	defer s.within()      // for the end of the answer
 	for {
+		s.unbounded()
 		changes, err := s.watch.Next(ctx)
 		if err != nil {
 			if status := s.last(ctx, h, err); status != nil {
@@ -153,6 +155,16 @@ func (s *watchStream) run(ctx context.Context, h *handler) {
 		}
 	}
 }
+
+// within bounds the time of what is written next.
+func (s *watchStream) within() {
+	// A test recorder has no deadline to set, hence the ignored error.
+	_ = s.control.SetWriteDeadline(time.Now().Add(watchWrite))
+}
+
+// unbounded lets the stream be silent: over HTTP/2 a deadline that passes ends a
+// stream also where nothing is being written.
+func (s *watchStream) unbounded() { _ = s.control.SetWriteDeadline(time.Time{}) }
 
 // last is the status of the event that ends a watch, nil where nobody reads it.
 func (s *watchStream) last(ctx context.Context, h *handler, err error) *api.Status {
@@ -169,8 +181,7 @@ func (s *watchStream) last(ctx context.Context, h *handler, err error) *api.Stat
 
 // write sends changes, or the status that ends the watch.
 func (s *watchStream) write(c objects.Changes, status *api.Status) error {
-	// A test recorder has no deadline to set, hence the ignored error.
-	_ = s.control.SetWriteDeadline(time.Now().Add(watchWrite))
+	s.within()
 	out := watchBuffers.Get().(*bufio.Writer)
 	out.Reset(s.out)
 	defer func() {

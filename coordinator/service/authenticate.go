@@ -69,7 +69,7 @@ func CheckName(kind Kind, name string) *api.Status {
 		if !api.IsTreeName(name) {
 			return api.Errorf(http.StatusBadRequest, "name %q is not one of a quota tree or forest (1..63 letters, digits, '-', '_' or '.')", Clip(name))
 		}
-	case KindQuotaBindings:
+	case KindQuotaBindings, KindNamespaces:
 		return CheckNamespace(name)
 	default:
 		if !api.IsSubdomain(name) {

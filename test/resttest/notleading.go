@@ -9,8 +9,8 @@ import (
 )
 
 // NotLeading is the service of a follower whose cache is not loaded: it refuses
-// each request about allocations, jobs, nodes and quota with api.NotLeader. The
-// other methods are those of Service, which may be nil.
+// each request about allocations, jobs, nodes, quota, tenants, namespaces and usage
+// with api.NotLeader. The other methods are those of Service, which may be nil.
 type NotLeading struct{ service.Service }
 
 var _ service.Service = NotLeading{}

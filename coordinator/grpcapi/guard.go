@@ -1,0 +1,109 @@
+package grpcapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
+)
+
+// requestID is the context's key of the request's id.
+type requestID struct{}
+
+// request is one call of the API.
+type request struct {
+	a      *API
+	method string
+	id     string
+	began  time.Time
+}
+
+// enter names a call and authenticates its caller: the context has both.
+func (a *API) enter(ctx context.Context, method string) (r request, known context.Context, status *api.Status) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	r = request{a: a, method: method, id: service.RequestID(only(md.Get(requestKey))), began: time.Now()}
+	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
+	p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
+	if status != nil {
+		return r, nil, status
+	}
+	if a.Proven != nil {
+		a.Proven(ctx)
+	}
+	return r, context.WithValue(context.WithValue(ctx, principalKey{}, p), requestID{}, r.id), nil
+}
+
+// left is the error that a call ends with: refusals have the id of the request,
+// and a panic, nil for none, is an internal error.
+func (r request) left(ctx context.Context, panicked any, err error) error {
+	if panicked != nil {
+		r.a.Logger.Error("panic_while_serving", "method", r.method, "request_id", r.id, "panic", panicked, "stack", string(debug.Stack()))
+		err = api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", r.method)
+	}
+	if err != nil {
+		err = r.a.refusal(ctx, r.method, r.id, err)
+	}
+	if r.a.Logger.Enabled(ctx, slog.LevelDebug) {
+		r.a.Logger.Debug("request", "method", r.method, "request_id", r.id, "took", time.Since(r.began), "error", err)
+	}
+	return err
+}
+
+// guard surrounds each call with one answer.
+func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+	if !strings.HasPrefix(info.FullMethod, ours) {
+		return next(ctx, req)
+	}
+	r, known, status := a.enter(ctx, info.FullMethod)
+	defer func() {
+		if err = r.left(ctx, recover(), err); err != nil {
+			answer = nil
+		}
+	}()
+	if status != nil {
+		return nil, status
+	}
+	if m, is := req.(proto.Message); is {
+		n := min(int64(proto.Size(m)), maxLarge)
+		if n > smallRequest {
+			room, cancel := context.WithTimeout(ctx, roomWithin)
+			defer cancel()
+			if a.large.Acquire(room, n) != nil {
+				return nil, busy("large documents of others are being decoded; ask again")
+			}
+			defer a.large.Release(n)
+		}
+	}
+	return next(known, req)
+}
+
+// guardStream surrounds each call with a stream of answers: the watches.
+func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	if !strings.HasPrefix(info.FullMethod, ours) {
+		return next(srv, stream)
+	}
+	r, known, status := a.enter(stream.Context(), info.FullMethod)
+	defer func() { err = r.left(stream.Context(), recover(), err) }()
+	if status != nil {
+		return status
+	}
+	return next(srv, knownStream{stream, known})
+}
+
+// knownStream is a stream whose caller is known.
+type knownStream struct {
+	grpc.ServerStream
+	known context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (s knownStream) Context() context.Context { return s.known }
