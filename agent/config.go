@@ -44,6 +44,8 @@ type Config struct {
 	Advertise string
 	// MetricsListen serves /metrics and /healthz; "" opens nothing.
 	MetricsListen string
+	// MetricsToken is the bearer token that /metrics needs; zero: none.
+	MetricsToken rpcauth.Token
 	// Coordinators are addresses known from the start.
 	Coordinators []string
 	Labels       map[string]string

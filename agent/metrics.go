@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/rpcauth"
 )
 
 // scrapeTimeout bounds how long a scrape waits for the owner.
@@ -266,7 +268,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	if g, ok := a.deps.Metrics.(prometheus.Gatherer); ok {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
+		mux.Handle("GET /metrics", a.scraped(promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes})))
 	}
 	probe := func(problem func() string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -286,6 +288,25 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("GET /livez", probe(func() string { return "" }))
 	mux.HandleFunc("GET /healthz", probe(a.Problem))
 	return mux
+}
+
+// scraped answers 401 to a scraper without the token of the configuration, where
+// one is set.
+func (a *Agent) scraped(metrics http.Handler) http.Handler {
+	token := a.config.MetricsToken
+	if token.IsZero() {
+		return metrics
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		given, err := rpcauth.NewToken(strings.TrimSpace(text))
+		if err != nil || !strings.EqualFold(scheme, "Bearer") || !token.Equal(given) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
+			http.Error(w, "the metrics of this node need the token of metricsTokenFile: send the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
 }
 
 // errBusy means that the owner did not answer in time.

@@ -60,6 +60,10 @@ func Limits() []grpc.ServerOption {
 // is one of handshakes at a time, so that many agents may share an address.
 func CoordinatorConnections() netlimit.Limits { return limitsOf(16<<10, 512, 128) }
 
+// EnrollmentConnections limits the connections of a coordinator's listener for
+// enrolment, whose peers stay unproven and go after a call.
+func EnrollmentConnections() netlimit.Limits { return limitsOf(1<<10, 512, 128) }
+
 // AgentConnections limits the connections of an agent's listener, which serves
 // coordinators and few others.
 func AgentConnections() netlimit.Limits { return limitsOf(512, 128, 64) }

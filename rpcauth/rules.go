@@ -22,6 +22,9 @@ type Rule struct {
 	Own bool
 	// Self: a node may call this server only if it is the server's own node.
 	Self bool
+	// Elsewhere, where not "", is the text of the refusal of every call: another
+	// address takes them.
+	Elsewhere string
 }
 
 // Rules are by full method name, "/service/Method", or by "/service/", of which
@@ -43,10 +46,24 @@ func CoordinatorRules() Rules {
 	return Rules{
 		"/muster.v1.Coordinator/":           {Roles: []pki.Role{pki.Node, pki.Coordinator}, Own: true},
 		"/scheduler.v1.NodeAgent/Heartbeat": {Roles: []pki.Role{pki.Node}, Own: true},
-		"/muster.v1.Enrollment/Enroll":      {Open: true},
+		enrollMethod:                        {Open: true},
 		"/muster.v1.Enrollment/Renew":       {Roles: []pki.Role{pki.Node}, Own: true},
 	}
 }
+
+// enrollMethod is the call of a host that has no certificate yet.
+const enrollMethod = "/muster.v1.Enrollment/Enroll"
+
+// PeerRules are CoordinatorRules for an address that takes no enrolments: each
+// caller has a certificate.
+func PeerRules() Rules {
+	rules := CoordinatorRules()
+	rules[enrollMethod] = Rule{Elsewhere: "hosts do not enrol at this address: name the coordinators' enrollListen in the agent's configuration, key enrollment"}
+	return rules
+}
+
+// EnrollmentRules are the rules of an address that takes enrolments alone.
+func EnrollmentRules() Rules { return Rules{enrollMethod: {Open: true}} }
 
 // find returns the rule of a method.
 func (r Rules) find(method string) (Rule, bool) {
@@ -63,6 +80,9 @@ func (r Rules) admit(ctx context.Context, method string, own pki.Identity) (Rule
 	rule, ok := r.find(method)
 	if !ok {
 		return rule, status.Errorf(codes.PermissionDenied, "%s: nobody may call this on %s", method, own)
+	}
+	if rule.Elsewhere != "" {
+		return rule, status.Errorf(codes.PermissionDenied, "%s: %s", method, rule.Elsewhere)
 	}
 	if rule.Open {
 		return rule, nil

@@ -30,21 +30,25 @@ type config struct {
 	AssignmentsMode configfile.Scalar `json:"assignmentsMode"`
 	TLS             tlsConfig         `json:"tls"`
 	// BootstrapTokenFile is read while the node has no certificate that is good.
-	BootstrapTokenFile string              `json:"bootstrapTokenFile"`
-	TokenFile          string              `json:"tokenFile"`
-	Listen             string              `json:"listen"`
-	Advertise          string              `json:"advertise"`
-	MetricsListen      string              `json:"metricsListen"`
-	Coordinators       []string            `json:"coordinators"`
-	Labels             map[string]string   `json:"labels"`
-	Reserved           reservedConfig      `json:"reserved"`
-	Discovery          discoveryConfig     `json:"discovery"`
-	Gossip             gossipConfig        `json:"gossip"`
-	Orphans            orphansConfig       `json:"orphans"`
-	Heartbeat          configfile.Duration `json:"heartbeat"`
-	AssumeDeadAfter    configfile.Duration `json:"assumeDeadAfter"`
-	MemoryPressure     memoryConfig        `json:"memoryPressure"`
-	Log                logConfig           `json:"log"`
+	BootstrapTokenFile string   `json:"bootstrapTokenFile"`
+	TokenFile          string   `json:"tokenFile"`
+	Listen             string   `json:"listen"`
+	Advertise          string   `json:"advertise"`
+	MetricsListen      string   `json:"metricsListen"`
+	MetricsTokenFile   string   `json:"metricsTokenFile"`
+	Coordinators       []string `json:"coordinators"`
+	// Enrollment are the addresses where a node without a certificate enrols; none:
+	// those of Coordinators.
+	Enrollment      []string            `json:"enrollment"`
+	Labels          map[string]string   `json:"labels"`
+	Reserved        reservedConfig      `json:"reserved"`
+	Discovery       discoveryConfig     `json:"discovery"`
+	Gossip          gossipConfig        `json:"gossip"`
+	Orphans         orphansConfig       `json:"orphans"`
+	Heartbeat       configfile.Duration `json:"heartbeat"`
+	AssumeDeadAfter configfile.Duration `json:"assumeDeadAfter"`
+	MemoryPressure  memoryConfig        `json:"memoryPressure"`
+	Log             logConfig           `json:"log"`
 }
 
 type tlsConfig struct {
@@ -147,6 +151,7 @@ type settings struct {
 	reservedMemory resource.Bytes
 	token          rpcauth.Token
 	serfToken      rpcauth.Token
+	metricsToken   rpcauth.Token // zero where the metrics need none
 	heartbeat      time.Duration
 	assumeDead     time.Duration
 	rediscover     time.Duration
@@ -203,8 +208,17 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	if c.MetricsListen != "" {
 		keep(checkListen("metricsListen", c.MetricsListen))
 	}
+	if c.MetricsTokenFile != "" {
+		var err error
+		if s.metricsToken, err = rpcauth.ReadFile(c.MetricsTokenFile); err != nil {
+			refuse("metricsTokenFile: %w", err)
+		}
+	}
 	for i, a := range c.Coordinators {
 		keep(checkRemote(fmt.Sprintf("coordinators[%d]", i), a))
+	}
+	for i, a := range c.Enrollment {
+		keep(checkRemote(fmt.Sprintf("enrollment[%d]", i), a))
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !labelKey.MatchString(k) || len(c.Labels[k]) > 253 {
@@ -263,6 +277,14 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	return s, errors.Join(errs...)
 }
 
+// enrollAt are the addresses where this node gets its certificate.
+func (s *settings) enrollAt() []string {
+	if len(s.Enrollment) > 0 {
+		return s.Enrollment
+	}
+	return s.Coordinators
+}
+
 // checkProof checks how this agent proves itself: by a certificate or by a
 // token, never both.
 func (s *settings) checkProof() error {
@@ -273,9 +295,11 @@ func (s *settings) checkProof() error {
 	switch {
 	case c.TLS.Enabled && c.TokenFile != "":
 		refuse("tokenFile: %q: unused with tls.enabled, where each node has a certificate; remove it", c.TokenFile)
-	case c.TLS.Enabled && c.BootstrapTokenFile != "" && len(c.Coordinators) == 0:
+	case c.TLS.Enabled && c.BootstrapTokenFile != "" && len(s.enrollAt()) == 0:
 		refuse("coordinators: none; to enroll by bootstrapTokenFile %q, name at least one", c.BootstrapTokenFile)
 	case c.TLS.Enabled:
+	case len(c.Enrollment) > 0:
+		refuse("enrollment: %q: nodes enrol only with tls.enabled", c.Enrollment)
 	case c.BootstrapTokenFile != "":
 		refuse("bootstrapTokenFile: %q: nodes have certificates only with tls.enabled", c.BootstrapTokenFile)
 	case c.Advertise != "":

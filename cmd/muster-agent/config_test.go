@@ -81,6 +81,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a bootstrap token without TLS":    {"bootstrapTokenFile: /x", `bootstrapTokenFile: "/x": nodes have certificates only with tls.enabled`},
 		"an advertised host without TLS":   {"advertise: 192.0.2.1", `advertise: "192.0.2.1": without tls.enabled`},
 		"a token beside TLS":               {"tls: {enabled: true}\ntokenFile: " + token, "unused with tls.enabled, where each node has a certificate; remove it"},
+		"enrolment without TLS":            {"enrollment: ['127.0.0.1:8475']", `enrollment: ["127.0.0.1:8475"]: nodes enrol only with tls.enabled`},
+		"a token of metrics of nowhere":    {"metricsTokenFile: /nowhere", "metricsTokenFile: token file: open /nowhere"},
 		"nowhere to enroll":                {"tls: {enabled: true}\nbootstrapTokenFile: /x\ntokenFile: ''", "coordinators: none; to enroll by bootstrapTokenFile"},
 		"an unspecified host to advertise": {"tls: {enabled: true}\nadvertise: '::'\ntokenFile: ''", `advertise: "::": want an IP address that others can reach`},
 		"metrics beyond loopback":          {"metricsListen: 0.0.0.0:1", `metricsListen: address "0.0.0.0:1" is not on the loopback`},
@@ -106,6 +108,28 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A node enrols at the addresses of enrollment, where there are any, else at the
+// coordinators'.
+func TestWhereANodeEnrols(t *testing.T) {
+	for yaml, want := range map[string][]string{
+		"coordinators: ['192.0.2.1:8471']":                                      {"192.0.2.1:8471"},
+		"coordinators: ['192.0.2.1:8471']\nenrollment: ['192.0.2.1:8475']":      {"192.0.2.1:8475"},
+		"bootstrapTokenFile: /etc/muster/token\nenrollment: ['192.0.2.1:8475']": {"192.0.2.1:8475"},
+	} {
+		c, err := readOver(write(t, "agent.yaml", "tls: {enabled: true}\n"+yaml))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.check(host)
+		if err != nil {
+			t.Errorf("%s: %v", yaml, err)
+		}
+		if got := s.enrollAt(); !slices.Equal(got, want) {
+			t.Errorf("%s: the node enrols at %q, want %q", yaml, got, want)
+		}
 	}
 }
 

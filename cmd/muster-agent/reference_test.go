@@ -57,6 +57,7 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 	sample().Bad(t, map[string][]string{
 		"dataDir": {"here", `""`}, "assignmentsDir": {"here"}, "bootstrapTokenFile": {"/token"}, "advertise": {"zzz"},
 		"listen": noAddress, "metricsListen": noAddress, "coordinators": noPeer,
+		"metricsTokenFile": {"/nowhere/token"}, "enrollment": append([]string{"['127.0.0.1:8475']"}, noPeer...),
 		"labels":        {"{'a b': c}", "{muster.dev/assume-dead-after: 5m}", "{a: " + strings.Repeat("z", 300) + "}"},
 		"reserved.cpus": {"zzz", "3-1", "-1"},
 		"gossip.join":   noPeer, "gossip.joinCapacity": noPeer,

@@ -95,14 +95,14 @@ func identify(ctx context.Context, log *slog.Logger, s *settings) (*agent.Identi
 	}
 	return agent.OpenIdentity(ctx, agent.IdentityConfig{
 		Cluster: s.Cluster, Node: s.node, Dir: filepath.Join(s.DataDir, "identity"), TokenFile: s.BootstrapTokenFile,
-		Coordinators: s.Coordinators, Log: log,
+		Coordinators: s.enrollAt(), Log: log,
 	})
 }
 
 func agentConfig(s settings, newJournal bool) agent.Config {
 	c := agent.Config{
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir, AssignmentsMode: s.filesMode,
-		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, Coordinators: s.Coordinators, Labels: s.Labels,
+		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, MetricsToken: s.metricsToken, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
 		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, MemoryPressure: s.memory, NewJournal: newJournal,
 		Orphans: agent.OrphansConfig{Enabled: s.Orphans.Enabled, Ignore: s.Orphans.Ignore},

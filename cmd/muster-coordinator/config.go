@@ -34,6 +34,7 @@ type config struct {
 	AdminTokenFile string    `json:"adminTokenFile"`
 	RESTListen     string    `json:"restListen"`
 	GRPCListen     string    `json:"grpcListen"`
+	ListenConfig
 	EtcdConfig
 	LeaseTTL          configfile.Duration        `json:"leaseTTL"`
 	Gossip            gossipConfig               `json:"gossip"`
@@ -180,6 +181,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	}
 	keep(checkListen("restListen", c.RESTListen))
 	keep(checkListen("grpcListen", c.GRPCListen))
+	metrics, err := c.checkListeners(c.TLS.Enabled, checkListen)
+	keep(err)
 	keep(checkListen("gossip.serfBind", c.Gossip.SerfBind))
 	keep(checkListen("gossip.capacityBind", c.Gossip.CapacityBind))
 	for i, a := range c.Gossip.Join {
@@ -219,9 +222,10 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	admin, err := token("adminTokenFile", c.AdminTokenFile, "operators and tenants")
 	keep(err)
-	keep(c.checkTokensDiffer(admin, cluster, serfRPC))
+	keep(c.checkTokensDiffer(admin, cluster, serfRPC, metrics))
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
+		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
 		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
@@ -251,13 +255,15 @@ func (c config) checkSerfRPC(cluster rpcauth.Token) (gossip.RPC, error) {
 
 // checkTokensDiffer refuses an administrator's token that others have too: every
 // agent holds tokenFile's, and users of serf hold gossip.serfRPCTokenFile's.
-func (c config) checkTokensDiffer(admin, cluster rpcauth.Token, serfRPC gossip.RPC) error {
+func (c config) checkTokensDiffer(admin, cluster rpcauth.Token, serfRPC gossip.RPC, metrics rpcauth.Token) error {
 	const next = "; write another one: head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \\n' > %s"
 	switch {
 	case admin.IsZero():
 		return nil
 	case admin == cluster:
 		return fmt.Errorf("adminTokenFile: %s holds the same token as tokenFile %s, which every agent has: each agent would be an administrator"+next, c.AdminTokenFile, c.TokenFile, c.AdminTokenFile)
+	case admin == metrics:
+		return fmt.Errorf("adminTokenFile: %s holds the same token as metricsTokenFile %s: each scraper would be an administrator"+next, c.AdminTokenFile, c.MetricsTokenFile, c.AdminTokenFile)
 	case c.Gossip.SerfRPCTokenFile != "" && admin.Secret() == serfRPC.Token:
 		return fmt.Errorf("adminTokenFile: %s holds the same token as gossip.serfRPCTokenFile %s: each user of serf would be an administrator"+next, c.AdminTokenFile, c.Gossip.SerfRPCTokenFile, c.AdminTokenFile)
 	}

@@ -58,6 +58,7 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"cluster": {`""`, "a_b", strings.Repeat("z", 64)}, "id": {"-a", "a/b", strings.Repeat("z", 64)}, "dataDir": {"here", `""`},
 		"tls.dir": {"/x"}, "tls.caCertFile": {"/x"}, "tls.caKeyFile": {"/x"}, "tls.names": {"[zzz]"}, "advertise": {"zzz"},
 		"tokenFile": {"/nowhere/token", `""`}, "adminTokenFile": {"/nowhere/token", `""`}, "restListen": noAddress, "grpcListen": noAddress,
+		"metricsListen": noAddress, "metricsTokenFile": {"/nowhere/token"}, "enrollListen": {"127.0.0.1:8475", "zzz"},
 		"etcdEndpoints": noPeer, "etcdTLS.caFile": {"/x"}, "etcdTLS.certFile": {"/x"}, "etcdTLS.keyFile": {"/x"}, "etcdTLS.serverName": {"zzz"},
 		"etcdUsername": {"zzz"}, "etcdPasswordFile": {"/nowhere/password"},
 		"gossip.join": noPeer, "gossip.serfBind": noAddress, "gossip.serfRPC": noAddress, "gossip.capacityBind": noAddress,

@@ -17,7 +17,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -51,9 +50,13 @@ type Config struct {
 	// DataDir holds the embedded etcd; made with mode 0700 if need be.
 	DataDir string
 	// Etcd is an external cluster; without endpoints it is the embedded one.
-	Etcd         etcd.Config
-	RESTListen   string
-	GRPCListen   string
+	Etcd       etcd.Config
+	RESTListen string
+	GRPCListen string
+	// MetricsListen serves /metrics and /metrics/cluster; "" is RESTListen.
+	MetricsListen string
+	// EnrollListen takes enrolments of hosts, with TLS; "" is GRPCListen.
+	EnrollListen string
 	SerfBind     string
 	CapacityBind string
 	Join         []string // serf addresses
@@ -70,6 +73,9 @@ type Config struct {
 	// muster.v1.Quotas.
 	ClusterToken rpcauth.Token
 	AdminToken   rpcauth.Token
+	// MetricsToken reads the metrics and nothing else; where it is set, /metrics
+	// needs a token too. Zero: none.
+	MetricsToken rpcauth.Token
 	Namespaces   map[string]lead.Namespace
 	// RequireNamespaces is coordinator.Config's.
 	RequireNamespaces bool
@@ -95,11 +101,12 @@ type Daemon struct {
 	security    security
 	coordinator *coordinator.Coordinator
 	callers     service.Authenticator // who may use the public API, over REST and gRPC
-	restLis     net.Listener
-	grpcLis     net.Listener
+	listen      listeners
 	rest        *http.Server
+	metrics     *http.Server       // nil where REST serves the metrics
 	endWaits    context.CancelFunc // of the requests that REST still serves
 	grpc        *grpc.Server
+	enrolment   *grpc.Server     // nil where grpc serves it
 	forward     *service.Forward // of requests that the leader answers
 	relay       *grpcapi.Relay   // of those that come by the agents' gRPC
 	api         *grpc.Server     // the public API over gRPC, beside REST
@@ -121,15 +128,11 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 			d = nil
 		}
 	}()
-	if d.restLis, err = bind(c, "restListen", c.RESTListen); err != nil {
-		return d, err
-	}
-	if d.grpcLis, err = bind(c, "grpcListen", c.GRPCListen); err != nil {
-		return d, err
-	}
 	registry := prometheus.NewRegistry()
 	d.registry = registry
-	d.limitConnections(registry)
+	if err = d.bindAll(registry); err != nil {
+		return d, err
+	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if d.store, err = openStore(ctx, c, registry); err != nil {
 		return d, err
@@ -170,18 +173,6 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	return d, registry.Register(d.rings.Collector(nil))
 }
 
-// listen binds a loopback address and names the field that holds it.
-func listen(field, address string) (net.Listener, error) {
-	if err := rpcauth.CheckLoopback(field, address); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%s: cannot listen on %s: %w", field, address, err)
-	}
-	return l, nil
-}
-
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log, Metrics: registry,
@@ -191,8 +182,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Identity: d.security.documents(),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
-	mux.Handle("GET /metrics/cluster", rest.AdminOnly(d.callers, promhttp.HandlerFor(d.cluster, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes})))
+	d.serveMetrics(mux, registry)
 	mux.Handle("/", d.serveAPI(handler))
 	d.rest = rest.NewServer(mux, d.log)
 	requests, end := context.WithCancel(context.Background())
@@ -230,7 +220,11 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	d.relay = &grpcapi.Relay{Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial}
 	// The caller is judged first, then the message, and only then a call is passed
 	// on.
-	options := append(d.security.serverOptions(grpcapi.Guard(d.callers)), limits.ServerOptions(d.refusals.message)...)
+	rules := rpcauth.CoordinatorRules()
+	if d.listen.enroll != nil {
+		rules = rpcauth.PeerRules()
+	}
+	options := append(d.security.serverOptions(rules, grpcapi.Guard(d.callers)), limits.ServerOptions(d.refusals.message)...)
 	options = append(options, grpc.ChainUnaryInterceptor(d.relay.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
@@ -247,7 +241,8 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
 	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log})
-	d.refusals.know(d.grpc)
+	d.serveEnrolment()
+	d.refusals.know(d.grpc, d.enrolment)
 }
 
 // member takes a serf member's change, as a hint: streams are opened to where
@@ -276,10 +271,10 @@ func (d *Daemon) address() record.LeaderAddress {
 }
 
 // RESTAddr is where clients reach this coordinator, by https if RESTSecure.
-func (d *Daemon) RESTAddr() string { return d.reachable(d.restLis) }
+func (d *Daemon) RESTAddr() string { return d.reachable(d.listen.rest) }
 
 // GRPCAddr is where agents reach this coordinator.
-func (d *Daemon) GRPCAddr() string { return d.reachable(d.grpcLis) }
+func (d *Daemon) GRPCAddr() string { return d.reachable(d.listen.grpc) }
 
 // SerfAddr is what others join.
 func (d *Daemon) SerfAddr() string { return d.rings.Serf.Addr() }
@@ -315,8 +310,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.security.enroll != nil {
 		wg.Go(func() { d.security.enroll.Run(ctx) })
 	}
-	wg.Go(func() { fail("REST", d.rest.Serve(d.webListener())) })
-	wg.Go(func() { fail("gRPC", d.grpc.Serve(d.grpcLis)) })
+	wg.Go(func() { fail("REST", d.rest.Serve(d.secured(d.listen.rest))) })
+	wg.Go(func() { fail("gRPC", d.grpc.Serve(d.listen.grpc)) })
+	if d.metrics != nil {
+		wg.Go(func() { fail("metrics", d.metrics.Serve(d.secured(d.listen.metrics))) })
+	}
+	if d.enrolment != nil {
+		wg.Go(func() { fail("enrolment", d.enrolment.Serve(d.listen.enroll)) })
+	}
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	wg.Go(func() { fail("coordinator", d.coordinator.Run(work)) })
@@ -325,6 +326,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	stopWork()
 	d.grpc.Stop()
 	d.api.Stop()
+	if d.enrolment != nil {
+		d.enrolment.Stop()
+	}
+	if d.metrics != nil {
+		_ = d.metrics.Close() // a scrape may be repeated
+	}
 	wg.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -378,11 +385,9 @@ func (d *Daemon) closeAll() error {
 	if d.decisions != nil {
 		errs = append(errs, d.decisions.Close())
 	}
-	for _, l := range []net.Listener{d.restLis, d.grpcLis} {
-		if l != nil {
-			if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-				errs = append(errs, err)
-			}
+	for _, l := range d.listen.bound() {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

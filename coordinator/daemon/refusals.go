@@ -47,12 +47,18 @@ func newRefusals(log *slog.Logger, registry prometheus.Registerer) *refusals {
 	return r
 }
 
-// know takes the methods of a server on which every service is registered.
-func (r *refusals) know(s *grpc.Server) {
+// know takes the methods of servers on which every service is registered; a nil
+// server has none.
+func (r *refusals) know(servers ...*grpc.Server) {
 	r.methods = map[string]bool{}
-	for service, info := range s.GetServiceInfo() {
-		for _, m := range info.Methods {
-			r.methods["/"+service+"/"+m.Name] = true
+	for _, s := range servers {
+		if s == nil {
+			continue
+		}
+		for service, info := range s.GetServiceInfo() {
+			for _, m := range info.Methods {
+				r.methods["/"+service+"/"+m.Name] = true
+			}
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 		return err
 	}
 	d.security = security{member: service.TLS(), enroll: service, keyring: keyring}
-	if t.REST || !isLoopback(d.restLis.Addr()) {
+	if t.REST || !isLoopback(d.listen.rest.Addr()) {
 		d.security.web = service.TLS().WebConfig()
 		d.security.peer = service.TLS().ClientConfig(rpcauth.AnyCoordinator())
 	}
@@ -123,7 +123,7 @@ func openToLocalUsers(c etcd.Config) bool {
 // names are what this coordinator is reached at.
 func (d *Daemon) names() ([]string, error) {
 	names := []string{"localhost", "127.0.0.1", "::1"}
-	for field, l := range map[string]net.Listener{"restListen": d.restLis, "grpcListen": d.grpcLis} {
+	for field, l := range d.listen.bound() {
 		address, err := rpcauth.Reachable(field, l.Addr(), d.config.Advertise)
 		if err != nil {
 			return nil, err
@@ -154,9 +154,9 @@ func writeRoots(dir string, roots pki.Bundle) error {
 	return os.Rename(f.Name(), filepath.Join(dir, "ca.pem"))
 }
 
-// serverOptions are who may call the gRPC server.
-func (s *security) serverOptions(guards ...rpcauth.Guard) []grpc.ServerOption {
-	return rpcauth.Server(s.member, rpcauth.CoordinatorRules(), guards...)
+// serverOptions admit the callers of a gRPC server.
+func (s *security) serverOptions(rules rpcauth.Rules, guards ...rpcauth.Guard) []grpc.ServerOption {
+	return rpcauth.Server(s.member, rules, guards...)
 }
 
 // fingerprint is for agents' heartbeats; nil without TLS.
@@ -216,14 +216,6 @@ func (d *Daemon) reachable(l net.Listener) string {
 		return l.Addr().String()
 	}
 	return address
-}
-
-// webListener is the REST listener, with TLS around it where that is due.
-func (d *Daemon) webListener() net.Listener {
-	if d.security.web == nil {
-		return d.restLis
-	}
-	return tls.NewListener(d.restLis, d.security.web)
 }
 
 // keyChanger changes the gossip keys of the cluster; nil without TLS.

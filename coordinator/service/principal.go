@@ -46,3 +46,19 @@ func (s staticToken) Authenticate(_ context.Context, token string) (Principal, e
 	}
 	return Principal{Name: "admin", Admin: true}, nil
 }
+
+// AnyOf is an Authenticator that asks each of several in turn, and answers as the
+// last where all refuse.
+func AnyOf(all ...Authenticator) Authenticator { return anyOf(all) }
+
+type anyOf []Authenticator
+
+func (a anyOf) Authenticate(ctx context.Context, token string) (p Principal, err error) {
+	err = errUnknownToken
+	for _, one := range a {
+		if p, err = one.Authenticate(ctx, token); err == nil {
+			return p, nil
+		}
+	}
+	return Principal{}, err
+}

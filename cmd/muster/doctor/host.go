@@ -158,7 +158,7 @@ func (h *hostLook) tokens() {
 
 // listeners are the keys of addresses that an agent or a coordinator binds.
 var listeners = [][]string{
-	{"listen"}, {"metricsListen"}, {"restListen"}, {"grpcListen"}, {"gossip", "serfBind"}, {"gossip", "serfRPC"}, {"gossip", "capacityBind"},
+	{"listen"}, {"metricsListen"}, {"restListen"}, {"grpcListen"}, {"enrollListen"}, {"gossip", "serfBind"}, {"gossip", "serfRPC"}, {"gossip", "capacityBind"},
 }
 
 // ports tries each address that the program binds. While the program runs all of
