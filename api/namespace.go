@@ -33,8 +33,9 @@ type NamespaceSpec struct {
 	Admission string `json:"admission,omitempty" default:"reject" oneof:"reject,queue"`
 	// Unsatisfiable is the treatment of work that can never run on the nodes
 	// registered now and within the quota as it is: wait lets the work wait for
-	// nodes, reject answers 422.
-	Unsatisfiable string `json:"unsatisfiable,omitempty" default:"wait" oneof:"wait,reject"`
+	// nodes, reject answers 422. Default: unsatisfiable of the tenant, else of the
+	// coordinators' configuration.
+	Unsatisfiable string `json:"unsatisfiable,omitempty" oneof:"wait,reject"`
 	// DeviceLost is the treatment of a unit that holds a lost device: keep leaves the
 	// unit as it is, evict ends it, and a job's unit waits anew. Default: deviceLost
 	// of the coordinators' configuration.

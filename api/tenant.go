@@ -25,7 +25,8 @@ type Tenant struct {
 	Spec TenantSpec `json:"spec"`
 }
 
-// TenantSpec describes a tenant to people. No decision reads it.
+// TenantSpec describes a tenant to people, and has a rule for the work of its
+// namespaces.
 type TenantSpec struct {
 	// DisplayName is the name that people read: at most 256 bytes.
 	DisplayName string `json:"displayName,omitempty" example:"Computer Vision"`
@@ -34,6 +35,11 @@ type TenantSpec struct {
 	// Contacts are further people and addresses to ask: at most 16, each of at most
 	// 256 bytes.
 	Contacts []string `json:"contacts,omitempty" example:"[vision-ops@example.org]"`
+	// Unsatisfiable is the treatment of work that can never run on the nodes registered
+	// now and within the quota as it is: wait lets the work wait for nodes, reject
+	// answers 422. The unsatisfiable of a namespace replaces it. Default: unsatisfiable
+	// of the coordinators' configuration.
+	Unsatisfiable string `json:"unsatisfiable,omitempty" oneof:"wait,reject"`
 }
 
 // TenantList is a list of tenants, ordered by name.
@@ -83,6 +89,9 @@ func (t *Tenant) Validate() *Status {
 	}
 	if status := checkLine("spec.owner", t.Spec.Owner); status != nil {
 		return status
+	}
+	if value := t.Spec.Unsatisfiable; value != "" && value != "wait" && value != "reject" {
+		return invalid("spec.unsatisfiable", "%q: want wait or reject", clip(value))
 	}
 	if status := atMost("spec.contacts", len(t.Spec.Contacts), MaxContacts); status != nil {
 		return status

@@ -48,6 +48,10 @@ type Config struct {
 	// unit waits anew. Without it the unit keeps the device. The deviceLost of a
 	// namespace wins.
 	EvictOnDeviceLost bool
+	// RejectUnsatisfiable: new work that can never run on the registered nodes and
+	// within the quotas is refused. Without it the work waits, and its client gets a
+	// warning. The unsatisfiable of a namespace wins, then that of its tenant.
+	RejectUnsatisfiable bool
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
 	// Decisions takes the account of the leader's decisions; nil for none.
@@ -95,7 +99,7 @@ func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
-		EvictOnDeviceLost: c.EvictOnDeviceLost,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable,
 	}
 }
 

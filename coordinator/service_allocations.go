@@ -17,6 +17,7 @@ import (
 func (c *Coordinator) CreateAllocation(ctx context.Context, create service.Create, a *api.Allocation) (*api.Allocation, error) {
 	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(create), Document: a, Wait: create.Wait})
 	tellRepeated(made, create)
+	warn(ctx, made.Warnings)
 	return made.Allocation, err
 }
 

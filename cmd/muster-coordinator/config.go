@@ -45,6 +45,7 @@ type config struct {
 	Admission         admissionConfig            `json:"admission"`
 	Decisions         decisionsConfig            `json:"decisions"`
 	DeviceLost        string                     `json:"deviceLost"`
+	Unsatisfiable     string                     `json:"unsatisfiable"`
 	Log               logConfig                  `json:"log"`
 }
 
@@ -106,6 +107,24 @@ func (c config) checkDeviceLost() (evict bool, err error) {
 	return false, err
 }
 
+// The policies of unsatisfiable.
+const (
+	unsatisfiableWait   = "wait"
+	unsatisfiableReject = "reject"
+)
+
+// checkUnsatisfiable reports whether new work that can never run is refused.
+func (c config) checkUnsatisfiable() (reject bool, err error) {
+	switch c.Unsatisfiable {
+	case unsatisfiableWait:
+	case unsatisfiableReject:
+		return true, nil
+	default:
+		err = fmt.Errorf("unsatisfiable: %q: want %s or %s", c.Unsatisfiable, unsatisfiableWait, unsatisfiableReject)
+	}
+	return false, err
+}
+
 // check reports whether growth waits for an operator.
 func (a admissionConfig) check() (approve bool, err error) {
 	switch a.Growth {
@@ -149,9 +168,9 @@ func defaults() config {
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
-		DeviceLost: deviceLostKeep,
-		Decisions:  decisionsConfig{Files: 16, MaxSize: "64Mi"},
-		Log:        logConfig{Level: "info", Format: "text"},
+		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait,
+		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
+		Log:       logConfig{Level: "info", Format: "text"},
 	}
 }
 
@@ -209,6 +228,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	evictLost, err := c.checkDeviceLost()
 	keep(err)
+	reject, err := c.checkUnsatisfiable()
+	keep(err)
 	account, err := c.Decisions.check()
 	keep(err)
 	secure, err := c.checkTLS()
@@ -227,7 +248,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account,
 	}, level, errors.Join(errs...)
 }
 

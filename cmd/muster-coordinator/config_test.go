@@ -83,6 +83,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"an unknown policy of growth":     {"admission: {growth: maybe}", `admission.growth: "maybe": want allow or approve`},
 		"an unknown policy of loss":       {"deviceLost: stop", `deviceLost: "stop": want keep or evict`},
 		"no policy of loss":               {"deviceLost: ''", `deviceLost: "": want keep or evict`},
+		"an unknown policy of fate":       {"unsatisfiable: queue", `unsatisfiable: "queue": want wait or reject`},
+		"no policy of fate":               {"unsatisfiable: ''", `unsatisfiable: "": want wait or reject`},
 		"an unknown resource":             {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: disk: unknown resource: this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>`},
 		"a quota of half a core":          {"namespaces: {a: {quota: {muster.io/cores: 500m}}}", `namespaces.a.quota: muster.io/cores: "500m" is not a whole number`},
 		"a quota of half a huge page":     {"namespaces: {a: {quota: {hugepages-2Mi: 1Mi}}}", `namespaces.a.quota: hugepages-2Mi: "1Mi" is not a multiple of the page size 2Mi`},
@@ -323,6 +325,19 @@ func TestThePolicyOfALostDevice(t *testing.T) {
 		got, _, err := c.check(host)
 		if err != nil || got.EvictOnDeviceLost != want {
 			t.Errorf("%q: units with a lost device are evicted: %t (%v), want %t", doc, got.EvictOnDeviceLost, err, want)
+		}
+	}
+}
+
+func TestThePolicyOfWorkThatCanNeverRun(t *testing.T) {
+	for doc, want := range map[string]bool{"": false, "unsatisfiable: wait": false, "unsatisfiable: reject": true} {
+		c, err := read(write(t, "config.yaml", doc+"\ntokenFile: "+write(t, "token", clusterToken)+"\nadminTokenFile: "+write(t, "admin-token", adminToken)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := c.check(host)
+		if err != nil || got.RejectUnsatisfiable != want {
+			t.Errorf("%q: work that can never run is refused: %t (%v), want %t", doc, got.RejectUnsatisfiable, err, want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ func sample() samplefile.File {
 			"decisions.maxSize":              {Range: "1Mi to 1Ti", Unit: "bytes", Within: []string{"1Mi", "1Ti"}, Outside: []string{"1Ki", "2Ti"}},
 			"admission.growth":               {Range: "allow, approve", Within: []string{"allow", "approve"}, Outside: []string{"never"}},
 			"deviceLost":                     {Range: "keep, evict", Within: []string{"keep", "evict"}, Outside: []string{"drop"}},
+			"unsatisfiable":                  {Range: "wait, reject", Within: []string{"wait", "reject"}, Outside: []string{"drop"}},
 			"namespaces.NAME.admission":      {Range: "reject, queue", Within: []string{"reject", "queue"}, Outside: []string{"drop"}},
 			"tls.certTTL":                    {Range: "10s to 9552h", Within: []string{"10s", "9552h"}, Outside: []string{"9s", "9553h"}},
 			"log.level":                      {Range: "debug, info, warn, error", Within: []string{"debug", "error"}, Outside: []string{"loud"}},

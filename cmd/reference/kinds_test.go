@@ -93,7 +93,6 @@ func effective(t *testing.T) map[string]string {
 		"DrainOptions.gracePeriodSeconds":       grace,
 		"PreemptionRequest.gracePeriodSeconds":  grace,
 		"Namespace.spec.admission":              "reject",
-		"Namespace.spec.unsatisfiable":          "wait",
 	}
 	for _, at := range []string{"Job.spec.", "Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), lead.DefaultQueue

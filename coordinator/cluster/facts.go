@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -60,7 +62,12 @@ func (s *State) SetClosed(n *Node, why string) { n.Closed = why }
 
 // SetRegistered sets the capacity of the registration, which nobody changes any
 // more.
-func (s *State) SetRegistered(n *Node, capacity resource.Vector) { n.Registered = capacity }
+func (s *State) SetRegistered(n *Node, capacity resource.Vector) {
+	if !maps.Equal(n.Registered, capacity) {
+		s.offered++
+	}
+	n.Registered = capacity
+}
 
 // SetSuspect sets whether gossip believes the node dead.
 func (s *State) SetSuspect(n *Node, suspect bool) {
@@ -82,6 +89,7 @@ func (s *State) Relabel(n *Node, labels map[string]string, taints []constraint.T
 		return
 	}
 	s.relabel(n, now)
+	s.offered++
 	s.markStale(n)
 	s.markGrown(n)
 }

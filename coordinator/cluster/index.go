@@ -164,6 +164,9 @@ func (x *index) remove(n *Node) {
 
 // rehost changes the host of a node.
 func (s *State) rehost(n *Node, host *fit.Host) {
+	if n.kind == nil || !n.kind.Has(host) {
+		s.offered++
+	}
 	s.index.leaveKind(n)
 	if n.Host, n.Free = host, host.NewFree(); n.owner == s {
 		s.index.joinKind(n)

@@ -20,6 +20,7 @@ type State struct {
 	occupants occupants
 	labels    constraint.Table // those of the nodes
 	index     index            // of all nodes
+	offered   uint64           // see Offered
 }
 
 // NewState returns a State of these nodes, whose IDs differ.
@@ -33,6 +34,11 @@ func NewState(nodes ...*Node) *State {
 
 // Nodes are all nodes, ascending by ID. The caller must not change the slice.
 func (s *State) Nodes() []*Node { return s.nodes }
+
+// Offered grows with every change of the amounts, labels and taints that nodes would
+// offer if they were empty: while it stays, the answer stays whether a request could
+// ever fit.
+func (s *State) Offered() uint64 { return s.offered }
 
 // Node returns the node with an ID, nil where there is none.
 func (s *State) Node(id resource.NodeID) *Node {
@@ -53,6 +59,7 @@ func (s *State) Insert(n *Node) {
 	n.Refresh()
 	n.owner, n.indexed = s, indexed{}
 	s.nodes = slices.Insert(s.nodes, i, n)
+	s.offered++
 	s.index.enterLabels(n)
 	s.index.joinKind(n)
 	s.markStale(n)
@@ -68,6 +75,7 @@ func (s *State) Remove(id resource.NodeID) {
 	n := s.nodes[i]
 	s.needsNoCheckpoint("remove", n)
 	s.nodes = slices.Delete(s.nodes, i, i+1)
+	s.offered++
 	n.owner = nil
 	s.index.remove(n)
 	s.labels.Release(n.Labels)

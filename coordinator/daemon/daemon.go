@@ -86,11 +86,13 @@ type Config struct {
 	ApproveGrowth bool
 	// EvictOnDeviceLost is coordinator.Config's.
 	EvictOnDeviceLost bool
-	LeaseTTL          time.Duration
-	Decisions         Decisions
-	Profile           gossip.Profile
-	Version           string
-	Logger            *slog.Logger
+	// RejectUnsatisfiable is coordinator.Config's.
+	RejectUnsatisfiable bool
+	LeaseTTL            time.Duration
+	Decisions           Decisions
+	Profile             gossip.Profile
+	Version             string
+	Logger              *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -151,7 +153,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
 
-		EvictOnDeviceLost: c.EvictOnDeviceLost,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable,
 	}, d.store, registry)
 	if err != nil {
 		return d, err

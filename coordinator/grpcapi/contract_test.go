@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -453,6 +454,24 @@ func TestAFaultIsNotShown(t *testing.T) {
 		_, err := client.Get(ctx, &apiv1.GetRequest{Namespace: "ml", Name: "a"})
 		if s := wire.FromRefusal(err); s == nil || s.Code != 500 || !strings.Contains(s.Message, "failed inside the coordinator") {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Work that can never run is accepted with a warning, by a follower too.
+func TestWorkThatCanNeverRunIsWarnedOf(t *testing.T) {
+	leader := door(t, resttest.New(time.Now, resttest.Node{Name: "n1", CPUs: 16, Memory: 64 << 30}), nil)
+	follower := door(t, away(), service.NewForward("f", throne{service.Leader{ID: "l", Address: leader}}, time.Second, nil))
+	want := []string{"Never on the nodes registered now, absent ones included: a member wants 1000 CPUs, and the only node has no more than 16 CPUs. It waits until a node or a quota changes that."}
+	for namespace, address := range map[string]string{"ml": leader, "speech": follower} {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer admin")
+		request := &apiv1.CreateAllocationRequest{Namespace: namespace, Allocation: asMessage(hugeSpec, new(apiv1.Allocation))}
+		var header metadata.MD
+		if _, err := apiv1.NewAllocationsClient(connect(t, address)).Create(ctx, request, grpc.Header(&header)); err != nil {
+			t.Fatalf("%s: %v", namespace, err)
+		}
+		if diff := cmp.Diff(want, header.Get("muster-warning")); diff != "" {
+			t.Errorf("%s: warnings (-want +got):\n%s", namespace, diff)
 		}
 	}
 }

@@ -69,6 +69,7 @@ type Leader struct {
 	retired      retired
 	readyPace    pace.Bucket
 	waiting      waitingNews
+	fates        fates
 	unwritten    []resource.TxID    // all of whose members are held, which the store is still to know
 	strays       []resource.TxID    // keys of record.ReadyPrefix beside no record
 	sweptAt      time.Time          // of fences

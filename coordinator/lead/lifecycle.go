@@ -25,6 +25,7 @@ func (l *Leader) removeUnit(u *unit) {
 	u.remove()
 	l.room.Remove(u.key)
 	l.removeConsumer(u)
+	delete(l.fates.marked, u)
 	l.deleteUnit(u)
 	l.notify(u)
 }

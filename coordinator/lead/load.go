@@ -163,6 +163,7 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 		}
 		u.restoreOrder()
 		u.setTold(told{waiting: order.Waiting, revision: kv.ModRev})
+		l.restoreFate(u)
 		l.offer(u)
 	}
 	return nil

@@ -1,9 +1,6 @@
 package lead
 
-import (
-	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/why"
-)
+import "github.com/musterd/muster/api"
 
 // This file holds the refusals of new work by the rules of its namespace.
 
@@ -18,22 +15,4 @@ func (l *Leader) barredFrom(namespace string, priority int32) *api.Status {
 			priority, *ceiling, namespace, *ceiling)
 	}
 	return nil
-}
-
-// unsatisfiable refuses a unit that can never run, where its namespace rejects such
-// work. Otherwise the unit waits: a node or a quota may come.
-func (l *Leader) unsatisfiable(u *unit) *api.Status {
-	namespace := u.record.Namespace
-	if l.namespace(namespace).Unsatisfiable != "reject" {
-		return nil
-	}
-	never := l.snapshot().World().Never(l.asked(u))
-	if len(never) == 0 {
-		return nil
-	}
-	l.removeConsumer(u)
-	outlook := why.OutlookOf(never, false)
-	status := api.Errorf(422, "%s Namespace %s rejects work that can never run (spec.unsatisfiable)", outlook.Message, namespace)
-	status.Details = append(status.Details, *outlook.Reason)
-	return status
 }

@@ -93,10 +93,14 @@ func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (
 		return nil, status
 	}
 	u := s.units[0]
+	if status := l.unsatisfiable(u); status != nil {
+		return nil, status
+	}
+	delete(l.fates.marked, u) // it is forgotten
 	u.pretendStored()
 	x := l.explain(u, asked)
 	l.removeConsumer(u) // which the snapshot has, if any
-	x.dry = true
+	x.dry, x.Warnings = true, u.warningsOf()
 	return x, nil
 }
 

@@ -30,6 +30,8 @@ type Created struct {
 	Allocation *api.Allocation
 	Job        *api.Job
 	Repeated   bool
+	// Warnings are for the client: the object waits, and can never run.
+	Warnings []string
 }
 
 func (r CreateAllocation) serve(l *Leader, c *call) {
@@ -78,7 +80,7 @@ func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
 		case u.err != nil:
 			c.answer(nil, u.err)
 		case u.create == nil && (expired || u.gone || !unitWaiting(u)): // the store holds it
-			made := Created{Repeated: repeated}
+			made := Created{Repeated: repeated, Warnings: u.warningsOf()}
 			if u.job == nil {
 				made.Allocation = l.allocation(u, 0)
 			} else {

@@ -25,6 +25,9 @@ type Rules struct {
 	// EvictOnDeviceLost: a unit that holds a lost device is evicted, where its
 	// namespace has no rule of its own.
 	EvictOnDeviceLost bool
+	// RejectUnsatisfiable: new work that can never run is refused, where neither its
+	// namespace nor its tenant has a rule of its own.
+	RejectUnsatisfiable bool
 }
 
 // Namespace is the owner of a namespace and the rules for its work: those of its
@@ -42,7 +45,8 @@ type Namespace struct {
 	// Admission is "queue" where an allocation over quota waits instead of being
 	// refused with 403, unless a quota binding says otherwise. Jobs always wait.
 	Admission string
-	// Unsatisfiable is "reject" where work that can never run is refused.
+	// Unsatisfiable is "wait" or "reject" for work that can never run; "" for the rule
+	// of the tenant, else of the configuration.
 	Unsatisfiable string
 	// DeviceLost is "keep" or "evict"; "" for the rule of the configuration.
 	DeviceLost string

@@ -19,7 +19,7 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.instant
 	}
 	if s.Waiting = u.told.waiting; u.stored == 0 { // nobody else shows it
-		w := l.waitingOf(u)
+		w := l.waitingNow(u)
 		s.Waiting = &w
 	}
 	return s

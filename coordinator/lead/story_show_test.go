@@ -155,10 +155,14 @@ func (s *story) reply(e lead.Effect) string {
 	text := fmt.Sprintf("answer client %d: ", e.Token)
 	switch r := e.Result.(type) {
 	case lead.Created:
-		if r.Job != nil {
-			return text + fmt.Sprintf("job %s is %s", r.Job.Metadata.Name, r.Job.Status.Phase)
+		warnings := ""
+		for _, w := range r.Warnings {
+			warnings += "\n      warning: " + w
 		}
-		return text + fmt.Sprintf("allocation %s is %s", r.Allocation.Metadata.Name, r.Allocation.Status.Phase)
+		if r.Job != nil {
+			return text + fmt.Sprintf("job %s is %s", r.Job.Metadata.Name, r.Job.Status.Phase) + warnings
+		}
+		return text + fmt.Sprintf("allocation %s is %s", r.Allocation.Metadata.Name, r.Allocation.Status.Phase) + warnings
 	case *api.Allocation:
 		return text + fmt.Sprintf("allocation %s is %s", r.Metadata.Name, r.Status.Phase)
 	case *api.Job:
@@ -199,15 +203,26 @@ func (s *story) showObject(namespace, name string) {
 	if m, found := index.Member(namespace + "/" + name); found {
 		a := m.Show()
 		fmt.Fprintf(&s.told, "  allocation %s is %s: %s\n", name, a.Status.Phase, a.Status.Message)
+		s.showUnsatisfiable(a.Status.Conditions)
 		return
 	}
 	if j, found := index.Job(namespace + "/" + name); found {
 		o := j.Show()
 		fmt.Fprintf(&s.told, "  job %s is %s: %s\n", name, o.Status.Phase, o.Status.Message)
+		s.showUnsatisfiable(o.Status.Conditions)
 		for _, m := range o.Status.Allocations {
 			fmt.Fprintf(&s.told, "    %s is %s\n", m.Name, m.Phase)
 		}
 		return
 	}
 	fmt.Fprintf(&s.told, "  %s is not found\n", name)
+}
+
+// showUnsatisfiable tells the condition Unsatisfiable, where there is one.
+func (s *story) showUnsatisfiable(conditions []api.Condition) {
+	for _, c := range conditions {
+		if c.Type == "Unsatisfiable" {
+			fmt.Fprintf(&s.told, "    Unsatisfiable %s since %s, %s: %s\n", c.Status, c.LastTransitionTime, c.Reason, c.Message)
+		}
+	}
 }

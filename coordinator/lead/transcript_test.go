@@ -29,6 +29,7 @@ import (
 // agents and store answer until nothing is left to answer. Their lines are:
 //
 //	nodes 2                      registers n1 and n2, with 8 GPUs each
+//	node n3                      registers n3, and opens the stream to its agent
 //	lead                         a new leader loads the store
 //	connect n1                   opens the stream to the agent of n1
 //	create a gpus=4              submits an allocation: priority=, policy=, namespace=
@@ -56,6 +57,7 @@ import (
 //	n1 reports 2                 a heartbeat says that GPU 2 is lost and held
 //	rule deviceLost evict        configures the leaders that come
 //	rule requireNamespaces       likewise
+//	rule unsatisfiable reject    likewise
 //	rule namespace a tenant=b    likewise: a namespace with tenant= and admission=
 //	store answers                the oldest write or read
 //	store loses the answer       of the oldest write, which lands
@@ -103,6 +105,10 @@ func (s *story) do(line string) bool {
 		for n := range s.number(words[1]) {
 			s.addNode(resource.NodeID(fmt.Sprint("n", n+1)))
 		}
+	case "node":
+		node := resource.NodeID(words[1])
+		s.addNode(node)
+		s.connect(node)
 	case "lead":
 		s.lead()
 	case "rule":
@@ -200,7 +206,9 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 	case "look":
 		s.ask(lead.GetQuotaTree{Name: words[1]})
 	case "tenant":
-		s.ask(lead.PutTenant{Object: &api.Tenant{Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: words[1]}}})
+		s.ask(lead.PutTenant{Object: &api.Tenant{
+			Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: words[1]}, Spec: api.TenantSpec{Unsatisfiable: options["unsatisfiable"]},
+		}})
 	case "namespace":
 		s.ask(s.putNamespace(words[1], options))
 	case "remove":
@@ -221,6 +229,8 @@ func (s *story) doRule(words []string, options map[string]string) {
 	switch words[0] {
 	case "deviceLost":
 		s.evictOnDeviceLost = words[1] == "evict"
+	case "unsatisfiable":
+		s.rejectUnsatisfiable = words[1] == "reject"
 	case "requireNamespaces":
 		s.requireNamespaces = true
 	case "namespace":

@@ -70,6 +70,8 @@ type unit struct {
 
 	// told is why the unit waits as the store has it.
 	told told
+	// fate is the reason why the unit can never run, as far as that is known.
+	fate fate
 	// evidence is why the unit waited when its class last said; the class has newer
 	// evidence where the unit may be tried.
 	evidence *sched.Evidence

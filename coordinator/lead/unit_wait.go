@@ -22,6 +22,9 @@ func (u *unit) setEvidence(e *sched.Evidence) { u.evidence = e }
 // setTold takes over why the unit waits as the store has it.
 func (u *unit) setTold(t told) { u.told = t }
 
+// setFate takes over whether the unit can ever run.
+func (u *unit) setFate(f fate) { u.fate = f }
+
 // beginTold notes that the reason is being written.
 func (u *unit) beginTold() { u.told.writing = true }
 

@@ -67,10 +67,20 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 	return record.Waiting{}
 }
 
+// waitingNow is waitingOf with the verdict whether the unit can ever run.
+func (l *Leader) waitingNow(u *unit) record.Waiting {
+	w := l.waitingOf(u)
+	if w.Code == "" && u.fate.message != "" {
+		w = shown.Untried()
+	}
+	l.addFate(&w, &u.fate, u.told.waiting)
+	return w
+}
+
 // orderOf is the value of the order key of a unit that is stored, with why it waits.
 func (l *Leader) orderOf(u *unit) record.Order {
 	o := record.Order{UnitUID: u.record.UID}
-	if w := l.waitingOf(u); w.Code != "" {
+	if w := l.waitingNow(u); w.Code != "" {
 		w.SinceMillis = l.millis()
 		o.Waiting = &w
 	}
@@ -94,10 +104,12 @@ func (l *Leader) noteWaiting(u *unit) {
 // that are looked at, are for those that an event concerned, the newest first; the
 // others are for all units in turn, so that none waits for ever.
 func (l *Leader) writeWaiting() {
+	l.noteFates()
 	w := &l.waiting
 	var later []*unit // preemptors, which are not in the order
 	for looks := 0; len(w.newest) > 0 && looks < waitingLooks/2; looks++ {
 		u := w.newest[len(w.newest)-1]
+		l.judgeFate(u)
 		if l.hasWaitingNews(u) && (looks >= waitingRate.Burst/2 || !l.tellWaiting(u)) {
 			break
 		}
@@ -111,7 +123,11 @@ func (l *Leader) writeWaiting() {
 	w.newest = append(later, w.newest...)
 	round := l.room.Order().Range(w.looked, waitingLooks/2)
 	for _, k := range round {
-		if u := l.units[k.Path]; l.hasWaitingNews(u) && !l.tellWaiting(u) {
+		u := l.units[k.Path]
+		if u != nil {
+			l.judgeFate(u)
+		}
+		if l.hasWaitingNews(u) && !l.tellWaiting(u) {
 			return
 		}
 		w.looked++
@@ -129,12 +145,14 @@ func (l *Leader) hasWaitingNews(u *unit) bool {
 	if u.attempt != nil && !u.preempting() { // it is about to be placed
 		return false
 	}
-	now, before := l.waitingOf(u), record.Waiting{}
+	now, before := l.waitingNow(u), record.Waiting{}
 	if u.told.waiting != nil {
 		before = *u.told.waiting
 	}
 	now.SinceMillis = before.SinceMillis
 	switch {
+	case now.NeverCode != before.NeverCode:
+		return true
 	case now.Code == "": // it was not tried since
 		return false
 	case now.Code != before.Code:
@@ -150,7 +168,11 @@ func (l *Leader) tellWaiting(u *unit) bool {
 	if !l.waiting.bucket.Take(l.now, waitingRate) {
 		return false
 	}
-	w := l.waitingOf(u)
+	w := l.waitingNow(u)
+	if w.Code == "" { // the verdict alone has changed
+		w = *u.told.waiting
+		w.Never, w.NeverCode, w.NeverSinceMillis = "", "", 0
+	}
 	if w.SinceMillis = l.millis(); u.told.waiting != nil && u.told.waiting.Code == w.Code {
 		w.SinceMillis = u.told.waiting.SinceMillis
 	}

@@ -176,6 +176,12 @@ type Waiting struct {
 	// the instant of the next; 0 where the unit waits for no instant.
 	Refusals   int   `json:"refusals,omitempty"`
 	NextMillis int64 `json:"nextMillis,omitempty"`
+	// Never is why the unit can never run, in a sentence: "" where it can, or that is
+	// not known. NeverCode is the kind of the reason, NeverSinceMillis the instant
+	// since which it is so.
+	Never            string `json:"never,omitempty"`
+	NeverCode        string `json:"neverCode,omitempty"`
+	NeverSinceMillis int64  `json:"neverSinceMillis,omitempty"`
 }
 
 // Request is what a request id stands for (RequestKey).

@@ -82,3 +82,60 @@ func TestNamesOfResourcesAreJudged(t *testing.T) {
 		})
 	}
 }
+
+// Work that can never run waits with a warning, unless a rule rejects it: the
+// namespace's, else its tenant's.
+func TestWorkThatCanNeverRunIsWarnedOfOrRejected(t *testing.T) {
+	const (
+		nine   = `{"kind":"Allocation","metadata":{"name":"nine"},"spec":{"resources":{"requests":{"nvidia.com/gpu":9}}}}`
+		pair   = `{"kind":"Job","metadata":{"name":"pair"},"spec":{"parallelism":2,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":9}}}}}}`
+		never  = "a member wants 9 GPUs, and none of the 3 nodes has more than 4 GPUs"
+		warned = `299 muster "Never on the nodes registered now, absent ones included: ` + never + `. It waits until a node or a quota changes that."`
+	)
+	put := func(kind, name, spec string) [3]string {
+		return [3]string{"PUT", "/api/v1/" + kind + "/" + name, fmt.Sprintf(`{"metadata":{"name":%q},"spec":%s}`, name, spec)}
+	}
+	for name, c := range map[string]struct {
+		rules   [][3]string
+		rejects string // the words of the rule, "" where the work waits
+	}{
+		"no rule":                                      {nil, ""},
+		"its tenant rejects":                           {[][3]string{put("tenants", "t", `{"unsatisfiable":"reject"}`), put("namespaces", "a", `{"tenant":"t"}`)}, "Tenant t rejects work that can never run (spec.unsatisfiable)"},
+		"the tenant of its own name rejects":           {[][3]string{put("tenants", "a", `{"unsatisfiable":"reject"}`)}, "Tenant a rejects"},
+		"its namespace rejects":                        {[][3]string{put("namespaces", "a", `{"unsatisfiable":"reject"}`)}, "Namespace a rejects work that can never run (spec.unsatisfiable)"},
+		"its namespace lets wait in spite of a tenant": {[][3]string{put("tenants", "t", `{"unsatisfiable":"reject"}`), put("namespaces", "a", `{"tenant":"t","unsatisfiable":"wait"}`)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandler(t)
+			for _, r := range c.rules {
+				if got := sent(h, r[0], r[1], r[2]); got.Code != 201 {
+					t.Fatalf("%v: %d %s", r, got.Code, got.Body)
+				}
+			}
+			for _, door := range []struct{ path, document string }{{"allocations", nine}, {"jobs", pair}} {
+				at := "/api/v1/namespaces/a/" + door.path
+				for _, dry := range []string{"?dryRun=All", ""} {
+					got := sent(h, "POST", at+dry, door.document)
+					if c.rejects != "" {
+						if got.Code != 422 || !strings.Contains(got.Body.String(), never) || !strings.Contains(got.Body.String(), c.rejects) {
+							t.Errorf("%s%s: %d %s, want 422 with %q and %q", door.path, dry, got.Code, got.Body, never, c.rejects)
+						}
+						continue
+					}
+					if got.Code >= 300 {
+						t.Fatalf("%s%s: %d %s", door.path, dry, got.Code, got.Body)
+					}
+					if diff := cmp.Diff([]string{warned}, got.Header().Values("Warning")); diff != "" {
+						t.Errorf("%s%s: warnings (-want +got):\n%s", door.path, dry, diff)
+					}
+					if shows := strings.Contains(got.Body.String(), `"type":"Unsatisfiable","status":"True","reason":"NodeTooSmall"`); dry == "" && !shows {
+						t.Errorf("%s: no condition Unsatisfiable: %s", door.path, got.Body)
+					}
+				}
+				if list := sent(h, "GET", at, "").Body.String(); strings.Contains(list, `"name":`) != (c.rejects == "") {
+					t.Errorf("afterwards there is %s", list)
+				}
+			}
+		})
+	}
+}

@@ -93,8 +93,8 @@ func (m *Member) showReady() api.Condition {
 // showWaiting adds the place in the queue and, in one line, why it waits.
 func (m *Member) showWaiting(s *api.AllocationStatus) {
 	s.QueuePosition = m.Position
-	why := m.waits("Scheduled", "False")
-	s.Message, s.Conditions = why.Message, []api.Condition{why}
+	s.Conditions = m.showWaits("Scheduled", "False")
+	s.Message = s.Conditions[0].Message
 }
 
 // Excludes reports whether two assignments of one host cannot be held together.

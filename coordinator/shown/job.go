@@ -89,16 +89,16 @@ func (j *Job) showPhase(s *api.JobStatus) {
 		s.Phase = api.Running
 		s.Conditions = []api.Condition{{Type: "Running", Status: "True", LastTransitionTime: s.StartTime}}
 	default:
-		why := j.waits()
-		s.Phase, s.Message, s.Conditions = api.Queued, why.Message, []api.Condition{why}
+		s.Phase, s.Conditions = api.Queued, j.waits()
+		s.Message = s.Conditions[0].Message
 	}
 }
 
 // waits is why a job waits: its first unit does, or is about to.
-func (j *Job) waits() api.Condition {
+func (j *Job) waits() []api.Condition {
 	if len(j.Units) > 0 && j.Units[0].Phase() == api.Pending {
-		return j.Units[0].waits("Queued", "True")
+		return j.Units[0].showWaits("Queued", "True")
 	}
 	w := NoPlace(j.Record.Namespace, j.Record.Name)
-	return api.Condition{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}
+	return []api.Condition{{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}}
 }

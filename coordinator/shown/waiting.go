@@ -58,11 +58,29 @@ func Refused(refusals int, reason string, next time.Time) record.Waiting {
 	}
 }
 
+// Untried is a unit that was not tried yet.
+func Untried() record.Waiting {
+	return record.Waiting{Code: unscheduled, Message: "waiting for the scheduler"}
+}
+
+// showWaits returns the conditions of a unit that waits: the first is of the kind and
+// says why, and Unsatisfiable says that the unit can never run as the cluster is.
+func (u *Unit) showWaits(kind, status string) []api.Condition {
+	list := []api.Condition{u.waits(kind, status)}
+	if w := u.Waiting; w != nil && w.Never != "" {
+		list = append(list, api.Condition{
+			Type: "Unsatisfiable", Status: "True", Reason: w.NeverCode, Message: w.Never, LastTransitionTime: Instant(w.NeverSinceMillis),
+		})
+	}
+	return list
+}
+
 // waits is the condition of a unit that waits.
 func (u *Unit) waits(kind, status string) api.Condition {
 	w := u.Waiting
 	if w == nil {
-		w = &record.Waiting{Code: unscheduled, Message: "waiting for the scheduler"}
+		untried := Untried()
+		w = &untried
 	}
 	return api.Condition{Type: kind, Status: status, Reason: w.Code, Message: w.Message, LastTransitionTime: Instant(w.SinceMillis)}
 }

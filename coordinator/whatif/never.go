@@ -16,14 +16,69 @@ import (
 // first: see the package comment. None: it may run one day.
 func (w *World) Never(u *Unit) []Bound {
 	var all []Bound
-	if b, never := w.neverOnNodes(u); never {
-		all = append(all, b)
+	if f := w.OnNodes(u); f.Bound != nil {
+		all = append(all, *f.Bound)
 	}
-	return append(all, w.neverByQuota(u)...)
+	all = append(all, w.NeverByLimits(u)...)
+	var unused *quota.Manager
+	if len(u.Consumer().Demands) > 0 {
+		var err error
+		unused, err = w.Trees.Unused()
+		must(err)
+	}
+	return append(all, w.NeverByTrees(u, unused)...)
 }
 
-// neverOnNodes returns the first bound of the nodes, in the order in which they
-// narrow the choice.
+// Fate is the answer of the nodes whether a unit can ever run on them.
+type Fate struct {
+	// Bound keeps the unit from every node for ever; nil: none is known.
+	Bound *Bound
+	// Unseen: the nodes whose hosts are known cannot hold the unit, and the others
+	// may. Only without a Bound.
+	Unseen bool
+}
+
+// OnNodes returns the first bound of the nodes, in the order in which they narrow the
+// choice. Of a unit that some nodes hold it looks at no more nodes than these.
+func (w *World) OnNodes(u *Unit) Fate {
+	if w.holds(u) {
+		return Fate{}
+	}
+	if b, never := w.neverOnNodes(u); never {
+		return Fate{Bound: &b}
+	}
+	return Fate{Unseen: true}
+}
+
+// holds reports whether the first nodes that hold all members are few enough for one
+// transaction. It may be false of a unit without a bound.
+func (w *World) holds(u *Unit) bool {
+	most := map[*cluster.Kind]int{}
+	left, nodes, widest := u.Demand.Members, 0, w.MaxOps-sched.CommitOps
+	for _, n := range w.State.Nodes() {
+		k := n.Kind()
+		if k == nil || !u.Demand.Constraints.Matches(n.Labels) || !u.Demand.Constraints.Allows(n.Labels) {
+			continue
+		}
+		holds, known := most[k]
+		if !known {
+			holds = k.AtMost(&u.Demand.Request)
+			most[k] = holds
+		}
+		if holds == 0 {
+			continue
+		}
+		if nodes++; nodes > widest {
+			return false
+		}
+		if left -= min(left, holds); left == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// neverOnNodes is the bound of OnNodes.
 func (w *World) neverOnNodes(u *Unit) (Bound, bool) {
 	nodes := w.State.Nodes()
 	if len(nodes) == 0 {
@@ -242,40 +297,42 @@ func (h *hosts) tooSmall(members, held int) Bound {
 	return b
 }
 
-// neverByQuota returns the bounds of quotas that refuse the unit even where nobody
-// else is charged.
-func (w *World) neverByQuota(u *Unit) []Bound {
+// NeverByLimits returns the bounds of the namespace's resource quotas that refuse the
+// unit even where nothing else is charged.
+func (w *World) NeverByLimits(u *Unit) []Bound {
 	var all []Bound
 	for _, s := range w.Limits.NeverAdmits(&u.Charge) {
 		all = append(all, Bound{Code: OverLimit, Limit: s.Limit, Resource: s.Resource, Want: s.Requested, Have: s.Hard})
 	}
-	demands := u.Consumer().Demands
-	for _, d := range demands {
-		if w.Closed[d.Tree] {
-			return all // the tree may stay
-		}
-		if !w.Trees.HasTree(d.Tree) {
-			return append(all, Bound{Code: NoTree, Tree: d.Tree, Group: d.Group})
-		}
-	}
-	if len(demands) == 0 {
-		return all
-	}
-	if refusal := w.refusedByUnused(u); refusal.Code != quota.NotRefused {
-		b := Bound{Code: OverTree, Tree: refusal.Tree, Resource: refusal.Resource, Want: refusal.Want, Have: refusal.Have, Refusal: refusal}
-		all = append(all, b)
-	}
 	return all
 }
 
-// refusedByUnused charges the unit to the trees where nobody else is charged.
-func (w *World) refusedByUnused(u *Unit) quota.Refusal {
-	unused, err := w.Trees.Unused()
-	must(err)
-	must(unused.AddConsumer(u.Consumer()))
+// NeverByTrees returns the bound of the quota trees that refuse the unit even where
+// nobody else is charged: unused are the same trees without consumers
+// (quota.Manager.Unused), and are left so. A unit that no tree counts needs none.
+func (w *World) NeverByTrees(u *Unit, unused *quota.Manager) []Bound {
+	consumer := u.Consumer()
+	for _, d := range consumer.Demands {
+		if w.Closed[d.Tree] {
+			return nil // the tree may stay
+		}
+		if !w.Trees.HasTree(d.Tree) {
+			return []Bound{{Code: NoTree, Tree: d.Tree, Group: d.Group}}
+		}
+	}
+	if len(consumer.Demands) == 0 {
+		return nil
+	}
+	must(unused.AddConsumer(consumer))
 	r, err := unused.AllocateForest(w.Forest, u.Key.Path)
 	must(err)
-	return r.Refusal
+	unused.DeallocateForest(w.Forest, u.Key.Path)
+	must(unused.RemoveConsumer(u.Key.Path))
+	if r.Refusal.Code == quota.NotRefused {
+		return nil
+	}
+	f := r.Refusal
+	return []Bound{{Code: OverTree, Tree: f.Tree, Resource: f.Resource, Want: f.Want, Have: f.Have, Refusal: f}}
 }
 
 // Consumer is the unit as the trees see it.

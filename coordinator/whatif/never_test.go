@@ -163,6 +163,37 @@ func TestNeverIsNotSaidOfAUnitThatCouldRun(t *testing.T) {
 	}
 }
 
+// TestAFewNodesSayWhatAllSay compares the answer that stops at the first nodes that
+// hold the unit with the one that looks at every node.
+func TestAFewNodesSayWhatAllSay(t *testing.T) {
+	met := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		s, u := drawScene(t, 5)
+		w, _ := s.build(t)
+		w.MaxOps = rapid.SampledFrom([]int{4, 128}).Draw(t, "operations of a transaction")
+		f := w.OnNodes(&u)
+		b, never := w.BoundOnNodes(&u)
+		switch {
+		case never != (f.Bound != nil), never && f.Unseen:
+			t.Fatalf("few nodes say %+v, all say %t %+v", f, never, b)
+		case never:
+			if diff := cmp.Diff(b, *f.Bound); diff != "" {
+				t.Fatalf("bounds (-all +few):\n%s", diff)
+			}
+			met["never"]++
+		case f.Unseen:
+			met["unseen"]++
+		default:
+			met["one day"]++
+		}
+	})
+	for _, answer := range []string{"never", "unseen", "one day"} {
+		if met[answer] == 0 {
+			t.Errorf("no drawn unit ever had the answer %q: %v", answer, met)
+		}
+	}
+}
+
 // runs reports whether a unit is admitted and has a place, with nobody evicted.
 func runs(t *rapid.T, w *whatif.World, u whatif.Unit) bool {
 	if w.Limits.Admit(&u.Charge) != nil {

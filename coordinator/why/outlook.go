@@ -40,29 +40,29 @@ func bound(b *whatif.Bound) string {
 	case whatif.NoNodes:
 		return "no node is registered"
 	case whatif.NoLabel:
-		return fmt.Sprintf("none of the %s has the label %s=%s", count(b.Nodes, "node"), b.Label.Key, b.Label.Value)
+		return noneHas(b.Nodes, "has", "does not have") + fmt.Sprintf(" the label %s=%s", b.Label.Key, b.Label.Value)
 	case whatif.NoMatch:
-		return fmt.Sprintf("none of the %s has all labels that the node selector and the node affinity ask for", count(b.Nodes, "node"))
+		return noneHas(b.Nodes, "has", "does not have") + " all labels that the node selector and the node affinity ask for"
 	case whatif.NotTolerated:
-		return fmt.Sprintf("the %s with the right labels %s taints that are not tolerated (%s)", count(b.Nodes, "node"), verb(b.Nodes, "has", "have"), b.Taint)
+		return fmt.Sprintf("%s with the right labels %s taints that are not tolerated (%s)", theNodes(b.Nodes), verb(b.Nodes, "has", "have"), b.Taint)
 	case whatif.NoModel:
-		return fmt.Sprintf("none of the %s has a GPU of model %s", count(b.Nodes, "node"), b.Model)
+		return noneHas(b.Nodes, "has a", "has no") + " GPU of model " + b.Model
 	case whatif.NoGPUMemory:
-		return fmt.Sprintf("no GPU of the %s has %s of memory, the greatest has %s", count(b.Nodes, "node"),
+		return fmt.Sprintf("no GPU of %s has %s of memory, the largest has %s", theNodes(b.Nodes),
 			resource.FormatBytes(resource.Bytes(b.Want)), resource.FormatBytes(resource.Bytes(b.Have)))
 	case whatif.NodeTooSmall:
-		return fmt.Sprintf("a member wants %s, and none of the %s has more than %s", amount(b.Resource, b.Want), count(b.Nodes, "node"), amount(b.Resource, b.Have))
+		return fmt.Sprintf("a member wants %s, and %s %s", amount(b.Resource, b.Want), noneHas(b.Nodes, "has more than", "has no more than"), amount(b.Resource, b.Have))
 	case whatif.NoNode:
-		text := fmt.Sprintf("none of the %s could hold a member, even when empty", count(b.Nodes, "node"))
+		text := noneHas(b.Nodes, "could hold", "could not hold") + " a member, even when empty"
 		if len(b.Reasons) > 0 {
 			text += ": " + words(&b.Reasons[0], b.Reasons[0].Have, &resource.Request{})
 		}
 		return text
 	case whatif.NodesTooSmall:
 		if b.Resource != "" {
-			return fmt.Sprintf("all members together want %s, and the %s have %s", amount(b.Resource, b.Want), count(b.Nodes, "node"), amount(b.Resource, b.Have))
+			return fmt.Sprintf("all members together want %s, and %s %s %s", amount(b.Resource, b.Want), theNodes(b.Nodes), verb(b.Nodes, "has", "have"), amount(b.Resource, b.Have))
 		}
-		return fmt.Sprintf("%s are to run at once, and the %s hold no more than %d", count(int(b.Want), "member"), count(b.Nodes, "node"), b.Have)
+		return fmt.Sprintf("%s must run at once, and %s %s no more than %d", count(int(b.Want), "member"), theNodes(b.Nodes), verb(b.Nodes, "holds", "hold"), b.Have)
 	case whatif.TooWide:
 		return fmt.Sprintf("its members need at least %d nodes, and one transaction of the store takes %d (etcd's --max-txn-ops)", b.Want, b.Have)
 	case whatif.OverLimit:
@@ -73,6 +73,23 @@ func bound(b *whatif.Bound) string {
 		return overTree(b)
 	}
 	return string(b.Code)
+}
+
+// theNodes names all nodes that a bound is about.
+func theNodes(n int) string {
+	if n == 1 {
+		return "the only node"
+	}
+	return fmt.Sprintf("the %d nodes", n)
+}
+
+// noneHas says that no node does something: does is the verb of none of several
+// nodes, doesNot that of the only one.
+func noneHas(n int, does, doesNot string) string {
+	if n == 1 {
+		return "the only node " + doesNot
+	}
+	return fmt.Sprintf("none of the %d nodes %s", n, does)
 }
 
 // overTree words the refusal of a tree that nobody else is charged to.

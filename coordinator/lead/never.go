@@ -1,0 +1,221 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/whatif"
+	"github.com/musterd/muster/coordinator/why"
+	"github.com/musterd/muster/resource"
+)
+
+// This file judges whether units can ever run on the registered nodes and within the
+// quotas, and refuses new work that cannot, where the rules say so. Other such work
+// waits: its client gets a warning, and its place in the order says why for readers.
+
+// Policies for work that can never run.
+const (
+	unsatisfiableWaits    = "wait"
+	unsatisfiableRejected = "reject"
+)
+
+// mostFates bounds the verdicts that are kept, and slowFates the verdicts of one round
+// of writeWaiting that look at every node.
+const (
+	mostFates = 4096
+	slowFates = 20
+)
+
+// fates are the verdicts of the nodes and of the quota trees on what is asked for.
+// They are forgotten when a node would offer something else, or a tree changes.
+type fates struct {
+	offered uint64 // cluster.State.Offered of onNodes
+	onNodes map[string]whatif.Fate
+	bound   uint64 // quotas.generation of unused
+	unused  *quota.Manager
+	// marked are the units that can never run; noted is the offer for which they
+	// were judged anew.
+	marked map[*unit]bool
+	noted  [2]uint64
+	slow   int // verdicts of this round that looked at every node
+}
+
+// judgeFate judges anew whether a unit can ever run. The verdict stays as it was while
+// the hosts of some nodes are unknown, and when too many units are judged at a time.
+func (l *Leader) judgeFate(u *unit) {
+	if u.ending != nil || !u.waiting() || u.attempt != nil {
+		return
+	}
+	f, known := l.fateOnNodes(u)
+	if !known {
+		return
+	}
+	of := l.asked(u)
+	var never []whatif.Bound
+	if f.Bound != nil {
+		never = append(never, *f.Bound)
+	}
+	w := l.whatifWorld()
+	never = append(never, w.NeverByLimits(of)...)
+	if len(of.Charges) > 1 {
+		never = append(never, w.NeverByTrees(of, l.unusedTrees())...)
+	}
+	switch {
+	case len(never) > 0:
+		o := why.OutlookOf(never, false)
+		l.mark(u, fate{reason: o.Reason, message: o.Message})
+	case !f.Unseen:
+		l.mark(u, fate{})
+	}
+}
+
+// fate is the reason why a unit can never run; zero: it can, or that is not known.
+type fate struct {
+	reason  *resource.Reason // never changed
+	message string
+}
+
+func (f *fate) code() string {
+	if f.reason == nil {
+		return ""
+	}
+	return f.reason.Code
+}
+
+// mark takes over a verdict.
+func (l *Leader) mark(u *unit, f fate) {
+	u.setFate(f)
+	if f.message == "" {
+		delete(l.fates.marked, u)
+		return
+	}
+	if l.fates.marked == nil {
+		l.fates.marked = map[*unit]bool{}
+	}
+	l.fates.marked[u] = true
+}
+
+// whatifWorld is the leader's own state, which questions of this file only read.
+func (l *Leader) whatifWorld() *whatif.World { return &whatif.World{World: *l.world()} }
+
+// fateOnNodes is the verdict of the nodes, and whether there was time for one.
+func (l *Leader) fateOnNodes(u *unit) (f whatif.Fate, known bool) {
+	k := &l.fates
+	if k.onNodes == nil || k.offered != l.state.Offered() || len(k.onNodes) >= mostFates {
+		k.offered, k.onNodes = l.state.Offered(), map[string]whatif.Fate{}
+	}
+	if f, known = k.onNodes[u.shape]; known {
+		return f, true
+	}
+	if k.slow >= slowFates {
+		return f, false
+	}
+	f = l.whatifWorld().OnNodes(&whatif.Unit{Unit: *u.wanted()})
+	if f.Bound != nil || f.Unseen {
+		k.slow++
+	}
+	k.onNodes[u.shape] = f
+	return f, true
+}
+
+// unusedTrees are the quota trees as they are where nobody is charged.
+func (l *Leader) unusedTrees() *quota.Manager {
+	k := &l.fates
+	if k.unused == nil || k.bound != l.quotas.generation {
+		var err error
+		k.unused, err = l.quotas.trees.Unused()
+		must(err)
+		k.bound = l.quotas.generation
+	}
+	return k.unused
+}
+
+// noteFates has the units that can never run judged again after a change of the nodes
+// or of the quotas, and begins a round of verdicts.
+func (l *Leader) noteFates() {
+	k := &l.fates
+	k.slow = 0
+	now := [2]uint64{l.state.Offered(), l.quotas.generation}
+	if k.noted == now {
+		return
+	}
+	k.noted = now
+	for _, u := range slices.SortedFunc(maps.Keys(k.marked), func(a, b *unit) int { return strings.Compare(a.path, b.path) }) {
+		if u.gone || !u.waiting() {
+			delete(k.marked, u)
+			continue
+		}
+		l.noteWaiting(u)
+	}
+}
+
+// unsatisfiable refuses a new unit that can never run, where the rule for its
+// namespace rejects such work: the namespace's own, else its tenant's, else the
+// configuration's. Elsewhere the unit waits, and is marked: a node or a quota may
+// come.
+func (l *Leader) unsatisfiable(u *unit) *api.Status {
+	l.fates.slow = 0
+	l.judgeFate(u)
+	if u.fate.message == "" {
+		return nil
+	}
+	policy, whose := l.unsatisfiableIn(u.record.Namespace)
+	if policy != unsatisfiableRejected {
+		return nil
+	}
+	l.removeConsumer(u)
+	delete(l.fates.marked, u)
+	status := api.Errorf(422, "%s %s", u.fate.message, whose)
+	status.Details = append(status.Details, *u.fate.reason)
+	return status
+}
+
+// unsatisfiableIn is the policy for work of a namespace that can never run, and a
+// sentence that says whose policy that is.
+func (l *Leader) unsatisfiableIn(namespace string) (policy, whose string) {
+	n := l.namespace(namespace)
+	if n.Unsatisfiable != "" {
+		return n.Unsatisfiable, "Namespace " + namespace + " rejects work that can never run (spec.unsatisfiable)"
+	}
+	if t := l.spaces.tenants[string(n.Tenant)]; t != nil && t.object.Spec.Unsatisfiable != "" {
+		return t.object.Spec.Unsatisfiable, "Tenant " + string(n.Tenant) + " rejects work that can never run (spec.unsatisfiable)"
+	}
+	if l.rules.RejectUnsatisfiable {
+		return unsatisfiableRejected, "This cluster rejects work that can never run (unsatisfiable in the coordinators' configuration)"
+	}
+	return unsatisfiableWaits, ""
+}
+
+// warningsOf are those that the client of a new unit gets.
+func (u *unit) warningsOf() []string {
+	if u.fate.message == "" || !u.waiting() {
+		return nil
+	}
+	return []string{u.fate.message + " It waits until a node or a quota changes that."}
+}
+
+// addFate adds the verdict on a unit to why it waits, for readers. before is what the
+// store has, nil for nothing.
+func (l *Leader) addFate(w *record.Waiting, f *fate, before *record.Waiting) {
+	if f.message == "" {
+		return
+	}
+	w.Never, w.NeverCode, w.NeverSinceMillis = Clip(f.message), f.code(), l.millis()
+	if before != nil && before.NeverCode == w.NeverCode {
+		w.NeverSinceMillis = before.NeverSinceMillis
+	}
+}
+
+// restoreFate takes over the verdict of an earlier leader, which has the same
+// code. The first verdict of this leader replaces it.
+func (l *Leader) restoreFate(u *unit) {
+	w := u.told.waiting
+	if w == nil || w.Never == "" {
+		return
+	}
+	l.mark(u, fate{reason: &resource.Reason{Code: w.NeverCode, Detail: w.Never}, message: w.Never})
+}
