@@ -9,8 +9,24 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// figuresWait bounds the time that a scrape waits for the loop.
-const figuresWait = time.Second
+// figuresWait bounds the time that a scrape waits for the loop: less than the usual
+// timeout of a scrape, 10 s.
+const figuresWait = 5 * time.Second
+
+// countFigures counts the figures in visits to the loop of a millisecond each, so that
+// other inputs do not wait for the count.
+func (t *term) countFigures(ctx context.Context) (*lead.Figures, error) {
+	var count *lead.FiguresCount
+	if err := t.visit(ctx, func() { count = t.Leader.CountFigures() }); err != nil {
+		return nil, err
+	}
+	for done := false; !done; {
+		if err := t.visit(ctx, func() { done = count.Step() }); err != nil {
+			return nil, err
+		}
+	}
+	return count.Figures(), nil
+}
 
 // Figures returns a copy of the present term's figures, nil where this coordinator
 // does not lead, or its loop does not answer within figuresWait.
@@ -21,11 +37,11 @@ func (c *Coordinator) Figures() *lead.Figures {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), figuresWait)
 	defer cancel()
-	taken := make(chan *lead.Figures, 1) // the loop never waits for a scrape
-	if err := t.visit(ctx, func() { taken <- t.Leader.Figures() }); err != nil {
+	f, err := t.countFigures(ctx)
+	if err != nil {
 		return nil
 	}
-	return <-taken
+	return f
 }
 
 // recentFor is how long figures serve the requests of clients.
@@ -53,10 +69,10 @@ func (c *Coordinator) recentFigures(ctx context.Context) (*lead.Figures, error) 
 	if r.of == t.epoch && time.Since(r.at) < recentFor {
 		return r.figures, nil
 	}
-	taken := make(chan *lead.Figures, 1) // the loop never waits for a client
-	if err := t.visit(ctx, func() { taken <- t.Leader.Figures() }); err != nil {
+	f, err := t.countFigures(ctx)
+	if err != nil {
 		return nil, failure(err)
 	}
-	r.of, r.at, r.figures = t.epoch, time.Now(), <-taken
-	return r.figures, nil
+	r.of, r.at, r.figures = t.epoch, time.Now(), f
+	return f, nil
 }

@@ -102,22 +102,13 @@ type TreeFigures struct {
 	Quota, Allocated int64
 }
 
-// Figures counts the cluster. It reads each node, device and unit once, and allocates
-// nothing for a unit.
+// Figures counts the whole cluster at once. It reads each node, device and unit once,
+// and allocates nothing for a unit.
 func (l *Leader) Figures() *Figures {
-	f := &Figures{
-		Nodes: make([]NodeFigures, 0, len(l.nodes)), Models: map[string]GPUFigures{}, Units: map[UnitKind]int{},
-		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{}, Queues: map[QueueKind]QueueFigures{}, At: l.now, Elected: l.elected,
+	c := l.CountFigures()
+	for !c.Step() {
 	}
-	f.Scheduling, f.Waits = l.activity.figures(l.now, l.elected)
-	for _, at := range l.state.Nodes() {
-		f.Nodes = append(f.Nodes, l.nodes[at.ID].figures(f.Models))
-	}
-	for _, u := range l.units {
-		f.countUnit(u)
-	}
-	f.countQuotas(l.quotas)
-	return f
+	return c.Figures()
 }
 
 // figures counts a node, and adds its devices to their models.
@@ -220,17 +211,18 @@ func (n *node) busyDevices() int {
 	return busy
 }
 
-func (f *Figures) countQuotas(q *quotas) {
-	for _, r := range q.resources {
-		m := r.object.Metadata
-		used := q.limits.Used(m.Namespace, m.Name)
-		for name, hard := range r.hard {
-			f.Quotas = append(f.Quotas, QuotaFigures{m.Namespace, m.Name, name, hard, used[name]})
-		}
+// countQuota counts one resource quota.
+func (f *Figures) countQuota(q *quotas, r *resourceQuota) {
+	m := r.object.Metadata
+	used := q.limits.Used(m.Namespace, m.Name)
+	for name, hard := range r.hard {
+		f.Quotas = append(f.Quotas, QuotaFigures{m.Namespace, m.Name, name, hard, used[name]})
 	}
-	for tree := range q.treeObjects {
-		must(q.trees.EachTotal(tree, func(node string, r resource.Name, quota, allocated int64) {
-			f.Trees = append(f.Trees, TreeFigures{tree, node, r, quota, allocated})
-		}))
-	}
+}
+
+// countTree counts the nodes of one quota tree.
+func (f *Figures) countTree(q *quotas, tree string) {
+	must(q.trees.EachTotal(tree, func(node string, r resource.Name, quota, allocated int64) {
+		f.Trees = append(f.Trees, TreeFigures{tree, node, r, quota, allocated})
+	}))
 }

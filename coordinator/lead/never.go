@@ -47,7 +47,7 @@ type fates struct {
 // judgeFate judges anew whether a unit can ever run. The verdict stays as it was while
 // the hosts of some nodes are unknown, and when too many units are judged at a time.
 func (l *Leader) judgeFate(u *unit) {
-	if u.ending != nil || !u.waiting() || u.attempt != nil {
+	if u.gone || u.ending != nil || !u.waiting() || u.attempt != nil {
 		return
 	}
 	f, known := l.fateOnNodes(u)

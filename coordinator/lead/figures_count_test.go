@@ -1,0 +1,71 @@
+package lead_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/test/alone"
+)
+
+// A count in steps ends, says the same as a count at once, and is not upset by units
+// that go in between.
+func TestFiguresAreCountedInSteps(t *testing.T) {
+	const hosts = 600 // three steps of nodes
+	c := alone.New(alone.Options{Nodes: hosts, Rules: lead.Rules{NamespaceAllocations: 1 << 20}}, time.Unix(1_700_000_000, 0))
+	for i := range 4 {
+		submitGPUs(t, c, fmt.Sprint("a", i), 8)
+	}
+	count := c.Leader().CountFigures()
+	steps := 1
+	for ; !count.Step(); steps++ {
+		if steps > 100 {
+			t.Fatal("the count does not end")
+		}
+	}
+	if steps != 4 {
+		t.Errorf("%d steps, want 3 for the nodes and 1 for the units", steps)
+	}
+	if diff := cmp.Diff(c.Leader().Figures(), count.Figures(), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("figures (-at once +in steps):\n%s", diff)
+	}
+	between := c.Leader().CountFigures()
+	zero := int64(0)
+	if _, status := c.Ask(lead.DeleteAllocation{Namespace: "default", Name: "a0", Options: api.DeleteOptions{GracePeriodSeconds: &zero}}); status != nil {
+		t.Fatal(status)
+	}
+	for !between.Step() {
+	}
+	running := func(f *lead.Figures) (n int) {
+		for kind, units := range f.Units {
+			if kind.Phase == "Running" {
+				n += units
+			}
+		}
+		return n
+	}
+	if got := running(count.Figures()); got != 4 {
+		t.Errorf("%d units run, want 4", got)
+	}
+	if got := running(between.Figures()); got != 3 {
+		t.Errorf("%d units run of a count during which one was deleted, want 3", got)
+	}
+}
+
+// submitGPUs submits an allocation that has a place.
+func submitGPUs(t *testing.T, c *alone.Cluster, name string, gpus int) {
+	t.Helper()
+	text := documentOfClass(name, gpus, 0)
+	doc, status := api.DecodeAllocation(text)
+	if status != nil {
+		t.Fatal(status)
+	}
+	if _, status := c.Ask(lead.CreateAllocation{Submitted: lead.Submitted{Namespace: "default", Document: text}, Document: doc}); status != nil {
+		t.Fatal(status)
+	}
+}
