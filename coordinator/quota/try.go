@@ -41,6 +41,12 @@ func (m *Manager) TryAllocateForest(forest, id string) (Result, error) {
 	if m.mode != Normal {
 		return Result{}, fmt.Errorf("try %s: %w: %s", id, ErrMode, m.mode)
 	}
+	return m.AdmitForest(forest, id)
+}
+
+// AdmitForest is TryAllocateForest in both modes: in Maintenance the consumer is
+// counted on its groups, and the undo takes that back as well.
+func (m *Manager) AdmitForest(forest, id string) (Result, error) {
 	r, err := m.AllocateForest(forest, id)
 	if err == nil {
 		m.try = try{forest: m.forests[forest], consumer: m.ids[id]}

@@ -43,7 +43,9 @@ func (w *World) occupied() *cluster.State {
 // no unit has to give way; it returns the shortage otherwise, and the time from which
 // on the trees may answer otherwise though nothing else has happened, zero for
 // never. The consumer of the unit is registered, if the unit names trees. Undo takes
-// the charge back as long as nothing else was tried.
+// the charge back as long as nothing else was tried. While the trees are in the mode
+// Maintenance they have room for each unit whose groups exist; the limits count in
+// both modes.
 func (w *World) Admit(u *Unit) (short *Shortage, until time.Time) {
 	if short := w.Limits.Admit(&u.Charge); short != nil {
 		return &Shortage{Limits: short}, until
@@ -56,7 +58,7 @@ func (w *World) Admit(u *Unit) (short *Shortage, until time.Time) {
 			return &Shortage{Absent: &u.Charges[1+i]}, until
 		}
 	}
-	r, err := w.Trees.TryAllocateForest(w.Forest, u.Key.Path)
+	r, err := w.Trees.AdmitForest(w.Forest, u.Key.Path)
 	must(err)
 	switch {
 	case !r.OK:
