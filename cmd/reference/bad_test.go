@@ -117,6 +117,7 @@ var wrongByMeaning = map[string][]wrong{
 	"Consumer spec.id": {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
+	"QuotaModePatch reason": wrongLines,
 }
 
 // anyValue are fields that take every value of their type, with the reason.
@@ -125,6 +126,7 @@ var anyValue = map[string]string{
 	"ApproveOptions resourceVersion":   "it is compared with the version of the object",
 	"preconditions.resourceVersion":    "it is compared with the version of the object",
 	"preconditions.uid":                "it is compared with the uid of the object",
+	"QuotaModePatch metadata.uid":      "it is compared with the uid of the mode",
 	"quota.type":                       "a number of the tree's own; quota counts by it",
 	"QuotaTree spec.nodes.parent":      "the whole tree is checked by its owner, the coordinator",
 	"Consumer spec.owner":              "any text names an owner",

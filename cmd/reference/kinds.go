@@ -79,6 +79,7 @@ func table() []entry {
 		kind[api.ReconcileOptions](Options, decoded(api.DecodeReconcileOptions)),
 		kind[api.QuotaRename](Options, decoded(api.DecodeQuotaRename)),
 		kind[api.ReclaimOptions](Options, decoded(api.DecodeReclaimOptions)),
+		kind[api.QuotaModePatch](Options, decoded(api.DecodeQuotaModePatch)),
 
 		kind[api.Status](Answer, nil),
 		kind[api.Explanation](Answer, nil),
@@ -93,6 +94,7 @@ func table() []entry {
 		kind[api.QuotaDryRun](Answer, nil),
 		kind[api.BulkRelease](Answer, nil),
 		kind[api.QuotaReclaim](Answer, nil),
+		kind[api.QuotaMode](Answer, nil),
 		kind[api.Coordinator](Answer, nil),
 		kind[api.Version](Answer, nil),
 	}

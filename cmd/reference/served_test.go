@@ -34,6 +34,7 @@ var served = map[string][2]string{
 	"ReconcileOptions":   {"POST", "/nodes/gpu-1/reconcile"},
 	"ReclaimOptions":     {"POST", "/quotatrees/company/reclaim"},
 	"QuotaRename":        {"POST", "/quotatrees/company/rename"},
+	"QuotaModePatch":     {"PATCH", "/quota"},
 	"Tenant":             {"POST", "/tenants"},
 	"Namespace":          {"POST", "/namespaces"},
 }
@@ -42,7 +43,7 @@ var served = map[string][2]string{
 var identities = map[string]bool{"BootstrapToken": true, "OperatorCertificate": true, "NodeBan": true}
 
 // state are the lists that show all that a server holds.
-var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces"}
+var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/quota"}
 
 // A bad document is answered with 400 or 422, the field and the value, and leaves
 // the server as it was.

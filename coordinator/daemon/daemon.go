@@ -178,7 +178,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log, Metrics: registry,
-		Version: d.config.Version,
+		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
 		Identity: d.security.documents(),
@@ -205,7 +205,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf},
-		Roster: d.coordinator, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Logger: d.log,
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Logger: d.log,
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)
@@ -219,7 +219,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
 	dial = append(dial, limits.DialOptions()...)
-	d.relay = &grpcapi.Relay{Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial}
+	d.relay = &grpcapi.Relay{Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial, Notices: d.coordinator.Notices}
 	// The caller is judged first, then the message, and only then a call is passed
 	// on.
 	rules := rpcauth.CoordinatorRules()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
@@ -31,7 +32,8 @@ type Follower struct {
 	leads      func() bool
 	registered func(News)
 
-	owners atomic.Pointer[owners] // replaced under mu
+	owners atomic.Pointer[owners]        // replaced under mu
+	mode   atomic.Pointer[api.QuotaMode] // likewise; nil for Normal, never changed
 
 	mu       sync.Mutex
 	revision resource.Revision // of kvs; 0: nothing loaded yet
@@ -148,6 +150,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	}
 	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	f.owners.Store(nil)
+	f.mode.Store(nil)
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -169,6 +172,7 @@ func (f *Follower) put(kv record.KV) {
 	}
 	f.kvs[kv.Key] = kv
 	f.noteOwner(kv.Key, &kv)
+	f.noteMode(kv.Key, &kv)
 	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
 	}
@@ -183,6 +187,7 @@ func (f *Follower) remove(key string) {
 	}
 	delete(f.kvs, key)
 	f.noteOwner(key, nil)
+	f.noteMode(key, nil)
 	delete(f.leaders, key)
 }
 

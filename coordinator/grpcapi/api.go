@@ -35,6 +35,9 @@ type API struct {
 	// Relay has the leader answer what only the leader answers; nil = refusals are
 	// the answer.
 	Relay *Relay
+	// Notices, where not nil, are the warnings that each answer has now; it must not
+	// block.
+	Notices func() []string
 	// Ready returns the reason why the program cannot serve yet; nil = always
 	// ready.
 	Ready func(context.Context) error
@@ -89,6 +92,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterTenantsServer(server, tenants{a: a})
 	apiv1.RegisterNamespacesServer(server, namespaces{a: a})
 	apiv1.RegisterUsageServer(server, usage{a: a})
+	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
 	if a.Roster != nil {
 		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})
 	}

@@ -47,6 +47,9 @@ func door(t *testing.T, cluster service.Service, forward *service.Forward) (addr
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	public := &API{Service: cluster, Authenticator: bearers{}, Logger: quiet}
+	if n, knows := cluster.(interface{ Notices() []string }); knows {
+		public.Notices = n.Notices
+	}
 	if forward != nil {
 		public.Relay = &Relay{
 			Forward: forward, Revision: func() int64 { return 0 }, Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
@@ -116,6 +119,7 @@ func asMessage[M proto.Message](text string, m M) M {
 
 const (
 	trainSpec  = `{"metadata":{"name":"train","labels":{"team":"vision"}},"spec":{"resources":{"requests":{"cpu":"8000m","memory":"32Gi","nvidia.com/gpu":"2"}},"priority":100}}`
+	moving     = `{"mode":"Maintenance","reason":"moving groups"}`
 	hugeSpec   = `{"metadata":{"name":"huge"},"spec":{"resources":{"requests":{"cpu":"1000"}}}}`
 	badSpec    = `{"metadata":{"name":"bad"},"spec":{"resources":{"requests":{"cpu":"many"}}}}`
 	sweepSpec  = `{"metadata":{"name":"sweep"},"spec":{"parallelism":2,"template":{"spec":{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}}}}}`
@@ -297,6 +301,18 @@ func story() []step {
 		{method: "DELETE", path: ml + "/allocations/train?dryRun=true", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Delete(ctx, &apiv1.DeleteRequest{Namespace: "ml", Name: "train", DryRun: true})
 		}},
+		{method: "GET", path: "/quota", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaModesClient(c).Get(ctx, &apiv1.GetQuotaModeRequest{})
+		}},
+		{method: "PATCH", path: "/quota", body: moving, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaModesClient(c).Patch(ctx, asMessage(moving, new(apiv1.QuotaModePatch)))
+		}},
+		{method: "PATCH", path: "/quota", body: moving, code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaModesClient(c).Patch(ctx, asMessage(moving, new(apiv1.QuotaModePatch)))
+		}},
+		{method: "PATCH", path: "/quota", body: `{"mode":"off"}`, code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaModesClient(c).Patch(ctx, asMessage(`{"mode":"off"}`, new(apiv1.QuotaModePatch)))
+		}},
 		{method: "DELETE", path: ml + "/allocations/train", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Delete(ctx, &apiv1.DeleteRequest{Namespace: "ml", Name: "train"})
 		}},
@@ -445,6 +461,44 @@ func TestARequestKeepsItsID(t *testing.T) {
 		}
 	}
 }
+
+// Each answer warns of the mode Maintenance, once, also where the leader gives the
+// answer and where the call is refused.
+func TestEachAnswerWarnsOfMaintenance(t *testing.T) {
+	cluster := resttest.New(time.Now)
+	leader := door(t, cluster, nil)
+	follower := door(t, behind{NotLeading: resttest.NotLeading{}, notices: cluster.Notices}, service.NewForward("f", throne{service.Leader{ID: "l", Address: leader}}, time.Second, nil))
+	warnings := func(address string) string {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer admin")
+		var header metadata.MD
+		_, err := apiv1.NewAllocationsClient(connect(t, address)).Get(ctx, &apiv1.GetRequest{Namespace: "ml", Name: "gone"}, grpc.Header(&header))
+		if s := wire.FromRefusal(err); s == nil || s.Code != 404 {
+			t.Errorf("got %v", err)
+		}
+		return strings.Join(header.Get(warningKey), "\n")
+	}
+	for _, address := range []string{leader, follower} {
+		if got := warnings(address); got != "" {
+			t.Errorf("in the mode Normal: %q", got)
+		}
+	}
+	if _, err := cluster.PatchQuotaMode(t.Context(), api.QuotaModePatch{Mode: api.ModeMaintenance}, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	for name, address := range map[string]string{"leader": leader, "follower": follower} {
+		if got := warnings(address); !strings.HasPrefix(got, "quota trees are in the mode Maintenance since ") || strings.Contains(got, "\n") {
+			t.Errorf("the %s warns %q", name, got)
+		}
+	}
+}
+
+// behind is a follower that knows the mode.
+type behind struct {
+	resttest.NotLeading
+	notices func() []string
+}
+
+func (b behind) Notices() []string { return b.notices() }
 
 // A fault inside the service is not shown, and the connection goes on.
 func TestAFaultIsNotShown(t *testing.T) {

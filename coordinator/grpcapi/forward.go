@@ -41,6 +41,8 @@ type Relay struct {
 	Dial []grpc.DialOption
 	// At is the address of a leader, "host:port"; nil = that of its gRPC port.
 	At func(service.Leader) string
+	// Notices, where not nil, are the warnings that each answer about quota has now.
+	Notices func() []string
 
 	mu          sync.Mutex
 	connections map[string]*grpc.ClientConn
@@ -117,6 +119,9 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	method := info.FullMethod
 	if method != evict && !strings.HasPrefix(method, "/"+musterv1.Quotas_ServiceDesc.ServiceName+"/") && !strings.HasPrefix(method, ours) {
 		return next(ctx, req)
+	}
+	if method != evict && !strings.HasPrefix(method, ours) { // the API adds them itself
+		defer func() { addNotices(ctx, r.Notices) }()
 	}
 	if leaderFirst[method] && !hopped(ctx) {
 		var answer any

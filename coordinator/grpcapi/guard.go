@@ -72,6 +72,7 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 	if status != nil {
 		return nil, status
 	}
+	defer func() { addNotices(ctx, a.Notices) }() // as they are after the call
 	if m, is := req.(proto.Message); is {
 		n := min(int64(proto.Size(m)), maxLarge)
 		if n > smallRequest {
@@ -96,6 +97,7 @@ func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 	if status != nil {
 		return status
 	}
+	addNotices(known, a.Notices)
 	return next(srv, knownStream{stream, known})
 }
 

@@ -121,6 +121,8 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"QuotaDryRun":        survives[api.QuotaDryRun](new(apiv1.QuotaDryRun)),
 		"QuotaExplanation":   survives[api.QuotaExplanation](new(apiv1.QuotaExplanation)),
 		"QuotaForestList":    survives[api.QuotaForestList](new(apiv1.QuotaForestList)),
+		"QuotaMode":          survives[api.QuotaMode](new(apiv1.QuotaMode)),
+		"QuotaModePatch":     survives[api.QuotaModePatch](new(apiv1.QuotaModePatch)),
 		"QuotaReclaim":       survives[api.QuotaReclaim](new(apiv1.QuotaReclaim)),
 		"QuotaTreeList":      survives[api.QuotaTreeList](new(apiv1.QuotaTreeList)),
 		"ReclaimOptions":     survives[api.ReclaimOptions](new(apiv1.ReclaimOptions)),

@@ -30,6 +30,14 @@ func serveHere(ctx context.Context, req any, next grpc.UnaryHandler) (any, error
 	return got, err
 }
 
+// addNotices adds the warnings that each answer has now. The coordinator that the
+// client called adds them, and no coordinator that a call is passed on to.
+func addNotices(ctx context.Context, notices func() []string) {
+	if notices != nil && !hopped(ctx) {
+		addWarnings(ctx, notices())
+	}
+}
+
 func addWarnings(ctx context.Context, texts []string) {
 	if len(texts) > 0 {
 		_ = grpc.SetHeader(ctx, metadata.MD{warningKey: texts}) // fails only outside of a call

@@ -175,9 +175,9 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 // chargeCommitted charges a live transaction to its trees, as its record says, evicting
 // nobody. It takes its place as an arrival does, so that sharers are pushed up
 // for owners; where that would take room from somebody for good, it is charged
-// where there is room, or over quota. Where a tree does not have the group it is
-// charged to the root, and where there is no tree to be charged to that is only
-// told.
+// where there is room, or over quota: in the mode Maintenance to its own group. Where
+// a tree does not have the group it is charged to the root, and where there is no tree
+// to be charged to that is only told.
 func (l *Leader) chargeCommitted(a *attempt) {
 	u := a.unit
 	c := u.consumer(a.charges)
@@ -214,7 +214,7 @@ func (l *Leader) chargeCommitted(a *attempt) {
 			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
 			continue
 		}
-		r, err := l.quotas.trees.Restore(d.Tree, u.path)
+		r, err := l.quotas.chargeAgain(d.Tree, u.path)
 		must(err)
 		switch {
 		case !r.OK:
@@ -228,7 +228,11 @@ func (l *Leader) chargeCommitted(a *attempt) {
 }
 
 // chargeAsArrival charges a unit as if it arrived now, unless that evicts somebody.
+// Its rules are those of the mode Normal in each mode: units that were charged before
+// the mode became Maintenance stand as they stood, borrowers included.
 func (l *Leader) chargeAsArrival(u *unit) bool {
+	must(l.quotas.trees.SetMode(quota.Normal))
+	defer func() { must(l.quotas.applyMode()) }()
 	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
 	must(err)
 	if r.OK && len(r.Preempted) == 0 {

@@ -23,6 +23,12 @@ func (v *view) loadQuotas(kvs []record.KV) error {
 		if err != nil {
 			return err
 		}
+		if key.Kind == record.QuotaModes {
+			if err := v.loadQuotaMode(kv); err != nil {
+				return err
+			}
+			continue
+		}
 		if key.Kind == record.QuotaLimits {
 			if _, err := record.Decode[record.QuotaLimit](kv.Key, kv.Value); err != nil {
 				return err
@@ -76,7 +82,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		}
 		object.Metadata = MetadataOf(rec, object.Metadata, rev)
 		v.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
-	case record.QuotaLimits:
+	case record.QuotaLimits, record.QuotaModes:
 	}
 	return nil
 }

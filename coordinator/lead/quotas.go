@@ -33,6 +33,8 @@ type quotas struct {
 	closed   map[string]bool
 	forests  map[string]*kept[api.QuotaForest]
 	bindings map[string]*kept[api.QuotaBinding] // by namespace
+	// mode is the mode of the trees, as the store has it.
+	mode quotaMode
 
 	// generation grows with every change of what units are charged to.
 	generation uint64

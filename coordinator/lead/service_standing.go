@@ -102,7 +102,7 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 		return nil, api.Errorf(422, "%v", err)
 	}
 	l.updateRuntimes()
-	r, err := trees.TryAllocateForest(everyTree, spec.ID)
+	r, err := trees.AdmitForest(everyTree, spec.ID)
 	must(err)
 	trial.Admitted = r.OK && len(r.Preempted) == 0 // until somebody can be evicted for it
 	if r.OK {

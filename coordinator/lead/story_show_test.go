@@ -187,6 +187,8 @@ func (s *story) reply(e lead.Effect) string {
 			text += "; " + f.Message
 		}
 		return text
+	case *api.QuotaMode:
+		return text + fmt.Sprintf("mode %s at %s since %s by %q: %q", r.Mode, r.Metadata.ResourceVersion, r.Since, r.By, r.Reason)
 	case *api.Tenant:
 		return text + "tenant " + r.Metadata.Name
 	case *api.Namespace:

@@ -41,6 +41,8 @@ import (
 //	tree Org all:-:16 lab:all:8  puts a quota tree: groups with parents and GPUs
 //	rename Org lab vision        renames a group
 //	look Org                     shows a tree
+//	mode Maintenance at=7        changes the mode of the quota trees, at= a resourceVersion
+//	mode                         asks for the mode
 //	bind a Org/lab               charges a namespace to a group
 //	tenant vision                puts a tenant
 //	namespace a tenant=vision    puts a namespace: admission=, ceiling=, lost=, queue=, unsatisfiable=
@@ -205,6 +207,12 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(lead.RenameQuotaNode{Tree: words[1], From: words[2], To: words[3]})
 	case "look":
 		s.ask(lead.GetQuotaTree{Name: words[1]})
+	case "mode":
+		if len(words) == 1 {
+			s.ask(lead.GetQuotaMode{})
+			return true
+		}
+		s.ask(lead.PatchQuotaMode{By: "ada", Patch: api.QuotaModePatch{Mode: words[1], Reason: options["reason"], Metadata: api.Preconditions{ResourceVersion: options["at"]}}})
 	case "tenant":
 		s.ask(lead.PutTenant{Object: &api.Tenant{
 			Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: words[1]}, Spec: api.TenantSpec{Unsatisfiable: options["unsatisfiable"]},

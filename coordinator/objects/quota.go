@@ -66,7 +66,7 @@ func (c *Cache) remakeQuota(key string, kvs map[string]record.KV, now time.Time)
 	case record.QuotaNamespaces:
 		c.stale[Name{QuotaBindings, "", parsed.Name}] = true
 		return remakeIn(q.bindings, parsed.Name, kv, found, api.DecodeQuotaBinding, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata })
-	case record.QuotaTrees, record.QuotaLimits:
+	case record.QuotaTrees, record.QuotaLimits, record.QuotaModes:
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const SchemaVersion = 1
 // Type is any value kept under Root.
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress |
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode |
 		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured
 	check() error
 }

@@ -180,6 +180,7 @@ func TestGoldenRecords(t *testing.T) {
 		Created: "2026-01-02T03:04:05Z",
 	})
 	roundTrip(t, "configured", record.Configured{By: "c1", At: "2026-01-02T03:04:05Z"})
+	roundTrip(t, "quota-mode", record.QuotaMode{UID: "quotamode-1", Maintenance: true, Reason: "moving groups", By: "admin", Since: "2026-01-02T03:04:05Z"})
 	roundTrip(t, "quota-limit", record.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
 	roundTrip(t, "cluster", record.Cluster{Name: "gpu-east"})
 	roundTrip(t, "leader", record.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
@@ -296,6 +297,7 @@ func FuzzDecode(f *testing.F) {
 		again[record.NodeTx](t, value)
 		again[record.Quota](t, value)
 		again[record.QuotaLimit](t, value)
+		again[record.QuotaMode](t, value)
 		again[record.Object](t, value)
 		again[record.Configured](t, value)
 		again[record.Authorities](t, value)
@@ -360,5 +362,8 @@ func TestObjectRecordsKeepTheirRules(t *testing.T) {
 	}
 	if _, err := record.Encode(record.Configured{}); err == nil || !strings.Contains(err.Error(), "by is empty") {
 		t.Errorf("a marker of nobody: %v", err)
+	}
+	if _, err := record.Encode(record.QuotaMode{UID: "m"}); err == nil || !strings.Contains(err.Error(), "want both") {
+		t.Errorf("a mode of no time: %v", err)
 	}
 }

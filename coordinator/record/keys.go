@@ -173,8 +173,8 @@ func ParseNodeKey(key string) (NodeKey, error) {
 // QuotaKind says what a key below QuotaPrefix holds.
 type QuotaKind string
 
-// The kinds, which are also their path segments. All but QuotaLimits hold
-// Quota.
+// The kinds, which are also their path segments. All but QuotaLimits and QuotaModes
+// hold Quota.
 const (
 	QuotaTrees      QuotaKind = "trees"          // a tree by its name
 	QuotaForests    QuotaKind = "forests"        // a forest by its name
@@ -183,6 +183,8 @@ const (
 	// QuotaLimits held one QuotaLimit per namespace before there were resource
 	// quotas: it is read, and rewritten as one of them.
 	QuotaLimits QuotaKind = "limits"
+	// QuotaModes holds one QuotaMode, QuotaModeKey.
+	QuotaModes QuotaKind = "mode"
 )
 
 // QuotaKey is a parsed key below QuotaPrefix. Namespace is set for
@@ -214,10 +216,10 @@ func ParseQuotaKey(key string) (QuotaKey, error) {
 		return QuotaKey{}, err
 	}
 	switch k := QuotaKind(kind); k {
-	case QuotaTrees, QuotaForests, QuotaNamespaces, QuotaLimits:
+	case QuotaTrees, QuotaForests, QuotaNamespaces, QuotaLimits, QuotaModes:
 		return QuotaKey{Kind: k, Name: name}, nil
 	}
-	return QuotaKey{}, fmt.Errorf("quota key %q: %q is not trees, forests, namespaces, resourcequotas/<namespace> or limits", key, kind)
+	return QuotaKey{}, fmt.Errorf("quota key %q: %q is not trees, forests, namespaces, resourcequotas/<namespace>, limits or mode", key, kind)
 }
 
 // LeaderKey is the key of a candidate, whose lease it is named after.

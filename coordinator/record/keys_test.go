@@ -43,6 +43,7 @@ func TestKeys(t *testing.T) {
 		"a node's lease":        {record.NodeLeaseKey("n"), "/registry/nodes/n/lease"},
 		"a node's transactions": {record.NodeTxIn("n"), "/registry/nodes/n/tx/"},
 		"a namespace's limit":   {record.QuotaKey{Kind: record.QuotaLimits, Name: "a"}.Key(), "/registry/quota/limits/a"},
+		"the mode of trees":     {record.QuotaModeKey, "/registry/quota/mode/cluster"},
 		"a quota tree":          {record.QuotaKey{Kind: record.QuotaTrees, Name: "a/b"}.Key(), "/registry/quota/trees/a%2Fb"},
 		"a resource quota":      {record.QuotaKey{Kind: record.QuotaResources, Namespace: "a", Name: "b"}.Key(), "/registry/quota/resourcequotas/a/b"},
 		"a tenant":              {record.TenantKey("a"), "/registry/tenants/a"},
@@ -125,6 +126,7 @@ func TestParsersInvertBuilders(t *testing.T) {
 		for _, key := range []record.QuotaKey{
 			{Kind: record.QuotaLimits, Name: a},
 			{Kind: record.QuotaTrees, Name: a},
+			{Kind: record.QuotaModes, Name: a},
 			{Kind: record.QuotaForests, Name: a},
 			{Kind: record.QuotaNamespaces, Name: a},
 			{Kind: record.QuotaResources, Namespace: a, Name: b},

@@ -21,14 +21,15 @@ const (
 	typeStrategic  = "application/strategic-merge-patch+json"
 )
 
-// document reads the body of a create as JSON, converting YAML.
-func (h *handler) document(c *call) ([]byte, *api.Status) {
-	kind, status := contentType(c.r, typeJSON, typeYAML)
+// document reads a body as JSON, converting YAML. also are further types of JSON
+// that the request may have.
+func (h *handler) document(c *call, also ...string) ([]byte, *api.Status) {
+	kind, status := contentType(c.r, append(also, typeJSON, typeYAML)...)
 	if status != nil {
 		return nil, status
 	}
 	body, status := h.body(c)
-	if status != nil || kind == typeJSON {
+	if status != nil || kind != typeYAML {
 		return body, status
 	}
 	if !take(c.ctx(), h.room.yaml, int64(len(body))) {

@@ -159,6 +159,11 @@ func quotaRoutes() map[string]description {
 			text: "Ends units until no node of a tree is over its quota. With dryRun nothing ends and the answer lists the units.", body: "ReclaimOptions", optional: true, answer: "QuotaReclaim", code: 200,
 			extra: []string{"dryRun"}, example: trees + "/company/reclaim?dryRun=true",
 		},
+		"GET /api/v1/quota": {text: "Shows the mode of the quota trees. Each answer has a Warning header while the mode is Maintenance.", answer: "QuotaMode", code: 200, example: "/api/v1/quota"},
+		"PATCH /api/v1/quota": {
+			text: "Changes the mode of the quota trees. In Maintenance trees limit no new work; no unit moves or ends.", body: "QuotaModePatch", answer: "QuotaMode", code: 200,
+			refusals: map[int]string{409: "the mode has another resourceVersion or uid than the patch"}, example: `/api/v1/quota {"mode": "Maintenance", "reason": "moving groups"}`,
+		},
 		"GET /api/v1/quotaforests":  {text: "Lists the quota forests.", answer: "QuotaForestList", code: 200, isList: true, example: "/api/v1/quotaforests"},
 		"GET /api/v1/quotabindings": {text: "Lists the bindings of namespaces to quota groups.", answer: "QuotaBindingList", code: 200, isList: true, example: "/api/v1/quotabindings"},
 		"POST /api/v1/quota/dryruns": {

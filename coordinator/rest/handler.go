@@ -59,6 +59,9 @@ type Config struct {
 	// Revision, where not nil, is a revision that is not older than anything
 	// that the Service has answered; it must not block.
 	Revision func() int64
+	// Notices, where not nil, are the warnings that each answer has now; it must not
+	// block.
+	Notices func() []string
 	// Watches, where not nil, serves ?watch=true.
 	Watches service.Watches
 }
@@ -127,6 +130,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeEvictions(v1)
 	h.routeUsage(v1)
 	h.routeQuotas(v1)
+	h.routeQuotaMode(v1)
 	h.routeSpaces(v1)
 	h.routeIdentity(v1)
 
@@ -300,6 +304,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 		return h.refuse(w, status)
 	}
 	defer h.free(c)
+	if who != anyone {
+		h.showNotices(w.Header())
+	}
 	warned := c.collectWarnings()
 	if leaderFirst && !asksToWatch(r) {
 		if code, answered := h.leaderAnswers(c); answered {

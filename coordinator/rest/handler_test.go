@@ -218,6 +218,7 @@ func TestTenantsAreHeldWithinTheirNamespace(t *testing.T) {
 		"another tenant":           {"GET", "/api/v1/tenants/other", 403},
 		"a namespace of its own":   {"GET", "/api/v1/namespaces/ml-team-dev", 404},
 		"a namespace of another":   {"GET", "/api/v1/namespaces/other", 403},
+		"the mode of quota":        {"GET", "/api/v1/quota", 200},
 		"nodes may not be changed": {"PATCH", "/api/v1/nodes/n", 403},
 	}
 	for name, c := range cases {
@@ -243,7 +244,7 @@ func adminRoutes() []string {
 		"POST /authorities", "GET /authorities", "DELETE /authorities/a",
 		"POST /operatorcertificates", "GET /operatorcertificates", "DELETE /operatorcertificates/o",
 		"GET /nodebans", "POST /nodes/n/ban", "DELETE /nodes/n/ban",
-		"GET /resourcequotas", "GET /quotabindings", "POST /quotatrees/t/reclaim",
+		"GET /resourcequotas", "GET /quotabindings", "POST /quotatrees/t/reclaim", "PATCH /quota",
 	}
 	for _, collection := range []string{"/namespaces/ml-team/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces"} {
 		routes = append(routes, "POST "+collection, "PUT "+collection+"/x", "PATCH "+collection+"/x", "DELETE "+collection+"/x")

@@ -29,7 +29,7 @@ func newHandler(tb testing.TB) http.Handler {
 		resttest.Node{Name: "gpu-2", CPUs: 16, Memory: 64 << 30, GPUs: 4, Labels: map[string]string{"zone": "b"}},
 		resttest.Node{Name: "small", CPUs: 2, Memory: 4 << 30},
 	)
-	return checkedHandler(tb, rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-test"})
+	return checkedHandler(tb, rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-test", Notices: cluster.Notices})
 }
 
 // TestTranscripts replays requests against one handler per file. Each request

@@ -31,6 +31,7 @@ const (
 	KindUsage          Kind = "usage"   // of the cluster, its queues and its tenants
 	KindTenants        Kind = "tenants"
 	KindNamespaces     Kind = "namespaces"
+	KindQuotaModes     Kind = "quotamodes" // of the cluster: one
 )
 
 // Verb is an action on a kind.
@@ -124,6 +125,7 @@ func table() map[Kind]rights {
 		KindTokens:    forAdmins(), KindAuthorities: forAdmins(), KindOperators: forAdmins(), KindBans: forAdmins(), KindMetrics: forAdmins(),
 		KindUsage:   {verbs: map[Verb]Role{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
 		KindTenants: tenants, KindNamespaces: namespaces,
+		KindQuotaModes: {verbs: map[Verb]Role{VerbGet: Tenants, VerbPatch: Admins}},
 	}
 }
 

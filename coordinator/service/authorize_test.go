@@ -53,6 +53,8 @@ func TestAuthorize(t *testing.T) {
 		"a tenant does not read another tenant":               {vision, service.VerbGet, service.KindTenants, "speech", `"vera" may not read tenant "speech"`},
 		"a tenant does not change itself":                     {vision, service.VerbPatch, service.KindTenants, "vision", "only an admin"},
 		"a tenant lists tenants, which shows itself":          {vision, service.VerbList, service.KindTenants, "", ""},
+		"a tenant reads the mode of quota":                    {vision, service.VerbGet, service.KindQuotaModes, "", ""},
+		"a tenant does not change the mode of quota":          {vision, service.VerbPatch, service.KindQuotaModes, "", "only an admin"},
 		"a tenant reads a namespace that it owns":             {vision, service.VerbGet, service.KindNamespaces, "vision-dev", ""},
 		"a tenant does not read another namespace":            {vision, service.VerbGet, service.KindNamespaces, "speech", `may not use namespace "speech"`},
 		"a tenant does not change its own namespace":          {vision, service.VerbUpdate, service.KindNamespaces, "vision-dev", "only an admin"},
@@ -96,7 +98,7 @@ func TestNoTenantHasMoreThanAnAdmin(t *testing.T) {
 	kinds := []service.Kind{
 		service.KindAllocations, service.KindJobs, service.KindPreemptions, service.KindNodes, service.KindCoordinators, service.KindResourceQuotas,
 		service.KindQuotaTrees, service.KindQuotaForests, service.KindQuotaBindings, service.KindConsumers, service.KindTokens, service.KindAuthorities,
-		service.KindOperators, service.KindBans, service.KindMetrics, service.KindTenants, service.KindNamespaces, "pods",
+		service.KindOperators, service.KindBans, service.KindMetrics, service.KindTenants, service.KindNamespaces, service.KindQuotaModes, "pods",
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		verb, kind := rapid.SampledFrom(verbs).Draw(t, "verb"), rapid.SampledFrom(kinds).Draw(t, "kind")

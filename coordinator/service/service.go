@@ -22,6 +22,7 @@ type Service interface {
 	Evictions
 	Quotas
 	QuotaRenames
+	QuotaModes
 	Metrics
 	Spaces
 }

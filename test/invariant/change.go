@@ -69,6 +69,8 @@ type (
 		Name string
 		New  *quota.TreeSpec
 	}
+	// Mode is the mode of the quota trees.
+	Mode struct{ Maintenance bool }
 	// Job is a job's record by "namespace/name"; nil where it was deleted.
 	Job struct {
 		Name string
@@ -183,6 +185,10 @@ func decodeNode(e record.Event) (Change, error) {
 
 func decodeQuota(e record.Event) (Change, error) {
 	key, err := record.ParseQuotaKey(e.KV.Key)
+	if err == nil && key.Kind == record.QuotaModes {
+		m, err := value[record.QuotaMode](e)
+		return unless(err, Mode{err == nil && m != nil && m.Maintenance})
+	}
 	if err != nil || key.Kind != record.QuotaTrees && key.Kind != record.QuotaResources {
 		return nil, err
 	}

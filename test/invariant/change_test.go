@@ -52,6 +52,8 @@ func TestDecodeReadsEachKindOfKey(t *testing.T) {
 		"a resource quota that goes":      {key: quotaKey, want: invariant.Quota{Namespace: "ns", Name: "q"}},
 		"a tree that cannot be read":      {key: record.QuotaKey{Kind: record.QuotaTrees, Name: "t"}.Key(), value: []byte("{"), refused: true},
 		"a tree that goes":                {key: record.QuotaKey{Kind: record.QuotaTrees, Name: "t"}.Key(), want: invariant.Tree{Name: "t"}},
+		"the mode of the trees":           {key: record.QuotaModeKey, value: record.MustEncode(record.QuotaMode{UID: "m", Maintenance: true, Since: "now"}), want: invariant.Mode{Maintenance: true}},
+		"a mode that goes":                {key: record.QuotaModeKey, want: invariant.Mode{}},
 		"a key that nobody knows":         {key: record.Root + "elsewhere", value: []byte("x")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,8 @@ type Checker struct {
 	limits  map[string]resource.Vector // configured
 	seen    map[string]bool            // namespaces that were ever charged
 	trees   map[string]*tree
+	// unlimited: the trees were in Maintenance once.
+	unlimited bool
 
 	gone, back, adopted map[resource.TxID]bool
 	restored            bool

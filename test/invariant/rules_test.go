@@ -244,6 +244,8 @@ func quotaStories() map[invariant.Rule]story {
 				s.batch(treeOf(1))
 				s.c.Adopted(tx("u2"))
 				s.commit("u2", "g2")
+				s.batch(invariant.Mode{Maintenance: true})
+				s.commit("u3", "g3")
 			},
 		},
 	}

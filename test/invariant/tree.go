@@ -23,6 +23,11 @@ type tree struct {
 	excused map[string]bool
 }
 
+// apply notes a time in which trees limit nothing. Units that were admitted in that
+// time may commit after its end, and their charges stay until they end, so that no
+// node is held to a limit from then on.
+func (m Mode) apply(c *Checker) { c.unlimited = c.unlimited || m.Maintenance }
+
 func (t Tree) apply(c *Checker) {
 	if t.New == nil {
 		if tx, charged := c.isCharged(t.Name); charged {
@@ -84,7 +89,7 @@ func (t *tree) check(c *Checker, used map[group]resource.Vector) {
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(sums)) {
-		if t.excused[node] {
+		if t.excused[node] || c.unlimited {
 			continue
 		}
 		for _, name := range t.resources() {

@@ -29,7 +29,7 @@ func New(cluster *resttest.Cluster, token string) (handler http.Handler, stop fu
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); f.Run(ctx) }()
-	handler = rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Watches: watches{f}, Version: "v1"})
+	handler = rest.NewHandler(rest.Config{Service: cluster, Authenticator: service.StaticToken(token), Watches: watches{f}, Version: "v1", Notices: cluster.Notices})
 	return handler, func() { cancel(); <-done }
 }
 

@@ -87,6 +87,9 @@ func (s *Sim) act() {
 		if s.evictsLost && s.rng.IntN(64) == 0 && s.actLose() {
 			return
 		}
+		if s.modes && s.rng.IntN(48) == 0 && s.actMode() {
+			return
+		}
 		if s.stragglers && s.rng.IntN(24) == 0 && pick(s, oddities)(s) {
 			return
 		}

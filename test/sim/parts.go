@@ -23,12 +23,14 @@ const (
 	Claims
 	// LostDevices: units that hold a lost device are evicted. Only with Evictions.
 	LostDevices
+	// Modes: an operator changes the mode of the quota trees.
+	Modes
 )
 
 // salts are the numbers with which parts are drawn.
 var salts = map[Parts]uint64{
 	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179, Liars: 0x6c69617273,
-	Claims: 0x636c61696d73, LostDevices: 0x6c6f7374,
+	Claims: 0x636c61696d73, LostDevices: 0x6c6f7374, Modes: 0x6d6f646573,
 }
 
 // draw returns whether a run has a part, with the numbers that it is drawn from.

@@ -98,3 +98,16 @@ func (s *Sim) actLimit() bool {
 		})
 	})
 }
+
+// actMode has an operator change the mode of the quota trees.
+func (s *Sim) actMode() bool {
+	return s.withTerm(nil, func(t *term) {
+		mode := pick(s, []string{api.ModeNormal, api.ModeNormal, api.ModeMaintenance})
+		s.logf("%s: an operator sets the mode of the quota trees to %s", t.name, mode)
+		t.ask("the mode "+mode, lead.PatchQuotaMode{Patch: api.QuotaModePatch{Mode: mode}, By: "operator"}, func(e lead.Effect) {
+			if e.Status == nil {
+				s.stats["modes"]++
+			}
+		})
+	})
+}

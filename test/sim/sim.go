@@ -92,11 +92,11 @@ type Sim struct {
 	dirty   map[*host]bool        // hosts whose ledger or workloads changed
 	changed bool                  // the store or what clients know changed
 	restoration
-	liar                          liar
-	logs                          map[string]*decisions.Checker // of each coordinator
-	evictions, fences, stragglers bool                          // as of the parts
-	claims, evictsLost            bool                          // as of the parts
-	quota                         quota.Options                 // of all leaders
+	liar                                 liar
+	logs                                 map[string]*decisions.Checker // of each coordinator
+	evictions, fences, stragglers, modes bool                          // as of the parts
+	claims, evictsLost                   bool                          // as of the parts
+	quota                                quota.Options                 // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 
@@ -150,6 +150,7 @@ func newSim(o Options) *Sim {
 	s.planLostDevices(o)
 	_, s.fences = o.draw(Fences, 1, 2)
 	_, s.stragglers = o.draw(Stragglers, 1, 3)
+	_, s.modes = o.draw(Modes, 1, 3)
 	for i := range nodeCount {
 		h := &host{
 			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},

@@ -105,6 +105,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster preempt --grace":         bad("kept", graces...),
 		"muster preempt --reason":        refusedThere("kept", "reason", long, "5000"),
 		"muster quota reclaim --grace":   bad("company --yes", graces...),
+		"muster quota mode --reason":     refusedThere("Normal", "reason", long, "5000"), "muster quota mode --resource-version": refusedThere("Normal", "resourceVersion", "zzz", "zzz"),
 		"muster quota what-if --filename": {
 			{Value: "/nowhere.yaml", Code: ExitFailed, Names: "/nowhere.yaml"}, {Value: noYAML, Code: ExitFailed, Names: noYAML},
 			{Value: empty, Code: ExitFailed, Names: empty}, {Value: odd, Code: ExitFailed, Names: odd},

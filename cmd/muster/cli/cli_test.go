@@ -36,7 +36,7 @@ func newServer(t *testing.T) *httptest.Server {
 		resttest.Node{Name: "small", CPUs: 2, Memory: 4 << 30},
 	)
 	server := httptest.NewServer(rest.NewHandler(rest.Config{
-		Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-server",
+		Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-server", Notices: cluster.Notices,
 	}))
 	t.Cleanup(server.Close)
 	return server

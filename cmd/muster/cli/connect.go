@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ type app struct {
 	namespaceGiven bool        // on the command line
 	trusted        string      // the file of authorities that connect found; "" = the system's
 	fromContext    bool        // connect found the address in a context
+	warned         sync.Map    // the texts of warnings that were printed
 }
 
 const defaultNamespace = "default"
@@ -120,8 +122,12 @@ func (a *app) misplaced(err error, flag, given, variable string) error {
 	return err
 }
 
-// showWarning prints a server's warning as kubectl does.
-func (a *app) showWarning(_ int, _, text string) { a.notef("Warning: %s\n", text) }
+// showWarning prints a server's warning as kubectl does, each text once.
+func (a *app) showWarning(_ int, _, text string) {
+	if _, shown := a.warned.LoadOrStore(text, true); !shown {
+		a.notef("Warning: %s\n", text)
+	}
+}
 
 // noServer says how to name a server.
 func (a *app) noServer() error {

@@ -15,7 +15,7 @@ func (a *app) quotaCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaReclaimCommand(), a.quotaRenameCommand(),
+	cmd.AddCommand(a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaReclaimCommand(), a.quotaRenameCommand(), a.quotaModeCommand(),
 		a.quotaDeleteCommand(), a.quotaReplayCommand())
 	return cmd
 }

@@ -32,6 +32,42 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type GetQuotaModeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQuotaModeRequest) Reset() {
+	*x = GetQuotaModeRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQuotaModeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQuotaModeRequest) ProtoMessage() {}
+
+func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQuotaModeRequest.ProtoReflect.Descriptor instead.
+func (*GetQuotaModeRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
+}
+
 // GetRequest names an object; namespace is empty for kinds that are in none.
 type GetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -45,7 +81,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -57,7 +93,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -70,7 +106,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -114,7 +150,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -126,7 +162,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -139,7 +175,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -200,7 +236,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +248,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +261,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -269,7 +305,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -281,7 +317,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -294,7 +330,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -335,7 +371,7 @@ type BulkReleaseRequest struct {
 
 func (x *BulkReleaseRequest) Reset() {
 	*x = BulkReleaseRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -347,7 +383,7 @@ func (x *BulkReleaseRequest) String() string {
 func (*BulkReleaseRequest) ProtoMessage() {}
 
 func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -360,7 +396,7 @@ func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
 func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BulkReleaseRequest) GetNamespace() string {
@@ -389,7 +425,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +437,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +450,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -453,7 +489,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +501,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +514,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -524,7 +560,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +572,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +585,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -590,7 +626,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -602,7 +638,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -615,7 +651,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -641,7 +677,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -653,7 +689,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -666,7 +702,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -686,7 +722,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +734,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +747,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -738,7 +774,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +786,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +799,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -790,7 +826,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +838,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +851,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -842,7 +878,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +890,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +903,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -895,7 +931,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +943,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +956,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -954,7 +990,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1002,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1015,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RenameRequest) GetName() string {
@@ -1004,7 +1040,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1052,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1065,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 type GetQueuesRequest struct {
@@ -1040,7 +1076,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1088,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1101,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 type GetTenantUsageRequest struct {
@@ -1079,7 +1115,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1127,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1140,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -1129,7 +1165,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1177,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,14 +1190,15 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"m\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x15\n" +
+	"\x13GetQuotaModeRequest\"m\n" +
 	"\n" +
 	"GetRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1330,7 +1367,11 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Usage\x12g\n" +
 	"\x15GetClusterUtilization\x12+.muster.api.v1.GetClusterUtilizationRequest\x1a!.muster.api.v1.ClusterUtilization\x12G\n" +
 	"\tGetQueues\x12\x1f.muster.api.v1.GetQueuesRequest\x1a\x19.muster.api.v1.QueueUsage\x12R\n" +
-	"\x0eGetTenantUsage\x12$.muster.api.v1.GetTenantUsageRequest\x1a\x1a.muster.api.v1.TenantUsageB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
+	"\x0eGetTenantUsage\x12$.muster.api.v1.GetTenantUsageRequest\x1a\x1a.muster.api.v1.TenantUsage2\x93\x01\n" +
+	"\n" +
+	"QuotaModes\x12C\n" +
+	"\x03Get\x12\".muster.api.v1.GetQuotaModeRequest\x1a\x18.muster.api.v1.QuotaMode\x12@\n" +
+	"\x05Patch\x12\x1d.muster.api.v1.QuotaModePatch\x1a\x18.muster.api.v1.QuotaModeB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
 
 var (
 	file_muster_api_v1_api_proto_rawDescOnce sync.Once
@@ -1344,269 +1385,276 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_muster_api_v1_api_proto_goTypes = []any{
-	(*GetRequest)(nil),                   // 0: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                  // 1: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                 // 2: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                // 3: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),           // 4: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),               // 5: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),      // 6: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),             // 7: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),               // 8: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                  // 9: muster.api.v1.NodeRequest
-	(*DrainRequest)(nil),                 // 10: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),               // 11: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                 // 12: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),             // 13: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),               // 14: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                // 15: muster.api.v1.RenameRequest
-	(*GetClusterUtilizationRequest)(nil), // 16: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),             // 17: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),        // 18: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),      // 19: muster.api.v1.ListCoordinatorsRequest
-	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
-	(*structpb.Struct)(nil),              // 21: google.protobuf.Struct
-	(*DeleteOptions)(nil),                // 22: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),           // 23: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                   // 24: muster.api.v1.Allocation
-	(*Job)(nil),                          // 25: muster.api.v1.Job
-	(*PreemptionRequest)(nil),            // 26: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                 // 27: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),               // 28: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                 // 29: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),             // 30: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),               // 31: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                  // 32: muster.api.v1.QuotaRename
-	(*WatchRequest)(nil),                 // 33: muster.api.v1.WatchRequest
-	(*WatchEvictionsRequest)(nil),        // 34: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                // 35: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                    // 36: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                     // 37: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                  // 38: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                 // 39: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                       // 40: muster.api.v1.Tenant
-	(*Namespace)(nil),                    // 41: muster.api.v1.Namespace
-	(*Explanation)(nil),                  // 42: muster.api.v1.Explanation
-	(*AllocationList)(nil),               // 43: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),         // 44: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                  // 45: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),             // 46: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                   // 47: muster.api.v1.Preemption
-	(*JobList)(nil),                      // 48: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                // 49: muster.api.v1.JobWatchEvent
-	(*Node)(nil),                         // 50: muster.api.v1.Node
-	(*NodeList)(nil),                     // 51: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),               // 52: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                        // 53: muster.api.v1.Drain
-	(*Reconciliation)(nil),               // 54: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),           // 55: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),           // 56: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),              // 57: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),            // 58: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),      // 59: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                // 60: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),                 // 61: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                  // 62: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),              // 63: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),        // 64: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),             // 65: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),       // 66: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                   // 67: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),             // 68: muster.api.v1.TenantWatchEvent
-	(*NamespaceList)(nil),                // 69: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),          // 70: muster.api.v1.NamespaceWatchEvent
-	(*ClusterUtilization)(nil),           // 71: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                   // 72: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                  // 73: muster.api.v1.TenantUsage
+	(*GetQuotaModeRequest)(nil),          // 0: muster.api.v1.GetQuotaModeRequest
+	(*GetRequest)(nil),                   // 1: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                  // 2: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                 // 3: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                // 4: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),           // 5: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),               // 6: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),      // 7: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),             // 8: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),               // 9: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                  // 10: muster.api.v1.NodeRequest
+	(*DrainRequest)(nil),                 // 11: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),               // 12: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                 // 13: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),             // 14: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),               // 15: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                // 16: muster.api.v1.RenameRequest
+	(*GetClusterUtilizationRequest)(nil), // 17: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),             // 18: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),        // 19: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),      // 20: muster.api.v1.ListCoordinatorsRequest
+	(*durationpb.Duration)(nil),          // 21: google.protobuf.Duration
+	(*structpb.Struct)(nil),              // 22: google.protobuf.Struct
+	(*DeleteOptions)(nil),                // 23: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),           // 24: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                   // 25: muster.api.v1.Allocation
+	(*Job)(nil),                          // 26: muster.api.v1.Job
+	(*PreemptionRequest)(nil),            // 27: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                 // 28: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),               // 29: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                 // 30: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),             // 31: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),               // 32: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                  // 33: muster.api.v1.QuotaRename
+	(*WatchRequest)(nil),                 // 34: muster.api.v1.WatchRequest
+	(*WatchEvictionsRequest)(nil),        // 35: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                // 36: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                    // 37: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                     // 38: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                  // 39: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                 // 40: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                       // 41: muster.api.v1.Tenant
+	(*Namespace)(nil),                    // 42: muster.api.v1.Namespace
+	(*QuotaModePatch)(nil),               // 43: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                  // 44: muster.api.v1.Explanation
+	(*AllocationList)(nil),               // 45: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),         // 46: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                  // 47: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),             // 48: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                   // 49: muster.api.v1.Preemption
+	(*JobList)(nil),                      // 50: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                // 51: muster.api.v1.JobWatchEvent
+	(*Node)(nil),                         // 52: muster.api.v1.Node
+	(*NodeList)(nil),                     // 53: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),               // 54: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                        // 55: muster.api.v1.Drain
+	(*Reconciliation)(nil),               // 56: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),           // 57: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),           // 58: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),              // 59: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),            // 60: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),      // 61: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                // 62: muster.api.v1.QuotaTreeList
+	(*QuotaReclaim)(nil),                 // 63: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                  // 64: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),              // 65: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),        // 66: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),             // 67: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),       // 68: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                   // 69: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),             // 70: muster.api.v1.TenantWatchEvent
+	(*NamespaceList)(nil),                // 71: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),          // 72: muster.api.v1.NamespaceWatchEvent
+	(*ClusterUtilization)(nil),           // 73: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                   // 74: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                  // 75: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                    // 76: muster.api.v1.QuotaMode
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	20, // 0: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	21, // 1: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	22, // 2: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	23, // 3: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	24, // 4: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	20, // 5: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	25, // 6: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	20, // 7: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	26, // 8: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	27, // 9: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	28, // 10: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	29, // 11: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	30, // 12: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	31, // 13: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	32, // 14: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	20, // 15: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	6,  // 16: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	6,  // 17: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	0,  // 18: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 19: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	33, // 20: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	2,  // 21: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	3,  // 22: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	4,  // 23: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	5,  // 24: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	0,  // 25: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	8,  // 26: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	7,  // 27: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	7,  // 28: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	0,  // 29: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 30: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	33, // 31: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	2,  // 32: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	3,  // 33: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	3,  // 34: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	5,  // 35: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	0,  // 36: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	0,  // 37: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 38: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	33, // 39: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	2,  // 40: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	9,  // 41: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	9,  // 42: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	10, // 43: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	11, // 44: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	12, // 45: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	13, // 46: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	9,  // 47: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
-	9,  // 48: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	34, // 49: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	19, // 50: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	35, // 51: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	0,  // 52: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 53: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	33, // 54: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	35, // 55: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	2,  // 56: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 57: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
-	36, // 58: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	0,  // 59: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 60: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	36, // 61: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	2,  // 62: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 63: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
-	14, // 64: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	15, // 65: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	37, // 66: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	38, // 67: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	0,  // 68: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 69: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	33, // 70: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	38, // 71: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	2,  // 72: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 73: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
-	39, // 74: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	0,  // 75: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 76: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	33, // 77: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	39, // 78: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	2,  // 79: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 80: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
-	40, // 81: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	0,  // 82: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 83: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	33, // 84: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	40, // 85: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	2,  // 86: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 87: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.GetRequest
-	41, // 88: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	0,  // 89: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	1,  // 90: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	33, // 91: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	41, // 92: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	2,  // 93: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	0,  // 94: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.GetRequest
-	16, // 95: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	17, // 96: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	18, // 97: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	24, // 98: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	42, // 99: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	24, // 100: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	43, // 101: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	44, // 102: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	24, // 103: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	24, // 104: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	45, // 105: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	42, // 106: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	46, // 107: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	47, // 108: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	25, // 109: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	42, // 110: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	25, // 111: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	48, // 112: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	49, // 113: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	25, // 114: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	25, // 115: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	25, // 116: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	42, // 117: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	46, // 118: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	50, // 119: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	51, // 120: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	52, // 121: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	50, // 122: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	50, // 123: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	50, // 124: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	53, // 125: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	50, // 126: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	50, // 127: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	54, // 128: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	50, // 129: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	55, // 130: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	56, // 131: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	57, // 132: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	35, // 133: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	35, // 134: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	58, // 135: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	59, // 136: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	35, // 137: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	35, // 138: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	35, // 139: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	36, // 140: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	36, // 141: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	60, // 142: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	36, // 143: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	36, // 144: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	36, // 145: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	61, // 146: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	36, // 147: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	62, // 148: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	38, // 149: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	38, // 150: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	63, // 151: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	64, // 152: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	38, // 153: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	38, // 154: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	38, // 155: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	39, // 156: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	39, // 157: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	65, // 158: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	66, // 159: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	39, // 160: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	39, // 161: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	39, // 162: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	40, // 163: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	40, // 164: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	67, // 165: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	68, // 166: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	40, // 167: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	40, // 168: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	40, // 169: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	41, // 170: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	41, // 171: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	69, // 172: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	70, // 173: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	41, // 174: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	41, // 175: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	41, // 176: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	71, // 177: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	72, // 178: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	73, // 179: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	98, // [98:180] is the sub-list for method output_type
-	16, // [16:98] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	21,  // 0: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	22,  // 1: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	23,  // 2: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	24,  // 3: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	25,  // 4: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	21,  // 5: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	26,  // 6: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	21,  // 7: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	27,  // 8: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	28,  // 9: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	29,  // 10: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	30,  // 11: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	31,  // 12: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	32,  // 13: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	33,  // 14: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	21,  // 15: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	7,   // 16: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	7,   // 17: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	1,   // 18: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 19: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	34,  // 20: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 21: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	4,   // 22: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	5,   // 23: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	6,   // 24: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	1,   // 25: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	9,   // 26: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	8,   // 27: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	8,   // 28: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	1,   // 29: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 30: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	34,  // 31: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 32: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	4,   // 33: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	4,   // 34: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	6,   // 35: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	1,   // 36: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	1,   // 37: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 38: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	34,  // 39: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 40: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	10,  // 41: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	10,  // 42: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	11,  // 43: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	12,  // 44: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	13,  // 45: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	14,  // 46: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	10,  // 47: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
+	10,  // 48: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	35,  // 49: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	20,  // 50: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	36,  // 51: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	1,   // 52: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 53: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	34,  // 54: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	36,  // 55: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	3,   // 56: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 57: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
+	37,  // 58: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	1,   // 59: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 60: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	37,  // 61: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	3,   // 62: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 63: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
+	15,  // 64: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	16,  // 65: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	38,  // 66: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	39,  // 67: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	1,   // 68: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 69: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	34,  // 70: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	39,  // 71: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	3,   // 72: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 73: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
+	40,  // 74: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	1,   // 75: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 76: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	34,  // 77: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	40,  // 78: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	3,   // 79: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 80: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
+	41,  // 81: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	1,   // 82: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 83: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	34,  // 84: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	41,  // 85: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	3,   // 86: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 87: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.GetRequest
+	42,  // 88: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	1,   // 89: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 90: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	34,  // 91: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	42,  // 92: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	3,   // 93: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 94: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.GetRequest
+	17,  // 95: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	18,  // 96: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	19,  // 97: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	0,   // 98: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	43,  // 99: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	25,  // 100: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	44,  // 101: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	25,  // 102: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	45,  // 103: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	46,  // 104: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	25,  // 105: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	25,  // 106: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	47,  // 107: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	44,  // 108: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	48,  // 109: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	49,  // 110: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	26,  // 111: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	44,  // 112: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	26,  // 113: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	50,  // 114: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	51,  // 115: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	26,  // 116: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	26,  // 117: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	26,  // 118: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	44,  // 119: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	48,  // 120: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	52,  // 121: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	53,  // 122: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	54,  // 123: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	52,  // 124: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	52,  // 125: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	52,  // 126: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	55,  // 127: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	52,  // 128: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	52,  // 129: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	56,  // 130: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	52,  // 131: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	57,  // 132: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	58,  // 133: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	59,  // 134: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	36,  // 135: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	36,  // 136: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	60,  // 137: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	61,  // 138: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	36,  // 139: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	36,  // 140: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	36,  // 141: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	37,  // 142: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	37,  // 143: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	62,  // 144: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	37,  // 145: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	37,  // 146: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	37,  // 147: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	63,  // 148: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	37,  // 149: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	64,  // 150: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	39,  // 151: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	39,  // 152: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	65,  // 153: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	66,  // 154: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	39,  // 155: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	39,  // 156: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	39,  // 157: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	40,  // 158: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	40,  // 159: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	67,  // 160: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	68,  // 161: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	40,  // 162: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	40,  // 163: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	40,  // 164: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	41,  // 165: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	41,  // 166: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	69,  // 167: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	70,  // 168: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	41,  // 169: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	41,  // 170: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	41,  // 171: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	42,  // 172: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	42,  // 173: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	71,  // 174: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	72,  // 175: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	42,  // 176: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	42,  // 177: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	42,  // 178: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	73,  // 179: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	74,  // 180: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	75,  // 181: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	76,  // 182: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	76,  // 183: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	100, // [100:184] is the sub-list for method output_type
+	16,  // [16:100] is the sub-list for method input_type
+	16,  // [16:16] is the sub-list for extension type_name
+	16,  // [16:16] is the sub-list for extension extendee
+	0,   // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
@@ -1625,9 +1673,9 @@ func file_muster_api_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
-			NumServices:   11,
+			NumServices:   12,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

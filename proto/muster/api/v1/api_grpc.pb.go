@@ -4013,3 +4013,149 @@ var Usage_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "muster/api/v1/api.proto",
 }
+
+const (
+	QuotaModes_Get_FullMethodName   = "/muster.api.v1.QuotaModes/Get"
+	QuotaModes_Patch_FullMethodName = "/muster.api.v1.QuotaModes/Patch"
+)
+
+// QuotaModesClient is the client API for QuotaModes service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// QuotaModes is the mode of the quota trees: one of a cluster.
+type QuotaModesClient interface {
+	Get(ctx context.Context, in *GetQuotaModeRequest, opts ...grpc.CallOption) (*QuotaMode, error)
+	// Changes the mode. No unit moves or ends.
+	Patch(ctx context.Context, in *QuotaModePatch, opts ...grpc.CallOption) (*QuotaMode, error)
+}
+
+type quotaModesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewQuotaModesClient(cc grpc.ClientConnInterface) QuotaModesClient {
+	return &quotaModesClient{cc}
+}
+
+func (c *quotaModesClient) Get(ctx context.Context, in *GetQuotaModeRequest, opts ...grpc.CallOption) (*QuotaMode, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QuotaMode)
+	err := c.cc.Invoke(ctx, QuotaModes_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *quotaModesClient) Patch(ctx context.Context, in *QuotaModePatch, opts ...grpc.CallOption) (*QuotaMode, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QuotaMode)
+	err := c.cc.Invoke(ctx, QuotaModes_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// QuotaModesServer is the server API for QuotaModes service.
+// All implementations must embed UnimplementedQuotaModesServer
+// for forward compatibility.
+//
+// QuotaModes is the mode of the quota trees: one of a cluster.
+type QuotaModesServer interface {
+	Get(context.Context, *GetQuotaModeRequest) (*QuotaMode, error)
+	// Changes the mode. No unit moves or ends.
+	Patch(context.Context, *QuotaModePatch) (*QuotaMode, error)
+	mustEmbedUnimplementedQuotaModesServer()
+}
+
+// UnimplementedQuotaModesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedQuotaModesServer struct{}
+
+func (UnimplementedQuotaModesServer) Get(context.Context, *GetQuotaModeRequest) (*QuotaMode, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedQuotaModesServer) Patch(context.Context, *QuotaModePatch) (*QuotaMode, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedQuotaModesServer) mustEmbedUnimplementedQuotaModesServer() {}
+func (UnimplementedQuotaModesServer) testEmbeddedByValue()                    {}
+
+// UnsafeQuotaModesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to QuotaModesServer will
+// result in compilation errors.
+type UnsafeQuotaModesServer interface {
+	mustEmbedUnimplementedQuotaModesServer()
+}
+
+func RegisterQuotaModesServer(s grpc.ServiceRegistrar, srv QuotaModesServer) {
+	// If the following call panics, it indicates UnimplementedQuotaModesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&QuotaModes_ServiceDesc, srv)
+}
+
+func _QuotaModes_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetQuotaModeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QuotaModesServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QuotaModes_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QuotaModesServer).Get(ctx, req.(*GetQuotaModeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _QuotaModes_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QuotaModePatch)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QuotaModesServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QuotaModes_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QuotaModesServer).Patch(ctx, req.(*QuotaModePatch))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// QuotaModes_ServiceDesc is the grpc.ServiceDesc for QuotaModes service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var QuotaModes_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.QuotaModes",
+	HandlerType: (*QuotaModesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Get",
+			Handler:    _QuotaModes_Get_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _QuotaModes_Patch_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}

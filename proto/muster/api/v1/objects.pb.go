@@ -1503,6 +1503,174 @@ func (x *Consumer) GetSpec() *ConsumerSpec {
 	return nil
 }
 
+type QuotaMode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Metadata      *ObjectMeta            `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Mode          string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	Since         string                 `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaMode) Reset() {
+	*x = QuotaMode{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaMode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaMode) ProtoMessage() {}
+
+func (x *QuotaMode) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaMode.ProtoReflect.Descriptor instead.
+func (*QuotaMode) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *QuotaMode) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *QuotaMode) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *QuotaMode) GetMetadata() *ObjectMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *QuotaMode) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *QuotaMode) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *QuotaMode) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *QuotaMode) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+type QuotaModePatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Metadata      *Preconditions         `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Mode          string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaModePatch) Reset() {
+	*x = QuotaModePatch{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaModePatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaModePatch) ProtoMessage() {}
+
+func (x *QuotaModePatch) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaModePatch.ProtoReflect.Descriptor instead.
+func (*QuotaModePatch) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *QuotaModePatch) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *QuotaModePatch) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *QuotaModePatch) GetMetadata() *Preconditions {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *QuotaModePatch) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *QuotaModePatch) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type QuotaDryRun struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -1518,7 +1686,7 @@ type QuotaDryRun struct {
 
 func (x *QuotaDryRun) Reset() {
 	*x = QuotaDryRun{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1698,7 @@ func (x *QuotaDryRun) String() string {
 func (*QuotaDryRun) ProtoMessage() {}
 
 func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1711,7 @@ func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDryRun.ProtoReflect.Descriptor instead.
 func (*QuotaDryRun) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *QuotaDryRun) GetKind() string {
@@ -1610,7 +1778,7 @@ type QuotaReclaim struct {
 
 func (x *QuotaReclaim) Reset() {
 	*x = QuotaReclaim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1790,7 @@ func (x *QuotaReclaim) String() string {
 func (*QuotaReclaim) ProtoMessage() {}
 
 func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1803,7 @@ func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaim.ProtoReflect.Descriptor instead.
 func (*QuotaReclaim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *QuotaReclaim) GetKind() string {
@@ -1699,7 +1867,7 @@ type PreemptionRequest struct {
 
 func (x *PreemptionRequest) Reset() {
 	*x = PreemptionRequest{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1879,7 @@ func (x *PreemptionRequest) String() string {
 func (*PreemptionRequest) ProtoMessage() {}
 
 func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1892,7 @@ func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionRequest.ProtoReflect.Descriptor instead.
 func (*PreemptionRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PreemptionRequest) GetTargetAllocation() string {
@@ -1769,7 +1937,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1949,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1962,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Preemption) GetPreemptionId() string {
@@ -1851,7 +2019,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2031,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2044,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Drain) GetStatus() string {
@@ -1921,7 +2089,7 @@ type Reconciliation struct {
 
 func (x *Reconciliation) Reset() {
 	*x = Reconciliation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2101,7 @@ func (x *Reconciliation) String() string {
 func (*Reconciliation) ProtoMessage() {}
 
 func (x *Reconciliation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2114,7 @@ func (x *Reconciliation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconciliation.ProtoReflect.Descriptor instead.
 func (*Reconciliation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Reconciliation) GetKind() string {
@@ -2003,7 +2171,7 @@ type DeleteOptions struct {
 
 func (x *DeleteOptions) Reset() {
 	*x = DeleteOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2183,7 @@ func (x *DeleteOptions) String() string {
 func (*DeleteOptions) ProtoMessage() {}
 
 func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2196,7 @@ func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteOptions.ProtoReflect.Descriptor instead.
 func (*DeleteOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteOptions) GetGracePeriodSeconds() int64 {
@@ -2070,7 +2238,7 @@ type Preconditions struct {
 
 func (x *Preconditions) Reset() {
 	*x = Preconditions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2250,7 @@ func (x *Preconditions) String() string {
 func (*Preconditions) ProtoMessage() {}
 
 func (x *Preconditions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2263,7 @@ func (x *Preconditions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preconditions.ProtoReflect.Descriptor instead.
 func (*Preconditions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Preconditions) GetUid() string {
@@ -2125,7 +2293,7 @@ type DrainOptions struct {
 
 func (x *DrainOptions) Reset() {
 	*x = DrainOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2305,7 @@ func (x *DrainOptions) String() string {
 func (*DrainOptions) ProtoMessage() {}
 
 func (x *DrainOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2318,7 @@ func (x *DrainOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOptions.ProtoReflect.Descriptor instead.
 func (*DrainOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DrainOptions) GetGracePeriodSeconds() int64 {
@@ -2199,7 +2367,7 @@ type FenceOptions struct {
 
 func (x *FenceOptions) Reset() {
 	*x = FenceOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2379,7 @@ func (x *FenceOptions) String() string {
 func (*FenceOptions) ProtoMessage() {}
 
 func (x *FenceOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2392,7 @@ func (x *FenceOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceOptions.ProtoReflect.Descriptor instead.
 func (*FenceOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FenceOptions) GetConfirmDead() bool {
@@ -2257,7 +2425,7 @@ type ApproveOptions struct {
 
 func (x *ApproveOptions) Reset() {
 	*x = ApproveOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2437,7 @@ func (x *ApproveOptions) String() string {
 func (*ApproveOptions) ProtoMessage() {}
 
 func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2450,7 @@ func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveOptions.ProtoReflect.Descriptor instead.
 func (*ApproveOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ApproveOptions) GetResourceVersion() string {
@@ -2302,7 +2470,7 @@ type ReconcileOptions struct {
 
 func (x *ReconcileOptions) Reset() {
 	*x = ReconcileOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2482,7 @@ func (x *ReconcileOptions) String() string {
 func (*ReconcileOptions) ProtoMessage() {}
 
 func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2495,7 @@ func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileOptions.ProtoReflect.Descriptor instead.
 func (*ReconcileOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReconcileOptions) GetMode() string {
@@ -2353,7 +2521,7 @@ type ReclaimOptions struct {
 
 func (x *ReclaimOptions) Reset() {
 	*x = ReclaimOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2533,7 @@ func (x *ReclaimOptions) String() string {
 func (*ReclaimOptions) ProtoMessage() {}
 
 func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2546,7 @@ func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimOptions.ProtoReflect.Descriptor instead.
 func (*ReclaimOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReclaimOptions) GetGracePeriodSeconds() int64 {
@@ -2405,7 +2573,7 @@ type ObjectMeta struct {
 
 func (x *ObjectMeta) Reset() {
 	*x = ObjectMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2585,7 @@ func (x *ObjectMeta) String() string {
 func (*ObjectMeta) ProtoMessage() {}
 
 func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2598,7 @@ func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectMeta.ProtoReflect.Descriptor instead.
 func (*ObjectMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ObjectMeta) GetName() string {
@@ -2513,7 +2681,7 @@ type AllocationSpec struct {
 
 func (x *AllocationSpec) Reset() {
 	*x = AllocationSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2693,7 @@ func (x *AllocationSpec) String() string {
 func (*AllocationSpec) ProtoMessage() {}
 
 func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2706,7 @@ func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSpec.ProtoReflect.Descriptor instead.
 func (*AllocationSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AllocationSpec) GetResources() *Requirements {
@@ -2624,7 +2792,7 @@ type AllocationStatus struct {
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2804,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2817,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -2746,7 +2914,7 @@ type ListMeta struct {
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2926,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2939,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -2804,7 +2972,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +2984,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +2997,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -2905,7 +3073,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3085,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3098,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -3008,7 +3176,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3020,7 +3188,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3033,7 +3201,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -3084,7 +3252,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3264,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3277,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -3208,7 +3376,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3388,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3401,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -3277,7 +3445,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3457,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3470,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -3355,7 +3523,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +3535,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3548,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -3441,7 +3609,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3621,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3634,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -3487,7 +3655,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3667,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3680,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -3546,7 +3714,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3558,7 +3726,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3571,7 +3739,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -3603,7 +3771,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3615,7 +3783,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3628,7 +3796,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Reason) GetCode() string {
@@ -3684,7 +3852,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3696,7 +3864,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3709,7 +3877,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Outlook) GetCan() string {
@@ -3744,7 +3912,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3924,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3937,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Help) GetCode() string {
@@ -3806,7 +3974,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +3986,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +3999,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -3882,7 +4050,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3894,7 +4062,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3907,7 +4075,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -3956,7 +4124,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3968,7 +4136,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3981,7 +4149,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -4016,7 +4184,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4196,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4209,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -4081,7 +4249,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4261,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4274,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -4176,7 +4344,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4356,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4369,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -4238,7 +4406,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4418,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4431,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -4311,7 +4479,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4491,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4504,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -4364,7 +4532,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4544,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4557,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -4430,7 +4598,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4442,7 +4610,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4455,7 +4623,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -4533,7 +4701,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4545,7 +4713,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4558,7 +4726,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -4599,7 +4767,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4611,7 +4779,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4624,7 +4792,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -4656,7 +4824,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +4836,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +4849,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -4744,7 +4912,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +4924,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +4937,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -4804,7 +4972,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4816,7 +4984,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4829,7 +4997,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -4867,7 +5035,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +5047,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +5060,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Condition) GetType() string {
@@ -4951,7 +5119,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4963,7 +5131,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4976,7 +5144,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -5031,7 +5199,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5043,7 +5211,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5056,7 +5224,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -5084,7 +5252,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5096,7 +5264,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5109,7 +5277,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *JobMember) GetName() string {
@@ -5144,7 +5312,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5156,7 +5324,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5169,7 +5337,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Taint) GetKey() string {
@@ -5203,7 +5371,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5215,7 +5383,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5228,7 +5396,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -5255,7 +5423,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5267,7 +5435,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5280,7 +5448,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -5312,7 +5480,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5324,7 +5492,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5337,7 +5505,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -5408,7 +5576,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5420,7 +5588,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5433,7 +5601,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -5523,7 +5691,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5535,7 +5703,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5548,7 +5716,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -5574,7 +5742,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5586,7 +5754,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5599,7 +5767,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -5629,7 +5797,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5641,7 +5809,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5654,7 +5822,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -5754,7 +5922,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5766,7 +5934,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5779,7 +5947,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Victim) GetUnit() string {
@@ -5832,7 +6000,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5844,7 +6012,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5857,7 +6025,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -5919,7 +6087,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5931,7 +6099,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5944,7 +6112,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -5973,7 +6141,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5985,7 +6153,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5998,7 +6166,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Toleration) GetKey() string {
@@ -6040,7 +6208,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6052,7 +6220,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6065,7 +6233,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -6100,7 +6268,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6112,7 +6280,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6125,7 +6293,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -6159,7 +6327,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6171,7 +6339,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6184,7 +6352,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -6212,7 +6380,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6224,7 +6392,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6237,7 +6405,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -6273,7 +6441,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6285,7 +6453,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6298,7 +6466,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -6342,7 +6510,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6354,7 +6522,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6367,7 +6535,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -6414,7 +6582,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6426,7 +6594,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6439,7 +6607,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -6460,7 +6628,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6472,7 +6640,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6485,7 +6653,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -6519,7 +6687,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6699,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6712,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -6570,7 +6738,7 @@ type PodAntiAffinity struct {
 
 func (x *PodAntiAffinity) Reset() {
 	*x = PodAntiAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6582,7 +6750,7 @@ func (x *PodAntiAffinity) String() string {
 func (*PodAntiAffinity) ProtoMessage() {}
 
 func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6595,7 +6763,7 @@ func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAntiAffinity.ProtoReflect.Descriptor instead.
 func (*PodAntiAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *PodAntiAffinity) GetRequiredDuringScheduling() []*AntiAffinityTerm {
@@ -6619,7 +6787,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6631,7 +6799,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6644,7 +6812,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -6698,7 +6866,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6710,7 +6878,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6723,7 +6891,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -6743,7 +6911,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6755,7 +6923,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6768,7 +6936,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -6795,7 +6963,7 @@ type AntiAffinityTerm struct {
 
 func (x *AntiAffinityTerm) Reset() {
 	*x = AntiAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6807,7 +6975,7 @@ func (x *AntiAffinityTerm) String() string {
 func (*AntiAffinityTerm) ProtoMessage() {}
 
 func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6820,7 +6988,7 @@ func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AntiAffinityTerm.ProtoReflect.Descriptor instead.
 func (*AntiAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *AntiAffinityTerm) GetTopologyKey() string {
@@ -6846,7 +7014,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6858,7 +7026,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6871,7 +7039,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -6890,7 +7058,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6902,7 +7070,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6915,7 +7083,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -6936,7 +7104,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6948,7 +7116,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6961,7 +7129,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7121,7 +7289,23 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x12/\n" +
-	"\x04spec\x18\x04 \x01(\v2\x1b.muster.api.v1.ConsumerSpecR\x04spec\"\xf7\x01\n" +
+	"\x04spec\x18\x04 \x01(\v2\x1b.muster.api.v1.ConsumerSpecR\x04spec\"\xc9\x01\n" +
+	"\tQuotaMode\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\x14\n" +
+	"\x05since\x18\a \x01(\tR\x05since\"\xab\x01\n" +
+	"\x0eQuotaModePatch\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x128\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x1c.muster.api.v1.PreconditionsR\bmetadata\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xf7\x01\n" +
 	"\vQuotaDryRun\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\bR\badmitted\x12=\n" +
@@ -7710,7 +7894,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 128)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 130)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -7731,257 +7915,261 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Explanation)(nil),              // 16: muster.api.v1.Explanation
 	(*QuotaExplanation)(nil),         // 17: muster.api.v1.QuotaExplanation
 	(*Consumer)(nil),                 // 18: muster.api.v1.Consumer
-	(*QuotaDryRun)(nil),              // 19: muster.api.v1.QuotaDryRun
-	(*QuotaReclaim)(nil),             // 20: muster.api.v1.QuotaReclaim
-	(*PreemptionRequest)(nil),        // 21: muster.api.v1.PreemptionRequest
-	(*Preemption)(nil),               // 22: muster.api.v1.Preemption
-	(*Drain)(nil),                    // 23: muster.api.v1.Drain
-	(*Reconciliation)(nil),           // 24: muster.api.v1.Reconciliation
-	(*DeleteOptions)(nil),            // 25: muster.api.v1.DeleteOptions
-	(*Preconditions)(nil),            // 26: muster.api.v1.Preconditions
-	(*DrainOptions)(nil),             // 27: muster.api.v1.DrainOptions
-	(*FenceOptions)(nil),             // 28: muster.api.v1.FenceOptions
-	(*ApproveOptions)(nil),           // 29: muster.api.v1.ApproveOptions
-	(*ReconcileOptions)(nil),         // 30: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),           // 31: muster.api.v1.ReclaimOptions
-	(*ObjectMeta)(nil),               // 32: muster.api.v1.ObjectMeta
-	(*AllocationSpec)(nil),           // 33: muster.api.v1.AllocationSpec
-	(*AllocationStatus)(nil),         // 34: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 35: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 36: muster.api.v1.JobSpec
-	(*JobStatus)(nil),                // 37: muster.api.v1.JobStatus
-	(*NodeSpec)(nil),                 // 38: muster.api.v1.NodeSpec
-	(*NodeStatus)(nil),               // 39: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 40: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 41: muster.api.v1.ResourceQuotaStatus
-	(*QuotaTreeStatus)(nil),          // 42: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 43: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 44: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 45: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 46: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 47: muster.api.v1.Outlook
-	(*Help)(nil),                     // 48: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 49: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 50: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 51: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 52: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 53: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 54: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 55: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 56: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 57: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 58: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 59: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 60: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 61: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 62: muster.api.v1.GangScheduling
-	(*QuotaDemand)(nil),              // 63: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 64: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 65: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 66: muster.api.v1.Template
-	(*JobMember)(nil),                // 67: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 68: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 69: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 70: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 71: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 72: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 73: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 74: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 75: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 76: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 77: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 78: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 79: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 80: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 81: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 82: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 83: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 84: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 85: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 86: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 87: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 88: muster.api.v1.NodeAffinity
-	(*PodAntiAffinity)(nil),          // 89: muster.api.v1.PodAntiAffinity
-	(*MIGInstance)(nil),              // 90: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 91: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 92: muster.api.v1.PreferredTerm
-	(*AntiAffinityTerm)(nil),         // 93: muster.api.v1.AntiAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 94: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 95: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 96: muster.api.v1.MatchExpression
-	nil,                              // 97: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 98: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 99: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 100: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 101: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 102: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 103: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 104: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 105: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 106: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 107: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 108: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 109: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 110: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 111: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 112: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 113: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 114: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 115: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 116: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 117: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 118: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 119: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 120: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 121: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 122: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 123: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 124: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 125: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 126: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 127: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 128: google.protobuf.Struct
+	(*QuotaMode)(nil),                // 19: muster.api.v1.QuotaMode
+	(*QuotaModePatch)(nil),           // 20: muster.api.v1.QuotaModePatch
+	(*QuotaDryRun)(nil),              // 21: muster.api.v1.QuotaDryRun
+	(*QuotaReclaim)(nil),             // 22: muster.api.v1.QuotaReclaim
+	(*PreemptionRequest)(nil),        // 23: muster.api.v1.PreemptionRequest
+	(*Preemption)(nil),               // 24: muster.api.v1.Preemption
+	(*Drain)(nil),                    // 25: muster.api.v1.Drain
+	(*Reconciliation)(nil),           // 26: muster.api.v1.Reconciliation
+	(*DeleteOptions)(nil),            // 27: muster.api.v1.DeleteOptions
+	(*Preconditions)(nil),            // 28: muster.api.v1.Preconditions
+	(*DrainOptions)(nil),             // 29: muster.api.v1.DrainOptions
+	(*FenceOptions)(nil),             // 30: muster.api.v1.FenceOptions
+	(*ApproveOptions)(nil),           // 31: muster.api.v1.ApproveOptions
+	(*ReconcileOptions)(nil),         // 32: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),           // 33: muster.api.v1.ReclaimOptions
+	(*ObjectMeta)(nil),               // 34: muster.api.v1.ObjectMeta
+	(*AllocationSpec)(nil),           // 35: muster.api.v1.AllocationSpec
+	(*AllocationStatus)(nil),         // 36: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 37: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 38: muster.api.v1.JobSpec
+	(*JobStatus)(nil),                // 39: muster.api.v1.JobStatus
+	(*NodeSpec)(nil),                 // 40: muster.api.v1.NodeSpec
+	(*NodeStatus)(nil),               // 41: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 42: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 43: muster.api.v1.ResourceQuotaStatus
+	(*QuotaTreeStatus)(nil),          // 44: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 45: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 46: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 47: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 48: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 49: muster.api.v1.Outlook
+	(*Help)(nil),                     // 50: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 51: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 52: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 53: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 54: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 55: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 56: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 57: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 58: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 59: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 60: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 61: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 62: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 63: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 64: muster.api.v1.GangScheduling
+	(*QuotaDemand)(nil),              // 65: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 66: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 67: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 68: muster.api.v1.Template
+	(*JobMember)(nil),                // 69: muster.api.v1.JobMember
+	(*Taint)(nil),                    // 70: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 71: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 72: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 73: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 74: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 75: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 76: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 77: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 78: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 79: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 80: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 81: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 82: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 83: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 84: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 85: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 86: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 87: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 88: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 89: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 90: muster.api.v1.NodeAffinity
+	(*PodAntiAffinity)(nil),          // 91: muster.api.v1.PodAntiAffinity
+	(*MIGInstance)(nil),              // 92: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 93: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 94: muster.api.v1.PreferredTerm
+	(*AntiAffinityTerm)(nil),         // 95: muster.api.v1.AntiAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 96: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 97: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 98: muster.api.v1.MatchExpression
+	nil,                              // 99: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 100: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 101: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 102: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 103: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 104: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 105: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 106: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 107: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 108: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 109: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 110: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 111: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 112: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 113: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 114: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 115: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 116: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 117: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 118: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 119: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 120: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 121: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 122: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 123: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 124: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 125: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 126: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 127: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 128: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 129: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 130: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
-	32,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
-	33,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	34,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	35,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
+	35,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
+	36,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	37,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
-	32,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	36,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	37,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	35,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
+	38,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	39,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	37,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
-	32,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	38,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	39,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	35,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	41,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	37,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
-	32,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	41,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	35,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
+	42,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	43,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	37,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
-	32,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	128, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	42,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	35,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
+	130, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	44,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	37,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
-	32,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	43,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	35,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
+	45,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	37,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
-	32,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	44,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	35,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	34,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
+	46,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	37,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
-	45,  // 34: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	46,  // 35: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	47,  // 36: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	48,  // 37: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	49,  // 38: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	50,  // 39: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	46,  // 40: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	46,  // 41: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	51,  // 42: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	52,  // 43: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
-	53,  // 44: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	46,  // 45: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
-	32,  // 46: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	54,  // 47: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
-	53,  // 48: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	46,  // 49: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	55,  // 50: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	56,  // 51: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	56,  // 52: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	97,  // 53: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	57,  // 54: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	58,  // 55: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	59,  // 56: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
-	26,  // 57: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	98,  // 58: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	99,  // 59: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	60,  // 60: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	61,  // 61: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	62,  // 62: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	63,  // 63: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
-	64,  // 64: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	100, // 65: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	65,  // 66: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	66,  // 67: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	64,  // 68: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	67,  // 69: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	101, // 70: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	102, // 71: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	68,  // 72: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	69,  // 73: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	64,  // 74: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	103, // 75: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	104, // 76: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	70,  // 77: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	71,  // 78: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	72,  // 79: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	105, // 80: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	106, // 81: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	107, // 82: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	74,  // 83: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	108, // 84: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	109, // 85: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	110, // 86: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	111, // 87: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	64,  // 88: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	75,  // 89: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	112, // 90: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	46,  // 91: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	46,  // 92: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	76,  // 93: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	46,  // 94: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	113, // 95: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	77,  // 96: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	114, // 97: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	115, // 98: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	116, // 99: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	117, // 100: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	118, // 101: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	78,  // 102: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	79,  // 103: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	80,  // 104: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	62,  // 105: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	81,  // 106: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	119, // 107: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	82,  // 108: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	83,  // 109: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	84,  // 110: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	85,  // 111: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	32,  // 112: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	33,  // 113: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	120, // 114: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	86,  // 115: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	87,  // 116: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	121, // 117: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	122, // 118: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	123, // 119: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	124, // 120: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	125, // 121: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	126, // 122: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	88,  // 123: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	89,  // 124: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	90,  // 125: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	91,  // 126: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	92,  // 127: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	93,  // 128: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	94,  // 129: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	94,  // 130: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	95,  // 131: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	96,  // 132: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	127, // 133: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	134, // [134:134] is the sub-list for method output_type
-	134, // [134:134] is the sub-list for method input_type
-	134, // [134:134] is the sub-list for extension type_name
-	134, // [134:134] is the sub-list for extension extendee
-	0,   // [0:134] is the sub-list for field type_name
+	47,  // 34: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	48,  // 35: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	49,  // 36: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	50,  // 37: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	51,  // 38: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	52,  // 39: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	48,  // 40: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	48,  // 41: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	53,  // 42: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	54,  // 43: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	55,  // 44: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	48,  // 45: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	34,  // 46: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
+	56,  // 47: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	34,  // 48: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
+	28,  // 49: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
+	55,  // 50: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	48,  // 51: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	57,  // 52: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	58,  // 53: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	58,  // 54: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	99,  // 55: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	59,  // 56: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	60,  // 57: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	61,  // 58: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	28,  // 59: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
+	100, // 60: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	101, // 61: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	62,  // 62: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	63,  // 63: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	64,  // 64: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	65,  // 65: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	66,  // 66: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	102, // 67: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	67,  // 68: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	68,  // 69: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	66,  // 70: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	69,  // 71: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	103, // 72: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	104, // 73: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	70,  // 74: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	71,  // 75: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	66,  // 76: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	105, // 77: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	106, // 78: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	72,  // 79: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	73,  // 80: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	74,  // 81: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	107, // 82: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	108, // 83: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	109, // 84: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	76,  // 85: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	110, // 86: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	111, // 87: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	112, // 88: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	113, // 89: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	66,  // 90: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	77,  // 91: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	114, // 92: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	48,  // 93: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	48,  // 94: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	78,  // 95: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	48,  // 96: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	115, // 97: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	79,  // 98: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	116, // 99: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	117, // 100: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	118, // 101: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	119, // 102: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	120, // 103: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	80,  // 104: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	81,  // 105: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	82,  // 106: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	64,  // 107: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	83,  // 108: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	121, // 109: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	84,  // 110: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	85,  // 111: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	86,  // 112: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	87,  // 113: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	34,  // 114: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	35,  // 115: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	122, // 116: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	88,  // 117: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	89,  // 118: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	123, // 119: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	124, // 120: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	125, // 121: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	126, // 122: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	127, // 123: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	128, // 124: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	90,  // 125: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	91,  // 126: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
+	92,  // 127: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	93,  // 128: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	94,  // 129: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	95,  // 130: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
+	96,  // 131: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	96,  // 132: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	97,  // 133: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	98,  // 134: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	129, // 135: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	136, // [136:136] is the sub-list for method output_type
+	136, // [136:136] is the sub-list for method input_type
+	136, // [136:136] is the sub-list for extension type_name
+	136, // [136:136] is the sub-list for extension extendee
+	0,   // [0:136] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -7989,25 +8177,25 @@ func file_muster_api_v1_objects_proto_init() {
 	if File_muster_api_v1_objects_proto != nil {
 		return
 	}
-	file_muster_api_v1_objects_proto_msgTypes[21].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[25].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[23].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[27].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[30].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[31].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[29].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[32].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[33].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[36].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[46].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[62].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[72].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[90].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[34].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[35].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[38].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[48].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[64].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[74].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[92].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   128,
+			NumMessages:   130,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
