@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
@@ -58,48 +59,82 @@ type watchLine struct {
 // after a place are kept no more: list or watch anew then.
 func (r Resource) Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		w := &watching{Resource: r, options: o, yield: yield, heard: time.Now()}
-		for attempt := 0; ; attempt++ {
-			err := w.follow(ctx)
-			if w.stopped {
-				return
-			}
-			if w.progress {
-				attempt, w.progress = 0, false
-			}
-			if final := w.final(ctx, err); final != nil {
-				yield(Event{}, final)
-				return
-			}
-			w.next()
-			wait := min(50*time.Millisecond<<min(attempt, 8), longestPause)
-			select {
-			case <-ctx.Done():
-			case <-time.After(wait/2 + mathrand.N(wait/2)):
-			}
+		w := &watching[Event]{
+			client: r.at.client, path: r.at.path, query: ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}.query(), after: o.After,
+			yield: func(e Event) bool { return yield(e, nil) },
+			read:  r.event,
+		}
+		if err := w.run(ctx); err != nil {
+			yield(Event{}, err)
 		}
 	}
 }
 
-// watching is a watch over all of its servers.
-type watching struct {
-	Resource
-	options  WatchOptions
-	yield    func(Event, error) bool
+// event reads a line of a watch that is an event; the last result is false for a
+// line of a newer server.
+func (r Resource) event(text json.RawMessage) (e Event, id string, known bool, err error) {
+	var line watchLine
+	if err := json.Unmarshal(text, &line); err != nil {
+		return e, "", false, err
+	}
+	if line.Type != "ADDED" && line.Type != "MODIFIED" && line.Type != "DELETED" {
+		return e, "", false, nil
+	}
+	value, err := r.kind.parse(line.Object)
+	if err != nil {
+		return e, "", false, err
+	}
+	return Event{Type: line.Type, Object: Object{Kind: r.kind, Value: value}, ID: line.ID, Present: line.ID == ""}, line.ID, true, nil
+}
+
+// watching is a watch over all of the servers, of events E.
+type watching[E any] struct {
+	client *Client
+	path   string
+	query  url.Values
+	after  string // the place to go on from; "" begins with what is there
+	yield  func(E) bool
+	// read reads a line that is neither a bookmark nor an error: its event, its
+	// place, "" for what was there when the watch began, and whether it is known.
+	read func(json.RawMessage) (E, string, bool, error)
+
 	stopped  bool
 	progress bool      // something has arrived since the last failure
 	heard    time.Time // when something arrived last
-	present  []Event   // the objects that are there, as long as they are not all here
+	present  []E       // the objects that are there, as long as they are not all here
+}
+
+// run takes events until the caller has enough, or for an error.
+func (w *watching[E]) run(ctx context.Context) error {
+	w.heard = time.Now()
+	for attempt := 0; ; attempt++ {
+		err := w.follow(ctx)
+		if w.stopped {
+			return nil
+		}
+		if w.progress {
+			attempt, w.progress = 0, false
+		}
+		if final := w.final(ctx, err); final != nil {
+			return final
+		}
+		w.next()
+		wait := min(50*time.Millisecond<<min(attempt, 8), longestPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait/2 + mathrand.N(wait/2)):
+		}
+	}
 }
 
 // next chooses the server that is asked next.
-func (w *watching) next() {
-	c := w.at.client
+func (w *watching[E]) next() {
+	c := w.client
 	c.last.Store((c.last.Load() + 1) % int32(len(c.endpoints)))
 }
 
 // final is the error that ends a watch, nil where another server is asked.
-func (w *watching) final(ctx context.Context, err error) error {
+func (w *watching[E]) final(ctx context.Context, err error) error {
 	var status *api.Status
 	var malformed *malformedError
 	switch {
@@ -116,7 +151,7 @@ func (w *watching) final(ctx context.Context, err error) error {
 }
 
 // follow takes the changes that one server sends.
-func (w *watching) follow(ctx context.Context) error {
+func (w *watching[E]) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(watchSilence, cancel)
@@ -129,12 +164,12 @@ func (w *watching) follow(ctx context.Context) error {
 	defer func() { _ = answer.Body.Close() }()
 	lines := json.NewDecoder(answer.Body)
 	for {
-		var line watchLine
+		var line json.RawMessage
 		if err := lines.Decode(&line); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return fmt.Errorf("watch %s: %w", w.at.path, err)
+			return fmt.Errorf("watch %s: %w", w.path, err)
 		}
 		silence.Reset(watchSilence)
 		w.heard, w.progress = time.Now(), true
@@ -148,54 +183,55 @@ func (w *watching) follow(ctx context.Context) error {
 type malformedError struct{ error }
 
 // take takes one line.
-func (w *watching) take(line watchLine) error {
+func (w *watching[E]) take(text json.RawMessage) error {
+	var line watchLine
+	if err := json.Unmarshal(text, &line); err != nil {
+		return &malformedError{fmt.Errorf("watch %s: a line that cannot be read: %w", w.path, err)}
+	}
 	switch line.Type {
 	case "ERROR":
 		status := new(api.Status)
 		if err := json.Unmarshal(line.Object, status); err != nil {
-			return &malformedError{fmt.Errorf("watch %s: an error that cannot be read: %w", w.at.path, err)}
+			return &malformedError{fmt.Errorf("watch %s: an error that cannot be read: %w", w.path, err)}
 		}
 		return status
 	case "BOOKMARK":
 		for _, e := range w.present {
 			w.give(e)
 		}
-		w.present, w.options.After = nil, line.ID
+		w.present, w.after = nil, line.ID
 		return nil
-	case "ADDED", "MODIFIED", "DELETED":
-	default:
-		return nil // of a newer server
 	}
-	value, err := w.kind.parse(line.Object)
-	if err != nil {
-		return &malformedError{fmt.Errorf("watch %s: the object of an event cannot be read: %w", w.at.path, err)}
-	}
-	e := Event{Type: line.Type, Object: Object{Kind: w.kind, Value: value}, ID: line.ID, Present: line.ID == ""}
-	if e.Present {
+	e, id, known, err := w.read(text)
+	switch {
+	case err != nil:
+		return &malformedError{fmt.Errorf("watch %s: the object of an event cannot be read: %w", w.path, err)}
+	case !known:
+	case id == "":
 		w.present = append(w.present, e)
-		return nil
+	default:
+		w.after = id
+		w.give(e)
 	}
-	w.options.After = line.ID
-	w.give(e)
 	return nil
 }
 
 // give yields an event, unless the caller has ended the loop.
-func (w *watching) give(e Event) {
-	if !w.stopped && !w.yield(e, nil) {
+func (w *watching[E]) give(e E) {
+	if !w.stopped && !w.yield(e) {
 		w.stopped = true
 	}
 }
 
 // open asks the present server.
-func (w *watching) open(ctx context.Context) (*http.Response, error) {
-	c := w.at.client
-	query := ListOptions{LabelSelector: w.options.LabelSelector, FieldSelector: w.options.FieldSelector}.query()
+func (w *watching[E]) open(ctx context.Context) (*http.Response, error) {
+	c := w.client
+	query := maps.Clone(w.query)
 	query.Set("watch", "true")
-	if w.options.After != "" {
-		query.Set("resourceVersion", w.options.After)
+	if w.after != "" {
+		query.Set("resourceVersion", w.after)
 	}
-	target := c.Endpoint() + w.at.path + "?" + query.Encode()
+	target := c.Endpoint() + w.path + "?" + query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, &malformedError{err}
