@@ -4,7 +4,7 @@
 # against an older peer), systemd-analyze (it checks the units) and spin (it
 # searches the models); as root, it installs Debian's iproute2 and nftables
 # (clusters in namespaces are cut apart with them). A second argument, one of
-# etcd, systemd-analyze, spin, net and serf, asks for that alone. Stock clients
+# etcd, systemd-analyze, spin, net, serf and grpcurl, asks for that alone. Stock clients
 # are built from tools/go.mod. Where something cannot be had it is named, and
 # the tests that need it skip; with CI=true that is a failure.
 set -u
@@ -92,6 +92,10 @@ fi
 if wanted serf && { [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; }; then
 	echo "prerequisites: building the stock serf CLI"
 	(cd tools && go build -o "$build/bin/serf" github.com/hashicorp/serf/cmd/serf) || lack "the serf CLI could not be built from tools/go.mod"
+fi
+if wanted grpcurl && { [ ! -x "$build/bin/grpcurl" ] || [ tools/go.sum -nt "$build/bin/grpcurl" ]; }; then
+	echo "prerequisites: building the stock grpcurl"
+	(cd tools && go build -o "$build/bin/grpcurl" github.com/fullstorydev/grpcurl/cmd/grpcurl) || lack "grpcurl could not be built from tools/go.mod"
 fi
 if [ "$missing" = 1 ] && [ "${CI:-}" = true ]; then
 	exit 1

@@ -11,24 +11,31 @@ import (
 	"github.com/musterd/muster/test/programs"
 )
 
-// serfCLI returns the stock serf program: of PATH, or built from tools/go.mod.
+// serfCLI returns the stock serf program.
 func serfCLI(t *testing.T) string {
 	t.Helper()
-	if path, err := exec.LookPath("serf"); err == nil {
+	return stockProgram(t, "serf", "github.com/hashicorp/serf/cmd/serf")
+}
+
+// stockProgram returns a program that is no part of Muster: of PATH, or built from
+// tools/go.mod.
+func stockProgram(t *testing.T, name, of string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
 	root, err := programs.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "serf")
-	command := exec.Command("go", "build", "-o", path, "github.com/hashicorp/serf/cmd/serf")
+	path := filepath.Join(t.TempDir(), name)
+	command := exec.Command("go", "build", "-o", path, of)
 	command.Dir = filepath.Join(root, "tools")
 	if output, err := command.CombinedOutput(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("%s: %v\n%s", command, err, output)
 		}
-		t.Skipf("the stock serf program is neither on PATH nor could it be built from tools/go.mod: %v\n%s", err, output)
+		t.Skipf("the stock program %s is neither on PATH nor could it be built from tools/go.mod: %v\n%s", name, err, output)
 	}
 	return path
 }
