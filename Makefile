@@ -16,7 +16,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -81,6 +81,10 @@ hostile: ## every attack at full size on real processes, with latencies compared
 	@test/prerequisites.sh $(BUILD) etcd
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/hostile -count=1 -timeout 0 -v -run '^TestAttacks$$$(if $(ONLY),/of/./$(ONLY))' -args -hostile.long $(if $(ROWS),-hostile.rows=$(ROWS)) $(if $(RESULTS),-hostile.results=$(RESULTS))
+
+watches: ## CHANGES=10000 changes over watches of curl, SDK, gRPC and muster get -w, while the leader and a follower are killed
+	@test/prerequisites.sh $(BUILD) etcd
+	$(GO) test ./test/failover -count=1 -timeout 0 -v -run '^TestWatchesGoOnOverKills$$' -args -failover.changes=$(or $(CHANGES),10000)
 
 fuzz-smoke: ## every fuzz target for FUZZTIME each
 	@test/fuzz-smoke.sh $(FUZZTIME)
