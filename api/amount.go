@@ -135,3 +135,11 @@ func Amounts(v resource.Vector) map[resource.Name]string {
 	}
 	return out
 }
+
+// errorBelow is the error without the name of the resource, which the field names.
+func errorBelow(err error) error {
+	if below := errors.Unwrap(err); below != nil {
+		return below
+	}
+	return err
+}

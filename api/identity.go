@@ -16,6 +16,9 @@ const (
 	KindNodeBan             = "NodeBan"
 )
 
+// BootstrapTokenPrefix begins the text of each bootstrap token.
+const BootstrapTokenPrefix = "muster-boot."
+
 // BootstrapToken lets hosts join the cluster. The server draws the name, which is
 // the token's id.
 type BootstrapToken struct {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,7 +12,14 @@ import (
 
 // invalid is the refusal of a well-formed document: 422, path first.
 func invalid(path, format string, args ...any) *Status {
-	return Errorf(http.StatusUnprocessableEntity, "%s: "+format, append([]any{path}, args...)...)
+	return faultAt(http.StatusUnprocessableEntity, path, fmt.Sprintf(format, args...))
+}
+
+// faultAt is the refusal of one field, with the code of the refusal.
+func faultAt(code int, path, message string) *Status {
+	s := Errorf(code, "%s: %s", path, message)
+	s.Causes = []Cause{{Field: path, Message: message}}
+	return s
 }
 
 // key appends a map's key to a path.

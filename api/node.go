@@ -20,11 +20,13 @@ type Node struct {
 // NodeSpec is the capacity of a host and the operators' decisions about it.
 // Operators change taints and unschedulable, by a merge patch.
 type NodeSpec struct {
-	// Capacity is all that the host has.
-	Capacity map[resource.Name]string `json:"capacity,omitempty" by:"server" format:"quantity" example:"{cpu: '128', memory: 1Ti, nvidia.com/gpu: '8'}"`
-	// Allocatable is the part of the capacity that Muster hands out, without the part
-	// that the system keeps.
-	Allocatable map[resource.Name]string `json:"allocatable,omitempty" by:"server" format:"quantity" example:"{cpu: '126', memory: 1020Gi, nvidia.com/gpu: '8'}"`
+	// Capacity is all that the host has: the amounts that the node's creation has named,
+	// as they were sent, else those that the agent has found.
+	Capacity map[resource.Name]string `json:"capacity,omitempty" format:"quantity" example:"{cpu: '128', memory: 1Ti, nvidia.com/gpu: '8'}"`
+	// Allocatable is the part of the capacity without the part that the system keeps:
+	// the amounts that the node's creation has named, as they were sent, else those that
+	// the agent has found.
+	Allocatable map[resource.Name]string `json:"allocatable,omitempty" format:"quantity" example:"{cpu: '126', memory: 1020Gi, nvidia.com/gpu: '8'}"`
 	// Taints keep away allocations without a matching toleration: at most 64 of a
 	// node.
 	Taints []Taint `json:"taints,omitempty"`
@@ -58,6 +60,18 @@ type NodeStatus struct {
 	Addresses []NodeAddress `json:"addresses,omitempty"`
 	// Conditions are aspects of the state, such as Ready and DiskPressure.
 	Conditions []Condition `json:"conditions,omitempty"`
+	// LeaseID identifies the lease of 40 s that the agent's heartbeats keep alive; absent
+	// while no coordinator hears the agent.
+	LeaseID string `json:"leaseId,omitempty" example:"lease-694d9bd5f3a0b1c2"`
+	// BootstrapToken is the token with which the host may enroll once. Only the answer to
+	// a creation by an operator has it.
+	BootstrapToken string `json:"bootstrapToken,omitempty" example:"muster-boot.6e8a5f2c41.…"`
+	// Capacity is all that the agent has found on the host; absent before the agent
+	// registers.
+	Capacity map[resource.Name]string `json:"capacity,omitempty" format:"quantity" example:"{cpu: '128', memory: 1Ti, nvidia.com/gpu: '8'}"`
+	// Allocatable is the part of the capacity that Muster hands out, less the devices
+	// that an operator withholds.
+	Allocatable map[resource.Name]string `json:"allocatable,omitempty" format:"quantity" example:"{cpu: '126', memory: 1020Gi, nvidia.com/gpu: '6'}"`
 	// Available is the part of allocatable that nobody holds.
 	Available map[resource.Name]string `json:"available,omitempty" format:"quantity" example:"{cpu: '62', nvidia.com/gpu: '4'}"`
 	// Usage is the part in use, measured on the host.
@@ -125,6 +139,9 @@ type DeviceStatus struct {
 	Health string `json:"health" oneof:"ok,suspect,tainted,probation"`
 	// HealthReason says why the device is not ok.
 	HealthReason string `json:"healthReason,omitempty" example:"XID 79"`
+	// Withheld marks a device that an operator keeps from new work, by a lower amount of
+	// allocatable.
+	Withheld bool `json:"withheld,omitempty"`
 	// Free is the free part; 1000 is the whole device. A device in MIG mode has 0.
 	Free resource.Milli `json:"freeMilli" range:"0..1000" unit:"thousandths of a device" example:"1000"`
 	// MIG is set for a device in MIG mode: Muster hands out its instances alone.

@@ -4,8 +4,8 @@ import "github.com/musterd/muster/api/internal/strict"
 
 var nodeDecoder = strict.For[Node]()
 
-// DecodeNode reads a node as a get shows it, for an operator who applies it: the
-// status, and all else that only the server sets, is dropped, but for the
+// DecodeNode reads a node as a get shows it, for an operator who applies or creates it:
+// the status, and all else that only the server sets, is dropped, but for the
 // resourceVersion and the labels, among which are the agent's.
 func DecodeNode(doc []byte) (*Node, *Status) {
 	n, status := decode(nodeDecoder, doc)
@@ -15,13 +15,30 @@ func DecodeNode(doc []byte) (*Node, *Status) {
 	if status := n.Metadata.settable(&n.APIVersion, &n.Kind, KindNode); status != nil {
 		return nil, status
 	}
-	n.Spec.Capacity, n.Spec.Allocatable = nil, nil
 	n.Status = NodeStatus{}
-	if !IsSubdomain(n.Metadata.Name) {
-		return nil, invalid("metadata.name", "%q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(n.Metadata.Name))
+	return n, allFaults(
+		checkNodeName("metadata.name", n.Metadata.Name),
+		checkLabels("metadata.labels", n.Metadata.Labels),
+		CheckAnnotations("metadata.annotations", n.Metadata.Annotations),
+		checkExpected("spec.capacity", n.Spec.Capacity),
+		checkExpected("spec.allocatable", n.Spec.Allocatable),
+		checkTaints("spec.taints", n.Spec.Taints),
+	)
+}
+
+// Creation is the node without the labels that follow from a registration, so that a
+// node as a get shows it can be created anew.
+func (n *Node) Creation() *Node {
+	c := *n
+	c.Metadata.Labels = nil
+	for k, v := range n.Metadata.Labels {
+		if ReservedLabel(k) {
+			continue
+		}
+		if c.Metadata.Labels == nil {
+			c.Metadata.Labels = map[string]string{}
+		}
+		c.Metadata.Labels[k] = v
 	}
-	if status := CheckAnnotations("metadata.annotations", n.Metadata.Annotations); status != nil {
-		return nil, status
-	}
-	return n, checkTaints("spec.taints", n.Spec.Taints)
+	return &c
 }

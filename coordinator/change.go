@@ -13,6 +13,16 @@ func (c *Coordinator) PatchNode(ctx context.Context, name string, p api.NodePatc
 	return ask[*api.Node](ctx, c, lead.PatchNode{Node: resource.NodeID(name), Patch: p})
 }
 
+// CreateNode implements service.Nodes.
+func (c *Coordinator) CreateNode(ctx context.Context, n *api.Node) (*api.Node, error) {
+	return ask[*api.Node](ctx, c, lead.CreateNode{Node: *n})
+}
+
+// PatchNodeStatus implements service.Nodes.
+func (c *Coordinator) PatchNodeStatus(ctx context.Context, name string, p api.NodeStatusPatch) (*api.Node, error) {
+	return ask[*api.Node](ctx, c, lead.PatchNodeStatus{Node: resource.NodeID(name), Patch: p})
+}
+
 // SetUnschedulable cordons a node, or ends that.
 func (c *Coordinator) SetUnschedulable(ctx context.Context, name string, unschedulable bool) (*api.Node, error) {
 	return c.PatchNode(ctx, name, api.NodePatch{Unschedulable: &unschedulable})

@@ -78,7 +78,7 @@ func TestANodeThatRegisteredWithAFollowerIsKnownToTheLeader(t *testing.T) {
 		c.Eventually("the leader knows the node's capacity", func() bool {
 			var err error
 			n, err = k.GetNode(t.Context(), "n1")
-			return err == nil && n.Spec.Capacity[resource.GPU] == "8"
+			return err == nil && n.Status.Capacity[resource.GPU] == "8"
 		})
 		if n, err := k.SetUnschedulable(t.Context(), "n1", true); err != nil || !n.Spec.Unschedulable {
 			t.Errorf("%v, %+v", err, n)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,29 +114,39 @@ func tokenOf(ctx context.Context) (pki.Token, error) {
 	return token, nil
 }
 
+// judgeToken reads a token and refuses it where it is not good for the node. The refusals
+// are those of gRPC.
+func (s *Service) judgeToken(ctx context.Context, token pki.Token, node resource.NodeID) (rec record.BootstrapToken, at resource.Revision, err error) {
+	key := record.TokenKey(token.ID)
+	kv, found, _, err := s.config.Store.Get(ctx, key)
+	if err != nil {
+		return rec, 0, unavailable(err, "read token "+token.ID)
+	}
+	if found {
+		if rec, err = record.Decode[record.BootstrapToken](key, kv.Value); err != nil {
+			return rec, 0, status.Errorf(codes.DataLoss, "%v", err)
+		}
+	}
+	if !found || !token.Proves(rec.Hash) {
+		return rec, 0, status.Errorf(codes.Unauthenticated, "bootstrap token %s is not known here: it was revoked, or never was", token.ID)
+	}
+	if expired(rec, time.Now()) {
+		return rec, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, rec.Expires)
+	}
+	if !pki.MatchNode(rec.Nodes, string(node)) {
+		return rec, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, rec.Nodes, node)
+	}
+	return rec, kv.ModRev, nil
+}
+
 // admit judges a token and returns the Txn that takes one use of it, if none of
 // what was judged changes, and the generation of the node's record.
 func (s *Service) admit(ctx context.Context, token pki.Token, node resource.NodeID, hash string) (record.Txn, int64, error) {
 	none := record.Txn{}
 	key := record.TokenKey(token.ID)
-	kv, found, _, err := s.config.Store.Get(ctx, key)
+	rec, at, err := s.judgeToken(ctx, token, node)
 	if err != nil {
-		return none, 0, unavailable(err, "read token "+token.ID)
-	}
-	var rec record.BootstrapToken
-	if found {
-		if rec, err = record.Decode[record.BootstrapToken](key, kv.Value); err != nil {
-			return none, 0, status.Errorf(codes.DataLoss, "%v", err)
-		}
-	}
-	if !found || !token.Proves(rec.Hash) {
-		return none, 0, status.Errorf(codes.Unauthenticated, "bootstrap token %s is not known here: it was revoked, or never was", token.ID)
-	}
-	if expired(rec, time.Now()) {
-		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s expired at %s: make another one", token.ID, rec.Expires)
-	}
-	if !pki.MatchNode(rec.Nodes, string(node)) {
-		return none, 0, status.Errorf(codes.PermissionDenied, "bootstrap token %s is for nodes %q, not for %q", token.ID, rec.Nodes, node)
+		return none, 0, err
 	}
 	enrolled, before, err := s.readEnrolled(ctx, node)
 	if err != nil {
@@ -150,7 +161,7 @@ func (s *Service) admit(ctx context.Context, token pki.Token, node resource.Node
 	if err != nil {
 		return none, 0, err
 	}
-	txn := record.Txn{If: []record.Compare{record.ModRevIs(key, kv.ModRev), record.ModRevIs(record.EnrolledKey(node), before), allowed}}
+	txn := record.Txn{If: []record.Compare{record.ModRevIs(key, at), record.ModRevIs(record.EnrolledKey(node), before), allowed}}
 	exists := before != 0 && enrolled.Ended == ""
 	if exists && enrolled.Token == token.ID && enrolled.Keys[0] == hash {
 		return txn, enrolled.Generation, nil // the same host, whose answer was lost
@@ -166,6 +177,7 @@ func (s *Service) admit(ctx context.Context, token pki.Token, node resource.Node
 		txn.If = append(txn.If, record.ModRevIs(identityKey, identity.ModRev))
 	}
 	rec.Uses--
+	rec.Announced = slices.DeleteFunc(rec.Announced, func(n string) bool { return n == string(node) })
 	txn.Then = []record.Op{record.Put(key, record.MustEncode(rec))}
 	if exists { // the host before has the gossip keys
 		if err := s.rotateKeys(ctx, &txn, fmt.Sprintf("node %s was replaced", node)); err != nil {

@@ -152,10 +152,10 @@ func (s Snapshot) Range(_ context.Context, prefix string, _ store.RangeOptions) 
 func (f *Follower) Facts(id resource.NodeID) lead.NodeFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, leased := f.kvs[record.NodeLeaseKey(id)]
+	lease, leased := f.kvs[record.NodeLeaseKey(id)]
 	return lead.NodeFacts{
 		Node: id, Leased: leased || f.revision == 0, Ban: lead.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
-		Status: f.kvs[record.NodeStatusKey(id)],
+		Status: f.kvs[record.NodeStatusKey(id)], Lease: lease.Lease,
 	}
 }
 

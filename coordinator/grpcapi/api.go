@@ -28,6 +28,9 @@ type API struct {
 	Watches       service.Watches
 	Authenticator service.Authenticator
 	Access        service.Access
+	// Identity makes the bootstrap tokens of created nodes; nil where the cluster runs
+	// without TLS.
+	Identity service.Identity
 	// Roster lists the coordinators, and Ask asks another one for its state by its
 	// REST address; without a Roster Coordinators is not served.
 	Roster service.Roster

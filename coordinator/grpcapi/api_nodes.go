@@ -52,6 +52,40 @@ func (s nodes) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.NodeList,
 	return &apiv1.NodeList{Kind: "NodeList", Metadata: meta, Items: items}, nil
 }
 
+// Create implements apiv1.NodesServer.
+func (s nodes) Create(ctx context.Context, r *apiv1.Node) (*apiv1.Node, error) {
+	if status := s.a.may(ctx, service.VerbCreate, service.KindNodes, ""); status != nil {
+		return nil, status
+	}
+	n, _, status := decoded(r, api.DecodeNodeCreate)
+	if status != nil {
+		return nil, status
+	}
+	got, err := service.CreateNode(ctx, s.a.Service, s.a.Identity, n, caller(ctx).Name)
+	if err == nil {
+		warn(ctx, n.RecordedOnly())
+	}
+	return answered(service.TypedNode(got), err, new(apiv1.Node))
+}
+
+// PatchStatus implements apiv1.NodesServer.
+func (s nodes) PatchStatus(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Node, error) {
+	if status := s.a.on(ctx, service.VerbPatch, service.KindNodes, "", r.GetName()); status != nil {
+		return nil, status
+	}
+	patch, status := patchOf(r.GetPatch())
+	if status != nil {
+		return nil, status
+	}
+	p, status := api.DecodeNodeStatusPatch(r.GetName(), patch)
+	if status != nil {
+		return nil, status
+	}
+	got, err := s.a.Service.PatchNodeStatus(ctx, r.GetName(), p)
+	service.WarnIgnored(ctx, p)
+	return answered(service.TypedNode(got), err, new(apiv1.Node))
+}
+
 // patch changes the fields of a node that operators set.
 func (s nodes) patch(ctx context.Context, name string, patch []byte) (*apiv1.Node, error) {
 	return s.patched(ctx, name, patch, api.DecodeNodePatch)

@@ -37,13 +37,13 @@ func (n *node) closedReason() string {
 // takeSpec takes over a specification, unless a newer one is known, and tries
 // everything that waits again where it changes who may go to the node.
 func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) {
-	before := n.view
+	before, withheld := n.view, n.withheld
 	if !n.setSpec(spec, rev) {
 		return
 	}
 	l.setReady(n)
 	now := &n.view
-	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels {
+	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels || withheld&^n.withheld != 0 {
 		l.wakeFor(n) // a registration may be the reason, and the agent decides how often
 	}
 }

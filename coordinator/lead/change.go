@@ -111,5 +111,6 @@ func sameForOperators(a, b record.NodeSpec) bool {
 	return a.Unschedulable == b.Unschedulable && (a.Drain == nil) == (b.Drain == nil) && drain(a) == drain(b) && (a.Violation == nil) == (b.Violation == nil) && slices.Equal(a.Taints, b.Taints) &&
 		maps.Equal(a.OperatorLabels, b.OperatorLabels) && maps.Equal(a.Annotations, b.Annotations) &&
 		(a.Approved == nil) == (b.Approved == nil) &&
-		maps.Equal(approved(a).Amounts, approved(b).Amounts) && maps.Equal(approved(a).Models, approved(b).Models)
+		maps.Equal(approved(a).Amounts, approved(b).Amounts) && maps.Equal(approved(a).Models, approved(b).Models) &&
+		(a.Expected == nil) == (b.Expected == nil) && maps.Equal(a.Lowered, b.Lowered)
 }

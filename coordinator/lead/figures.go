@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
@@ -114,7 +115,7 @@ func (l *Leader) Figures() *Figures {
 // figures counts a node, and adds its devices to their models.
 func (n *node) figures(models map[string]GPUFigures) NodeFigures {
 	f := NodeFigures{
-		ID: n.view.ID, Version: n.spec.Version, Capacity: n.spec.Capacity, Allocatable: n.spec.Allocatable,
+		ID: n.view.ID, Version: n.spec.Version, Capacity: n.spec.Capacity, Allocatable: admission.Allocatable(n.spec),
 		Conditions: NodeConditions{
 			Ready: n.view.Ready && !n.view.Unschedulable, Cordoned: n.spec.Unschedulable, Banned: n.ban != nil, Fenced: n.fence != nil,
 			Isolated: n.violation() != nil, Unapproved: !n.unapproved.IsZero(), Disconnected: !n.connected, Unregistered: !n.registered(),
@@ -131,7 +132,7 @@ func (n *node) figures(models map[string]GPUFigures) NodeFigures {
 	f.Free = n.view.FreeAmounts()
 	for i := range n.host.Inventory.Devices {
 		one := GPUFigures{Devices: 1, Free: n.freePart(i)}
-		if n.view.Free.Unhealthy&(1<<i) != 0 {
+		if n.unhealthy()&(1<<i) != 0 {
 			one.Unhealthy = 1
 		}
 		model := n.host.Inventory.Devices[i].Model

@@ -89,6 +89,7 @@ type (
 	NodeFacts struct {
 		Node     resource.NodeID
 		Leased   bool
+		Lease    record.LeaseID // of the agent's heartbeats, 0 for none
 		Ban      *record.Ban
 		Identity resource.Revision // of the registration, 0 for none
 		Status   record.KV         // with the conditions that the agent reports; zero for none
@@ -251,5 +252,5 @@ func (l *Leader) read(key string, answer func(kv record.KV, found bool, revision
 
 // Same reports whether f equals o.
 func (f NodeFacts) Same(o NodeFacts) bool {
-	return f.Leased == o.Leased && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
+	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
 }

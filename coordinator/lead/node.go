@@ -32,6 +32,7 @@ type node struct {
 	reservations   map[resource.TxID]*reservation
 	mirror         mirror
 	health         map[int]grant.DeviceHealth // by index; devices that are ok are left out
+	withheld       uint64                     // the bit of each device that an operator withholds, see withholding
 	diskFull       bool
 	memoryPressure bool
 	usage          resource.Vector // measured on the host; nil = not heard yet
@@ -62,6 +63,7 @@ type node struct {
 	unanswered                   bool
 	logs, answered, ended, woken pace.Bucket
 	leased                       bool              // its lease lives, as far as the store has been followed
+	lease                        record.LeaseID    // likewise; 0 for none
 	identity                     resource.Revision // of the registration in the store, likewise; 0 for none
 	// wakes: an event of the agent would have woken waiting units, and the rate
 	// limit prevented that. The leader wakes them later.
@@ -84,7 +86,8 @@ func newNode(id resource.NodeID, state *cluster.State, occupancy *occupancyNews)
 // on the hardware.
 func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
 	n.host = h
-	n.state.Reset(&n.view, host, n.unhealthy())
+	n.withheld = 0 // it was chosen of other devices, perhaps
+	n.state.Reset(&n.view, host, n.closedDevices())
 	n.rebuild(out)
 	n.compareOffer()
 }
@@ -92,11 +95,12 @@ func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
 // applyHealth marks the devices that take no new work.
 func (n *node) applyHealth() {
 	if n.view.Free != nil {
-		n.state.SetUnhealthy(&n.view, n.unhealthy())
+		n.withheld = n.withholding()
+		n.state.SetUnhealthy(&n.view, n.closedDevices())
 	}
 }
 
-// unhealthy has the bit of each device set that takes no new work.
+// unhealthy has the bit of each device set whose health lets it take no new work.
 func (n *node) unhealthy() uint64 {
 	var mask uint64
 	for i, h := range n.health {
@@ -106,6 +110,22 @@ func (n *node) unhealthy() uint64 {
 	}
 	return mask
 }
+
+// followLimit chooses the withheld devices anew and marks them. Every change of the
+// free amounts that may have freed a device is followed by it.
+func (n *node) followLimit() {
+	if n.view.Free == nil || len(n.spec.Lowered) == 0 && n.withheld == 0 {
+		return
+	}
+	n.withheld = n.withholding()
+	if closed := n.closedDevices(); closed != n.view.Free.Unhealthy {
+		n.state.SetUnhealthy(&n.view, closed)
+	}
+}
+
+// closedDevices has the bit of each device set that takes no new work: it is
+// unhealthy, or an operator withholds it.
+func (n *node) closedDevices() uint64 { return n.unhealthy() | n.withheld }
 
 // setSpec sets a specification, unless the node has a newer one, and reports
 // whether the specification was set.

@@ -91,7 +91,7 @@ func (n *node) rebuild(out *outbox) {
 	if n.view.Host == nil {
 		return
 	}
-	n.state.Reset(&n.view, n.view.Host, n.unhealthy())
+	n.state.Reset(&n.view, n.view.Host, n.closedDevices())
 	txs := slices.SortedFunc(maps.Keys(n.reservations), cmp.Compare[resource.TxID])
 	for _, rank := range []int{heldNow, heldSoon, heldNext, heldLast} {
 		for _, tx := range txs {
@@ -111,6 +111,7 @@ func (n *node) rebuild(out *outbox) {
 			}
 		}
 	}
+	n.followLimit()
 }
 
 // The order in which reservations are taken.
@@ -178,6 +179,7 @@ func (n *node) drop(tx resource.TxID) {
 	}
 	n.giveBack(h.taken)
 	n.fillWaiting()
+	n.followLimit()
 }
 
 // nominated lists the transactions that wait for victims to leave. No other
@@ -238,6 +240,7 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, o
 		n.rebuild(out)
 		return true
 	}
+	n.followLimit()
 	return freed
 }
 

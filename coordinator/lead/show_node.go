@@ -45,10 +45,10 @@ func (l *Leader) addresses(only string) shown.AddressBook {
 func (n *node) show() shown.Node {
 	s := shown.Node{
 		ID: n.view.ID, Spec: &n.spec, Revision: n.specRev, Labels: n.view.Labels.Values(), Hardware: n.hardware(),
-		Incarnation: n.incarnation, Registered: n.revision != 0, Unheard: n.unheard, Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved,
+		Incarnation: n.incarnation, Registered: n.revision != 0, Unheard: n.unheard, Lease: n.lease, Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved,
 		Stream: &shown.Stream{
 			Connected: n.connected, Quarantine: n.quarantine, DiskFull: n.diskFull, MemoryPressure: n.memoryPressure, Unread: !n.specified(), Unregistered: n.unregistered,
-			Host: n.view.Host, Free: n.view.Free, Usage: n.usage, Uses: n.uses,
+			Host: n.view.Host, Free: n.view.Free, Usage: n.usage, Uses: n.uses, Withheld: n.withheld,
 		},
 	}
 	if n.fence != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -87,7 +88,7 @@ func (e *nodeEntry) figures(object any, v *View) {
 func (e *nodeEntry) show(now time.Time) shown.Node {
 	s := *e.node
 	s.Now = now
-	s.Available = maps.Clone(s.Spec.Allocatable)
+	s.Available = maps.Clone(admission.Allocatable(*s.Spec))
 	for _, h := range e.shares {
 		for _, m := range h.members {
 			s.Allocations = append(s.Allocations, h.of.unit.record.Namespace+"/"+h.of.unit.MemberName(m.Member))

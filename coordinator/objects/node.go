@@ -64,8 +64,8 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		}
 		return nil
 	}
-	_, heard := kvs[record.NodeLeaseKey(id)]
-	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Unheard: !heard, Ban: lead.BanOf(kvs[record.BanKey(id)])}
+	lease, heard := kvs[record.NodeLeaseKey(id)]
+	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Unheard: !heard, Lease: lease.Lease, Ban: lead.BanOf(kvs[record.BanKey(id)])}
 	if specified {
 		if err := readSpec(node, specKV); err != nil {
 			return err

@@ -217,7 +217,7 @@ func (r NodeSpec) check() error {
 			return fmt.Errorf("topology.gpuModel of device %d: %d is not one of %d models", device, at, len(r.Topology.GPUModels))
 		}
 	}
-	err := errors.Join(nonNegative("capacity", r.Capacity), nonNegative("allocatable", r.Allocatable))
+	err := errors.Join(nonNegative("capacity", r.Capacity), nonNegative("allocatable", r.Allocatable), nonNegative("lowered", r.Lowered))
 	if r.Approved != nil {
 		err = errors.Join(err, nonNegative("approved.amounts", r.Approved.Amounts))
 	}

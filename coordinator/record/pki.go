@@ -107,6 +107,9 @@ type BootstrapToken struct {
 	// Replace lets in a host whose node id exists already: the one before loses
 	// its certificate.
 	Replace bool `json:"replace,omitempty"`
+	// Announced are the nodes that hosts have created with the token and that have not
+	// enrolled with it: at most Uses.
+	Announced []string `json:"announced,omitempty"`
 	// Labels are given to each node that the token lets in, as an operator's.
 	Labels  map[string]string `json:"labels,omitempty"`
 	Creator string            `json:"creator,omitempty"`

@@ -251,6 +251,22 @@ type NodeSpec struct {
 	// Approved is the most that the node may have without waiting for an operator;
 	// nil approves whatever it registers.
 	Approved *Capacity `json:"approved,omitempty"`
+	// Expected is the capacity that the node's creation has named; nil where the node
+	// was not created through the API. Registrations keep it.
+	Expected *Expected `json:"expected,omitempty"`
+	// Lowered are the amounts to which operators have lowered the allocatable part,
+	// by resource. Registrations keep them.
+	Lowered resource.Vector `json:"lowered,omitempty"`
+}
+
+// HasRegistered reports whether an agent has registered the node. A node that was
+// created through the API has a specification before that.
+func (s *NodeSpec) HasRegistered() bool { return s.Capacity != nil }
+
+// Expected is a capacity as its sender has written it, by resource.
+type Expected struct {
+	Capacity    map[resource.Name]string `json:"capacity,omitempty"`
+	Allocatable map[resource.Name]string `json:"allocatable,omitempty"`
 }
 
 // Registrant is an agent that registered: its host, its address, and its data

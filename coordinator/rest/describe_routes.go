@@ -113,6 +113,16 @@ func nodeRoutes() map[string]description {
 			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has another resourceVersion than the patch"},
 			example: `/api/v1/nodes/gpu-1 {"spec": {"unschedulable": true}}`,
 		},
+		"POST /api/v1/nodes": {
+			text: "Creates a node, before its agent registers or after: the operators' settings, and in spec the capacity that the host is expected to have. An operator gets a bootstrap token of one use for the host; a host may create its own node with its bootstrap token as the bearer.",
+			body: "Node", answer: "Node", code: 201, refusals: map[int]string{409: "the node was created before"},
+			example: `/api/v1/nodes {"metadata": {"name": "gpu-9", "labels": {"rack": "r12"}}, "spec": {"capacity": {"nvidia.com/gpu": "8"}}}`,
+		},
+		"PATCH " + node + "/status": {
+			text: "Lowers the allocatable part of a node by a merge patch: of 8 GPUs with an amount of 6, the two least useful free ones are withheld from new work. Running work stays. The amount that the agent has found, or null, ends that.",
+			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has not registered yet, or has another resourceVersion than the patch"},
+			example: `/api/v1/nodes/gpu-1/status {"status": {"allocatable": {"nvidia.com/gpu": "3"}}}`,
+		},
 		"DELETE " + node:            {text: "Forgets a node that has left for good.", answer: "Node", code: 200, refusals: map[int]string{409: alive + ", or work is left on it"}, example: "/api/v1/nodes/gpu-1"},
 		"POST " + node + "/approve": {text: "Approves the capacity that a node has registered last. The request may be repeated.", body: "ApproveOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: "the node has registered anew since the resourceVersion of the body"}, example: "/api/v1/nodes/gpu-1/approve"},
 		"POST " + node + "/drain":   {text: "Cordons a node and gives notice to each unit that runs there. The request may be repeated, to see the progress and to give notice to units that have come since; an uncordon ends the drain.", body: "DrainOptions", optional: true, answer: "Drain", code: 200, example: `/api/v1/nodes/gpu-1/drain {"gracePeriodSeconds": 60}`},

@@ -36,6 +36,13 @@ func (identities) DeleteBootstrapToken(_ context.Context, id string) (*api.Boots
 	return &api.BootstrapToken{Metadata: api.ObjectMeta{Name: id}}, nil
 }
 
+func (identities) AdmitCreation(_ context.Context, token, node, _ string) (string, error) {
+	if token != api.BootstrapTokenPrefix+node {
+		return "", api.Errorf(http.StatusForbidden, "bootstrap token is not for %q", node)
+	}
+	return "id", nil
+}
+
 func (identities) ListAuthorities(context.Context) (*api.AuthorityList, error) {
 	return &api.AuthorityList{Items: []api.Authority{}}, nil
 }

@@ -120,6 +120,8 @@ func NewHandler(c Config) http.Handler {
 
 	h.routeLeaderFirst("GET "+v1+"/nodes", to(service.VerbList, service.KindNodes), h.listNodes)
 	h.routeLeaderFirst("GET "+v1+"/nodes/{name}", to(service.VerbGet, service.KindNodes), h.getNode)
+	h.route("POST "+v1+"/nodes", to(service.VerbCreate, service.KindNodes), h.createNode)
+	h.route("PATCH "+v1+"/nodes/{name}/status", to(service.VerbPatch, service.KindNodes), h.patchNodeStatus)
 	h.route("PATCH "+v1+"/nodes/{name}", to(service.VerbPatch, service.KindNodes), h.patchNode)
 	h.route("DELETE "+v1+"/nodes/{name}", to(service.VerbDelete, service.KindNodes), h.deleteNode)
 	h.route("POST "+v1+"/nodes/{name}/approve", to(service.VerbApprove, service.KindNodes), h.approveNode)
@@ -176,11 +178,13 @@ type call struct {
 	namespace string            // "" outside a namespace
 	name      string            // "" for collections
 	caller    service.Principal // the zero value where anyone may call
-	query     query
-	taken     bool   // the body has been read
-	sent      []byte // the body, once it is taken
-	held      int64  // bytes of room.bodies
-	parked    int64  // bytes of room.parked
+	// bootstrapToken is set in place of a caller where a host creates its own node.
+	bootstrapToken string
+	query          query
+	taken          bool   // the body has been read
+	sent           []byte // the body, once it is taken
+	held           int64  // bytes of room.bodies
+	parked         int64  // bytes of room.parked
 }
 
 // rewind makes the request as it was, for serving it again with less to wait.
@@ -327,7 +331,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 // admit authenticates, authorises and reads the URL.
 func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*call, *api.Status) {
 	c := &call{w: w, r: r, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
-	if who != anyone {
+	token, hosts := service.BootstrapTokenIn(r.Header.Get("Authorization"))
+	switch {
+	case who == to(service.VerbCreate, service.KindNodes) && hosts && h.Identity != nil:
+		c.bootstrapToken = token // which createNode judges, with the node's name
+	case who != anyone:
 		p, status := authenticate(h.Authenticator, r)
 		if status != nil {
 			return nil, status

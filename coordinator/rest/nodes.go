@@ -1,6 +1,9 @@
 package rest
 
 import (
+	"net"
+	"net/http"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
@@ -34,6 +37,61 @@ func (h *handler) getNode(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	return ok(service.TypedNode(got)), nil
+}
+
+// createNode creates a node, for an operator or for the host itself with its bootstrap
+// token.
+func (h *handler) createNode(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	doc, status := h.document(c)
+	if status != nil {
+		return answer{}, status
+	}
+	n, status := decoded(h, c, doc, api.DecodeNodeCreate)
+	if status != nil {
+		return answer{}, status
+	}
+	create := func() (*api.Node, error) { return service.CreateNode(c.ctx(), h.Service, h.Identity, n, c.caller.Name) }
+	if c.bootstrapToken != "" {
+		from, _, _ := net.SplitHostPort(c.r.RemoteAddr)
+		if _, err := h.Identity.AdmitCreation(c.ctx(), c.bootstrapToken, n.Metadata.Name, from); err != nil {
+			return answer{}, err
+		}
+		ProveConnection(c.ctx())
+		create = func() (*api.Node, error) { return h.Service.CreateNode(c.ctx(), n) }
+	}
+	got, err := create()
+	if err != nil {
+		return answer{}, err
+	}
+	c.warnRecordedOnly(n.RecordedOnly())
+	return answer{code: http.StatusCreated, body: service.TypedNode(got)}, nil
+}
+
+// patchNodeStatus takes a merge patch of the allocatable part.
+func (h *handler) patchNodeStatus(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	if _, status := contentType(c.r, typeMergePatch, typeStrategic); status != nil {
+		return answer{}, status
+	}
+	body, status := h.body(c)
+	if status != nil {
+		return answer{}, status
+	}
+	patch, status := api.DecodeNodeStatusPatch(c.name, body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.PatchNodeStatus(c.ctx(), c.name, patch)
+	if err != nil {
+		return answer{}, err
+	}
+	service.WarnIgnored(c.ctx(), patch)
 	return ok(service.TypedNode(got)), nil
 }
 

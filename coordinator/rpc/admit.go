@@ -17,8 +17,9 @@ import (
 // one waits where the cluster asks for approval.
 
 // admit adds the labels of the node's bootstrap token and the approved capacity
-// to a fresh specification. old is the specification before, if known.
-func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, old record.NodeSpec, fresh *record.NodeSpec) error {
+// to a fresh specification. old is the specification before, the zero value where
+// there is none.
+func (s *Server) admit(ctx context.Context, node resource.NodeID, old record.NodeSpec, fresh *record.NodeSpec) error {
 	key := record.EnrolledKey(node)
 	kv, found, _, err := s.Store.Get(ctx, key)
 	if err != nil {
@@ -32,15 +33,22 @@ func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, ol
 		fresh.Token = cmp.Or(enrolled.Token, old.Token)
 	}
 	// let in by an operator's bootstrap token since the last registration
-	let := !known || old.Token != "" && fresh.Token != old.Token
+	let := !old.HasRegistered() || old.Token != "" && fresh.Token != old.Token
 	if let {
-		fresh.OperatorLabels = withLabels(fresh.OperatorLabels, enrolled.Labels)
+		below, over := fresh.OperatorLabels, enrolled.Labels
+		if old.Expected != nil { // an operator has named this node; the token may be for many
+			below, over = over, below
+		}
+		if joined := joinLabels(below, over); api.CheckNodeLabels("labels", joined) == nil { // else too many
+			fresh.OperatorLabels = joined
+		}
 	}
 	switch {
 	case !s.ApproveGrowth:
 		fresh.Approved = nil
 	case let:
 		fresh.Approved = approvalOf(*fresh)
+		fresh.Approved.Amounts = admission.AtMostExpected(fresh.Approved.Amounts, fresh.Expected)
 	case old.Approved == nil: // its earlier hardware counts as approved
 		fresh.Approved = approvalOf(old)
 	default:
@@ -49,20 +57,14 @@ func (s *Server) admit(ctx context.Context, node resource.NodeID, known bool, ol
 	return nil
 }
 
-// withLabels puts a token's labels over the operators'. They were judged when the
-// token was made; where both are too many the operators' stay.
-func withLabels(operators, token map[string]string) map[string]string {
-	if len(token) == 0 {
-		return operators
+// joinLabels puts some labels of operators over others, such as those of a token
+// over those of the node.
+func joinLabels(below, over map[string]string) map[string]string {
+	if len(below) == 0 {
+		return over
 	}
-	joined := maps.Clone(token)
-	if operators != nil {
-		joined = maps.Clone(operators)
-		maps.Copy(joined, token)
-	}
-	if api.CheckNodeLabels("labels", joined) != nil {
-		return operators
-	}
+	joined := maps.Clone(below)
+	maps.Copy(joined, over)
 	return joined
 }
 

@@ -17,6 +17,10 @@ type Identity interface {
 	ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error)
 	DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error)
 
+	// AdmitCreation judges the bootstrap token of a host that creates its own node, and
+	// returns the token's id. from is the address of the host.
+	AdmitCreation(ctx context.Context, token, node, from string) (id string, err error)
+
 	ListAuthorities(ctx context.Context) (*api.AuthorityList, error)
 	// RotateAuthority makes a new authority, which signs from now on.
 	RotateAuthority(ctx context.Context) (*api.Authority, error)

@@ -96,6 +96,12 @@ type Nodes interface {
 	// refused with 409 where the node has another resourceVersion than the
 	// patch names.
 	PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error)
+	// CreateNode writes the settings of a node and the capacity that its host is
+	// expected to have. Each node is created once, before its agent registers or after;
+	// the second creation is refused with 409.
+	CreateNode(ctx context.Context, n *api.Node) (*api.Node, error)
+	// PatchNodeStatus lowers the amounts of a node that are handed out, or ends that.
+	PatchNodeStatus(ctx context.Context, name string, p api.NodeStatusPatch) (*api.Node, error)
 	// ApproveNode approves all that a node has registered. It may be repeated.
 	ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error)
 	// DeleteNode forgets a node that has left for good, and returns it as it was.

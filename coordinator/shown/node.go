@@ -1,6 +1,8 @@
 package shown
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -22,8 +24,9 @@ type Node struct {
 	Hardware
 
 	Incarnation resource.Incarnation
-	Registered  bool // an incarnation of its is
-	Unheard     bool // its lease is over
+	Registered  bool           // an incarnation of its is
+	Unheard     bool           // its lease is over
+	Lease       record.LeaseID // of its agent's heartbeats, 0 where that is over
 	Ban         *record.Ban
 	Fence       *Fence
 	Violation   *record.Violation // why it is isolated
@@ -61,9 +64,11 @@ type Stream struct {
 	// long as no stream was open.
 	Host   *fit.Host
 	Free   *fit.Free
-	Health map[int]Health  // by index; devices that are ok are left out
-	Usage  resource.Vector // measured on the host; nil: not heard yet
-	Uses   []devices.Use   // of its devices and MIG instances, as the host claims
+	Health map[int]Health // by index; devices that are ok are left out
+	// Withheld has the bit of each device that an operator keeps from new work.
+	Withheld uint64
+	Usage    resource.Vector // measured on the host; nil: not heard yet
+	Uses     []devices.Use   // of its devices and MIG instances, as the host claims
 }
 
 // Health is a device's health, and why it is not ok.
@@ -92,10 +97,22 @@ func (n *Node) Show() *api.Node {
 	o.Spec = api.NodeSpec{
 		Capacity: api.Amounts(n.Spec.Capacity), Allocatable: api.Amounts(n.Spec.Allocatable), Unschedulable: n.Spec.Unschedulable,
 	}
+	if e := n.Spec.Expected; e != nil && len(e.Capacity) > 0 {
+		o.Spec.Capacity = maps.Clone(e.Capacity)
+	}
+	if e := n.Spec.Expected; e != nil && len(e.Allocatable) > 0 {
+		o.Spec.Allocatable = maps.Clone(e.Allocatable)
+	}
 	for _, t := range n.Spec.Taints {
 		o.Spec.Taints = append(o.Spec.Taints, api.Taint(t))
 	}
 	s := &o.Status
+	if n.Spec.HasRegistered() {
+		s.Capacity, s.Allocatable = api.Amounts(n.Spec.Capacity), api.Amounts(admission.Allocatable(*n.Spec))
+	}
+	if n.Lease != 0 && !n.Unheard {
+		s.LeaseID = fmt.Sprintf("lease-%016x", uint64(n.Lease))
+	}
 	n.showConditions(s)
 	if n.Spec.Hostname != "" {
 		s.Addresses = append(s.Addresses, api.NodeAddress{Type: "Hostname", Address: n.Spec.Hostname})
@@ -166,7 +183,7 @@ func (n *Node) device(at int) api.DeviceStatus {
 	d, health := &n.Inventory.Devices[at], n.Stream.Health[at]
 	s := api.DeviceStatus{
 		Index: at, UUID: d.UUID, Model: d.Model, Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
-		Health: health.Health.String(), HealthReason: health.Reason, Free: n.Stream.Free.GPU[at],
+		Health: health.Health.String(), HealthReason: health.Reason, Free: n.Stream.Free.GPU[at], Withheld: n.Stream.Withheld&(1<<at) != 0,
 	}
 	s.UsePercent, s.MemoryUsed = n.Stream.use(d.UUID, d.Memory)
 	if !d.MIG.Enabled {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	quarantined      = "Quarantined" // as agents tell it too
 	suspected        = "Suspect"     // failures have opened its breaker
 	awaitingApproval = "AwaitingApproval"
+	capacityDiffers  = "CapacityDiffers"
+	capacityLowered  = "CapacityLowered"
 	labelsIgnored    = "LabelsIgnored"
 )
 
@@ -46,6 +49,8 @@ func (n *Node) showStream(s *api.NodeStatus) {
 	stream := n.Stream
 	switch {
 	case n.showDecided(s, &ready):
+	case n.Spec.Expected != nil && !n.Spec.HasRegistered():
+		unregistered(s, &ready)
 	case !stream.Connected && n.Unheard:
 		n.leaseExpired(s, &ready)
 	case !stream.Connected:
@@ -207,12 +212,39 @@ func (n *Node) showAdmission(s *api.NodeStatus) {
 		}
 		s.Conditions = append(s.Conditions, api.Condition{Type: awaitingApproval, Status: "True", Reason: g.Reason, Message: g.Message})
 	}
+	if text := admission.Differences(*n.Spec); text != "" {
+		s.Conditions = append(s.Conditions, api.Condition{
+			Type: capacityDiffers, Status: "True", Reason: "NotAsExpected", Message: "the host is not as its creation expects: " + text,
+		})
+	}
+	if text := admission.Lowering(*n.Spec); text != "" {
+		s.Conditions = append(s.Conditions, api.Condition{
+			Type: capacityLowered, Status: "True", Reason: "ByOperator", Message: "an operator has lowered the allocatable part: " + text + n.withheldInWords(),
+		})
+	}
 	if keys := n.Spec.IgnoredLabels; len(keys) > 0 {
 		s.Conditions = append(s.Conditions, api.Condition{
 			Type: labelsIgnored, Status: "True", Reason: "Reserved",
 			Message: "the agent registered labels that are reserved, or are none, and that count for nothing: " + strings.Join(keys, ", "),
 		})
 	}
+}
+
+// withheldInWords lists the devices that are withheld, "" where no stream tells.
+func (n *Node) withheldInWords() string {
+	if n.Stream == nil || n.Stream.Free == nil {
+		return ""
+	}
+	var devices []string
+	for at := range n.Inventory.Devices {
+		if n.Stream.Withheld&(1<<at) != 0 {
+			devices = append(devices, strconv.Itoa(at))
+		}
+	}
+	if len(devices) == 0 {
+		return ""
+	}
+	return "; withheld from new work: GPU " + strings.Join(devices, ", ")
 }
 
 // AwaitsApproval says why a node waits for an operator.
@@ -232,7 +264,7 @@ func (n *Node) showTold(s *api.NodeStatus) {
 	for _, c := range n.Told {
 		said := slices.ContainsFunc(s.Conditions, func(o api.Condition) bool { return o.Type == c.Type })
 		ended := n.Stream != nil && n.Stream.Connected && n.Stream.Quarantine == "" && c.Type == quarantined && c.Status == "True"
-		if said || ended || c.Type == "Ready" || c.Type == awaitingApproval || c.Type == labelsIgnored {
+		if said || ended || c.Type == "Ready" || c.Type == awaitingApproval || c.Type == labelsIgnored || c.Type == capacityDiffers || c.Type == capacityLowered {
 			continue
 		}
 		o := api.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition}

@@ -107,6 +107,16 @@ func (NotLeading) PatchNode(context.Context, string, api.NodePatch) (*api.Node, 
 	return nil, notLeading()
 }
 
+// CreateNode implements service.Service.
+func (NotLeading) CreateNode(context.Context, *api.Node) (*api.Node, error) {
+	return nil, notLeading()
+}
+
+// PatchNodeStatus implements service.Service.
+func (NotLeading) PatchNodeStatus(context.Context, string, api.NodeStatusPatch) (*api.Node, error) {
+	return nil, notLeading()
+}
+
 // ApproveNode implements service.Service.
 func (NotLeading) ApproveNode(context.Context, string, api.ApproveOptions) (*api.Node, error) {
 	return nil, notLeading()

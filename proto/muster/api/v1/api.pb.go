@@ -1295,12 +1295,14 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
 	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
-	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xe0\x06\n" +
+	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xd5\a\n" +
 	"\x05Nodes\x125\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x17.muster.api.v1.NodeList\x12E\n" +
-	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1d.muster.api.v1.NodeWatchEvent0\x01\x129\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x13.muster.api.v1.Node\x129\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1d.muster.api.v1.NodeWatchEvent0\x01\x122\n" +
+	"\x06Create\x12\x13.muster.api.v1.Node\x1a\x13.muster.api.v1.Node\x129\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x13.muster.api.v1.Node\x12?\n" +
+	"\vPatchStatus\x12\x1b.muster.api.v1.PatchRequest\x1a\x13.muster.api.v1.Node\x129\n" +
 	"\x06Cordon\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
 	"\bUncordon\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node\x12:\n" +
 	"\x05Drain\x12\x1b.muster.api.v1.DrainRequest\x1a\x14.muster.api.v1.Drain\x12=\n" +
@@ -1422,24 +1424,24 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*ReclaimOptions)(nil),               // 32: muster.api.v1.ReclaimOptions
 	(*QuotaRename)(nil),                  // 33: muster.api.v1.QuotaRename
 	(*WatchRequest)(nil),                 // 34: muster.api.v1.WatchRequest
-	(*WatchEvictionsRequest)(nil),        // 35: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                // 36: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                    // 37: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                     // 38: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                  // 39: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                 // 40: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                       // 41: muster.api.v1.Tenant
-	(*Namespace)(nil),                    // 42: muster.api.v1.Namespace
-	(*QuotaModePatch)(nil),               // 43: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                  // 44: muster.api.v1.Explanation
-	(*AllocationList)(nil),               // 45: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),         // 46: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                  // 47: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),             // 48: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                   // 49: muster.api.v1.Preemption
-	(*JobList)(nil),                      // 50: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                // 51: muster.api.v1.JobWatchEvent
-	(*Node)(nil),                         // 52: muster.api.v1.Node
+	(*Node)(nil),                         // 35: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),        // 36: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                // 37: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                    // 38: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                     // 39: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                  // 40: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                 // 41: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                       // 42: muster.api.v1.Tenant
+	(*Namespace)(nil),                    // 43: muster.api.v1.Namespace
+	(*QuotaModePatch)(nil),               // 44: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                  // 45: muster.api.v1.Explanation
+	(*AllocationList)(nil),               // 46: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),         // 47: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                  // 48: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),             // 49: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                   // 50: muster.api.v1.Preemption
+	(*JobList)(nil),                      // 51: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                // 52: muster.api.v1.JobWatchEvent
 	(*NodeList)(nil),                     // 53: muster.api.v1.NodeList
 	(*NodeWatchEvent)(nil),               // 54: muster.api.v1.NodeWatchEvent
 	(*Drain)(nil),                        // 55: muster.api.v1.Drain
@@ -1506,152 +1508,156 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	1,   // 37: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
 	2,   // 38: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
 	34,  // 39: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 40: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	10,  // 41: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	10,  // 42: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	11,  // 43: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	12,  // 44: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	13,  // 45: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	14,  // 46: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	10,  // 47: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
-	10,  // 48: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	35,  // 49: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	20,  // 50: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	36,  // 51: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	1,   // 52: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 53: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	34,  // 54: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	36,  // 55: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	3,   // 56: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 57: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
-	37,  // 58: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	1,   // 59: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 60: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	37,  // 61: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	3,   // 62: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 63: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
-	15,  // 64: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	16,  // 65: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	38,  // 66: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	39,  // 67: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	1,   // 68: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 69: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	34,  // 70: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	39,  // 71: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	3,   // 72: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 73: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
-	40,  // 74: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	1,   // 75: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 76: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	34,  // 77: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	40,  // 78: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	3,   // 79: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 80: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
-	41,  // 81: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	1,   // 82: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 83: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	34,  // 84: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	41,  // 85: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	3,   // 86: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 87: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.GetRequest
-	42,  // 88: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	1,   // 89: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 90: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	34,  // 91: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	42,  // 92: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	3,   // 93: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 94: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.GetRequest
-	17,  // 95: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	18,  // 96: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	19,  // 97: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	0,   // 98: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	43,  // 99: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	25,  // 100: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	44,  // 101: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	25,  // 102: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	45,  // 103: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	46,  // 104: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	25,  // 105: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	25,  // 106: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	47,  // 107: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	44,  // 108: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	48,  // 109: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	49,  // 110: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	26,  // 111: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	44,  // 112: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	26,  // 113: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	50,  // 114: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	51,  // 115: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	26,  // 116: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	26,  // 117: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	26,  // 118: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	44,  // 119: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	48,  // 120: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	52,  // 121: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	53,  // 122: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	54,  // 123: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	52,  // 124: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	52,  // 125: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	52,  // 126: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	55,  // 127: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	52,  // 128: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	52,  // 129: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	56,  // 130: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	52,  // 131: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	57,  // 132: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	58,  // 133: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	59,  // 134: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	36,  // 135: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	36,  // 136: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	60,  // 137: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	61,  // 138: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	36,  // 139: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	36,  // 140: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	36,  // 141: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	37,  // 142: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	37,  // 143: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	62,  // 144: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	37,  // 145: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	37,  // 146: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	37,  // 147: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	63,  // 148: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	37,  // 149: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	64,  // 150: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	39,  // 151: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	39,  // 152: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	65,  // 153: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	66,  // 154: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	39,  // 155: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	39,  // 156: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	39,  // 157: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	40,  // 158: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	40,  // 159: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	67,  // 160: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	68,  // 161: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	40,  // 162: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	40,  // 163: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	40,  // 164: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	41,  // 165: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	41,  // 166: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	69,  // 167: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	70,  // 168: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	41,  // 169: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	41,  // 170: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	41,  // 171: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	42,  // 172: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	42,  // 173: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	71,  // 174: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	72,  // 175: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	42,  // 176: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	42,  // 177: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	42,  // 178: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	73,  // 179: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	74,  // 180: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	75,  // 181: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	76,  // 182: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	76,  // 183: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	100, // [100:184] is the sub-list for method output_type
-	16,  // [16:100] is the sub-list for method input_type
+	35,  // 40: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	3,   // 41: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	3,   // 42: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	10,  // 43: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	10,  // 44: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	11,  // 45: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	12,  // 46: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	13,  // 47: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	14,  // 48: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	10,  // 49: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
+	10,  // 50: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	36,  // 51: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	20,  // 52: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	37,  // 53: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	1,   // 54: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 55: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	34,  // 56: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	37,  // 57: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	3,   // 58: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 59: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
+	38,  // 60: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	1,   // 61: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 62: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	38,  // 63: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	3,   // 64: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 65: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
+	15,  // 66: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	16,  // 67: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	39,  // 68: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	40,  // 69: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	1,   // 70: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 71: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	34,  // 72: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	40,  // 73: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	3,   // 74: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 75: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
+	41,  // 76: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	1,   // 77: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 78: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	34,  // 79: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	41,  // 80: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	3,   // 81: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 82: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
+	42,  // 83: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	1,   // 84: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 85: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	34,  // 86: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	42,  // 87: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	3,   // 88: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 89: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.GetRequest
+	43,  // 90: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	1,   // 91: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	2,   // 92: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	34,  // 93: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	43,  // 94: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	3,   // 95: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 96: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.GetRequest
+	17,  // 97: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	18,  // 98: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	19,  // 99: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	0,   // 100: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	44,  // 101: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	25,  // 102: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	45,  // 103: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	25,  // 104: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	46,  // 105: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	47,  // 106: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	25,  // 107: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	25,  // 108: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	48,  // 109: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	45,  // 110: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	49,  // 111: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	50,  // 112: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	26,  // 113: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	45,  // 114: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	26,  // 115: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	51,  // 116: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	52,  // 117: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	26,  // 118: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	26,  // 119: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	26,  // 120: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	45,  // 121: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	49,  // 122: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	35,  // 123: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	53,  // 124: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	54,  // 125: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	35,  // 126: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	35,  // 127: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	35,  // 128: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	35,  // 129: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	35,  // 130: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	55,  // 131: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	35,  // 132: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	35,  // 133: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	56,  // 134: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	35,  // 135: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	57,  // 136: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	58,  // 137: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	59,  // 138: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	37,  // 139: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	37,  // 140: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	60,  // 141: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	61,  // 142: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	37,  // 143: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	37,  // 144: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	37,  // 145: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	38,  // 146: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	38,  // 147: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	62,  // 148: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	38,  // 149: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	38,  // 150: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	38,  // 151: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	63,  // 152: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	38,  // 153: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	64,  // 154: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	40,  // 155: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	40,  // 156: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	65,  // 157: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	66,  // 158: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	40,  // 159: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	40,  // 160: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	40,  // 161: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	41,  // 162: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	41,  // 163: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	67,  // 164: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	68,  // 165: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	41,  // 166: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	41,  // 167: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	41,  // 168: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	42,  // 169: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	42,  // 170: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	69,  // 171: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	70,  // 172: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	42,  // 173: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	42,  // 174: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	42,  // 175: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	43,  // 176: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	43,  // 177: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	71,  // 178: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	72,  // 179: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	43,  // 180: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	43,  // 181: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	43,  // 182: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	73,  // 183: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	74,  // 184: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	75,  // 185: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	76,  // 186: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	76,  // 187: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	102, // [102:188] is the sub-list for method output_type
+	16,  // [16:102] is the sub-list for method input_type
 	16,  // [16:16] is the sub-list for extension type_name
 	16,  // [16:16] is the sub-list for extension extendee
 	0,   // [0:16] is the sub-list for field type_name

@@ -995,7 +995,9 @@ const (
 	Nodes_Get_FullMethodName            = "/muster.api.v1.Nodes/Get"
 	Nodes_List_FullMethodName           = "/muster.api.v1.Nodes/List"
 	Nodes_Watch_FullMethodName          = "/muster.api.v1.Nodes/Watch"
+	Nodes_Create_FullMethodName         = "/muster.api.v1.Nodes/Create"
 	Nodes_Patch_FullMethodName          = "/muster.api.v1.Nodes/Patch"
+	Nodes_PatchStatus_FullMethodName    = "/muster.api.v1.Nodes/PatchStatus"
 	Nodes_Cordon_FullMethodName         = "/muster.api.v1.Nodes/Cordon"
 	Nodes_Uncordon_FullMethodName       = "/muster.api.v1.Nodes/Uncordon"
 	Nodes_Drain_FullMethodName          = "/muster.api.v1.Nodes/Drain"
@@ -1017,8 +1019,13 @@ type NodesClient interface {
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*NodeList, error)
 	// Follows the changes; see watch.proto.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[NodeWatchEvent], error)
+	// Creates a node, before its agent registers or after. The answer has a bootstrap
+	// token for the host.
+	Create(ctx context.Context, in *Node, opts ...grpc.CallOption) (*Node, error)
 	// Changes labels, annotations, taints and unschedulable.
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Node, error)
+	// Lowers the allocatable part of a node, or ends that.
+	PatchStatus(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Node, error)
 	Cordon(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*Node, error)
 	Uncordon(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*Node, error)
 	// Cordons a node and gives notice to each unit that runs there. It may be
@@ -1084,10 +1091,30 @@ func (c *nodesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Nodes_WatchClient = grpc.ServerStreamingClient[NodeWatchEvent]
 
+func (c *nodesClient) Create(ctx context.Context, in *Node, opts ...grpc.CallOption) (*Node, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Node)
+	err := c.cc.Invoke(ctx, Nodes_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodesClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Node, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Node)
 	err := c.cc.Invoke(ctx, Nodes_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodesClient) PatchStatus(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Node, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Node)
+	err := c.cc.Invoke(ctx, Nodes_PatchStatus_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1203,8 +1230,13 @@ type NodesServer interface {
 	List(context.Context, *ListRequest) (*NodeList, error)
 	// Follows the changes; see watch.proto.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[NodeWatchEvent]) error
+	// Creates a node, before its agent registers or after. The answer has a bootstrap
+	// token for the host.
+	Create(context.Context, *Node) (*Node, error)
 	// Changes labels, annotations, taints and unschedulable.
 	Patch(context.Context, *PatchRequest) (*Node, error)
+	// Lowers the allocatable part of a node, or ends that.
+	PatchStatus(context.Context, *PatchRequest) (*Node, error)
 	Cordon(context.Context, *NodeRequest) (*Node, error)
 	Uncordon(context.Context, *NodeRequest) (*Node, error)
 	// Cordons a node and gives notice to each unit that runs there. It may be
@@ -1240,8 +1272,14 @@ func (UnimplementedNodesServer) List(context.Context, *ListRequest) (*NodeList, 
 func (UnimplementedNodesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[NodeWatchEvent]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
+func (UnimplementedNodesServer) Create(context.Context, *Node) (*Node, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
 func (UnimplementedNodesServer) Patch(context.Context, *PatchRequest) (*Node, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedNodesServer) PatchStatus(context.Context, *PatchRequest) (*Node, error) {
+	return nil, status.Error(codes.Unimplemented, "method PatchStatus not implemented")
 }
 func (UnimplementedNodesServer) Cordon(context.Context, *NodeRequest) (*Node, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cordon not implemented")
@@ -1338,6 +1376,24 @@ func _Nodes_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Nodes_WatchServer = grpc.ServerStreamingServer[NodeWatchEvent]
 
+func _Nodes_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Node)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Nodes_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodesServer).Create(ctx, req.(*Node))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Nodes_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PatchRequest)
 	if err := dec(in); err != nil {
@@ -1352,6 +1408,24 @@ func _Nodes_Patch_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(NodesServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Nodes_PatchStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodesServer).PatchStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Nodes_PatchStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodesServer).PatchStatus(ctx, req.(*PatchRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1527,8 +1601,16 @@ var Nodes_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Nodes_List_Handler,
 		},
 		{
+			MethodName: "Create",
+			Handler:    _Nodes_Create_Handler,
+		},
+		{
 			MethodName: "Patch",
 			Handler:    _Nodes_Patch_Handler,
+		},
+		{
+			MethodName: "PatchStatus",
+			Handler:    _Nodes_PatchStatus_Handler,
 		},
 		{
 			MethodName: "Cordon",

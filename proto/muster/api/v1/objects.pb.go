@@ -3246,6 +3246,10 @@ type NodeStatus struct {
 	Devices        []*DeviceStatus        `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
 	Allocations    []string               `protobuf:"bytes,11,rep,name=allocations,proto3" json:"allocations,omitempty"`
 	OperatorLabels map[string]string      `protobuf:"bytes,12,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	LeaseId        string                 `protobuf:"bytes,13,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	BootstrapToken string                 `protobuf:"bytes,14,opt,name=bootstrap_token,json=bootstrapToken,proto3" json:"bootstrap_token,omitempty"`
+	Capacity       map[string]string      `protobuf:"bytes,15,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Allocatable    map[string]string      `protobuf:"bytes,16,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -3360,6 +3364,34 @@ func (x *NodeStatus) GetAllocations() []string {
 func (x *NodeStatus) GetOperatorLabels() map[string]string {
 	if x != nil {
 		return x.OperatorLabels
+	}
+	return nil
+}
+
+func (x *NodeStatus) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+func (x *NodeStatus) GetBootstrapToken() string {
+	if x != nil {
+		return x.BootstrapToken
+	}
+	return ""
+}
+
+func (x *NodeStatus) GetCapacity() map[string]string {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *NodeStatus) GetAllocatable() map[string]string {
+	if x != nil {
+		return x.Allocatable
 	}
 	return nil
 }
@@ -5570,6 +5602,7 @@ type DeviceStatus struct {
 	HealthReason  string                 `protobuf:"bytes,9,opt,name=health_reason,json=healthReason,proto3" json:"health_reason,omitempty"`
 	FreeMilli     int64                  `protobuf:"varint,10,opt,name=free_milli,json=freeMilli,proto3" json:"free_milli,omitempty"`
 	Mig           *MIGMode               `protobuf:"bytes,11,opt,name=mig,proto3" json:"mig,omitempty"`
+	Withheld      bool                   `protobuf:"varint,12,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5679,6 +5712,13 @@ func (x *DeviceStatus) GetMig() *MIGMode {
 		return x.Mig
 	}
 	return nil
+}
+
+func (x *DeviceStatus) GetWithheld() bool {
+	if x != nil {
+		return x.Withheld
+	}
+	return false
 }
 
 type QuotaRename struct {
@@ -7477,7 +7517,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
 	"\x10AllocatableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc9\x06\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\t\n" +
 	"\n" +
 	"NodeStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12#\n" +
@@ -7495,7 +7535,11 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\adevices\x18\n" +
 	" \x03(\v2\x1b.muster.api.v1.DeviceStatusR\adevices\x12 \n" +
 	"\vallocations\x18\v \x03(\tR\vallocations\x12V\n" +
-	"\x0foperator_labels\x18\f \x03(\v2-.muster.api.v1.NodeStatus.OperatorLabelsEntryR\x0eoperatorLabels\x1a<\n" +
+	"\x0foperator_labels\x18\f \x03(\v2-.muster.api.v1.NodeStatus.OperatorLabelsEntryR\x0eoperatorLabels\x12\x19\n" +
+	"\blease_id\x18\r \x01(\tR\aleaseId\x12'\n" +
+	"\x0fbootstrap_token\x18\x0e \x01(\tR\x0ebootstrapToken\x12C\n" +
+	"\bcapacity\x18\x0f \x03(\v2'.muster.api.v1.NodeStatus.CapacityEntryR\bcapacity\x12L\n" +
+	"\vallocatable\x18\x10 \x03(\v2*.muster.api.v1.NodeStatus.AllocatableEntryR\vallocatable\x1a<\n" +
 	"\x0eAvailableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
@@ -7504,6 +7548,12 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
 	"\x13OperatorLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rCapacityEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
+	"\x10AllocatableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x02\n" +
 	"\x11ResourceQuotaSpec\x12>\n" +
@@ -7732,7 +7782,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0efree_hugepages\x18\a \x03(\v2,.muster.api.v1.NUMAStatus.FreeHugepagesEntryR\rfreeHugepages\x1a@\n" +
 	"\x12FreeHugepagesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe0\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfc\x02\n" +
 	"\fDeviceStatus\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n" +
@@ -7748,7 +7798,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\n" +
 	"free_milli\x18\n" +
 	" \x01(\x03R\tfreeMilli\x12(\n" +
-	"\x03mig\x18\v \x01(\v2\x16.muster.api.v1.MIGModeR\x03migB\x0e\n" +
+	"\x03mig\x18\v \x01(\v2\x16.muster.api.v1.MIGModeR\x03mig\x12\x1a\n" +
+	"\bwithheld\x18\f \x01(\bR\bwithheldB\x0e\n" +
 	"\f_use_percent\"1\n" +
 	"\vQuotaRename\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
@@ -7894,7 +7945,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 130)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 132)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -8004,29 +8055,31 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	nil,                              // 105: muster.api.v1.NodeStatus.AvailableEntry
 	nil,                              // 106: muster.api.v1.NodeStatus.UsageEntry
 	nil,                              // 107: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 108: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 109: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 110: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 111: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 112: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 113: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 114: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 115: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 116: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 117: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 118: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 119: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 120: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 121: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 122: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 123: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 124: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 125: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 126: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 127: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 128: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 129: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 130: google.protobuf.Struct
+	nil,                              // 108: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 109: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 110: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 111: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 112: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 113: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 114: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 115: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 116: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 117: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 118: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 119: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 120: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 121: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 122: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 123: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 124: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 125: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 126: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 127: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 128: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 129: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 130: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 131: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 132: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	34,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -8051,7 +8104,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	37,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	34,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	130, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	132, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	44,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	37,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -8112,64 +8165,66 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	73,  // 80: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
 	74,  // 81: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
 	107, // 82: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	108, // 83: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	109, // 84: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	76,  // 85: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	110, // 86: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	111, // 87: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	112, // 88: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	113, // 89: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	66,  // 90: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	77,  // 91: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	114, // 92: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	48,  // 93: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	48,  // 94: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	78,  // 95: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	48,  // 96: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	115, // 97: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	79,  // 98: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	116, // 99: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	117, // 100: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	118, // 101: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	119, // 102: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	120, // 103: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	80,  // 104: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	81,  // 105: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	82,  // 106: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	64,  // 107: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	83,  // 108: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	121, // 109: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	84,  // 110: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	85,  // 111: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	86,  // 112: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	87,  // 113: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	34,  // 114: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	35,  // 115: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	122, // 116: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	88,  // 117: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	89,  // 118: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	123, // 119: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	124, // 120: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	125, // 121: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	126, // 122: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	127, // 123: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	128, // 124: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	90,  // 125: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	91,  // 126: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	92,  // 127: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	93,  // 128: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	94,  // 129: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	95,  // 130: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	96,  // 131: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	96,  // 132: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	97,  // 133: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	98,  // 134: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	129, // 135: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	136, // [136:136] is the sub-list for method output_type
-	136, // [136:136] is the sub-list for method input_type
-	136, // [136:136] is the sub-list for extension type_name
-	136, // [136:136] is the sub-list for extension extendee
-	0,   // [0:136] is the sub-list for field type_name
+	108, // 83: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	109, // 84: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	110, // 85: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	111, // 86: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	76,  // 87: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	112, // 88: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	113, // 89: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	114, // 90: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	115, // 91: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	66,  // 92: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	77,  // 93: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	116, // 94: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	48,  // 95: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	48,  // 96: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	78,  // 97: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	48,  // 98: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	117, // 99: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	79,  // 100: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	118, // 101: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	119, // 102: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	120, // 103: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	121, // 104: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	122, // 105: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	80,  // 106: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	81,  // 107: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	82,  // 108: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	64,  // 109: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	83,  // 110: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	123, // 111: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	84,  // 112: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	85,  // 113: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	86,  // 114: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	87,  // 115: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	34,  // 116: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	35,  // 117: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	124, // 118: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	88,  // 119: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	89,  // 120: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	125, // 121: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	126, // 122: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	127, // 123: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	128, // 124: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	129, // 125: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	130, // 126: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	90,  // 127: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	91,  // 128: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
+	92,  // 129: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	93,  // 130: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	94,  // 131: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	95,  // 132: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
+	96,  // 133: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	96,  // 134: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	97,  // 135: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	98,  // 136: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	131, // 137: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	138, // [138:138] is the sub-list for method output_type
+	138, // [138:138] is the sub-list for method input_type
+	138, // [138:138] is the sub-list for extension type_name
+	138, // [138:138] is the sub-list for extension extendee
+	0,   // [0:138] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -8195,7 +8250,7 @@ func file_muster_api_v1_objects_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   130,
+			NumMessages:   132,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,148 @@
+package lead
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// CreateNode writes the operators' settings of a node and the capacity that its host is
+// expected to have, before its agent registers or after. Each node is created once. The
+// result is the node.
+type CreateNode struct{ Node api.Node }
+
+func (r CreateNode) serve(l *Leader, c *call) { l.createNode(c, r.Node, changeAttempts) }
+
+// createNode reads the specification, if there is one, and writes it with the creation.
+func (l *Leader) createNode(c *call, of api.Node, attempts int) {
+	id := resource.NodeID(of.Metadata.Name)
+	key := record.NodeSpecKey(id)
+	l.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+		spec := record.NodeSpec{Created: l.stamp()}
+		if found {
+			var err error
+			if spec, err = record.Decode[record.NodeSpec](key, kv.Value); err != nil {
+				c.answer(nil, api.Errorf(500, "node %s: %v", id, err))
+				return
+			}
+		}
+		spec, status := created(spec, of)
+		if status != nil {
+			c.answer(nil, status)
+			return
+		}
+		l.writeCreation(c, of, spec, kv.ModRev, attempts)
+	})
+}
+
+func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, before resource.Revision, attempts int) {
+	id := resource.NodeID(of.Metadata.Name)
+	key := record.NodeSpecKey(id)
+	value, err := record.Encode(spec)
+	if err != nil {
+		c.answer(nil, api.Errorf(422, "node %s: %v", id, err))
+		return
+	}
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(key, before)},
+		ops:      []record.Op{record.Put(key, value)},
+		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			switch {
+			case o == txn.Landed:
+				l.out.info("node_created", "node", id, "revision", int64(rev))
+				n := l.node(id)
+				l.takeSpec(n, spec, rev)
+				c.answer(l.nodeObject(n), nil)
+			case attempts > 1:
+				l.createNode(c, of, attempts-1)
+			default:
+				c.answer(nil, api.Errorf(409, "node %s changed %d times while it was to be created (%v); ask again", id, changeAttempts, err))
+			}
+		},
+	}, key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.NodeSpec](key, value)
+		return found && err == nil && sameForOperators(written, spec) && reflect.DeepEqual(written.Expected, spec.Expected)
+	})
+}
+
+// created is a specification with a creation, which is put over the settings that
+// operators have made before.
+func created(spec record.NodeSpec, of api.Node) (record.NodeSpec, *api.Status) {
+	if spec.Expected != nil {
+		return spec, api.Errorf(409, "node %s exists: it was created at %s. Change its labels, taints and annotations with a patch, or delete it first", of.Metadata.Name, spec.Created).Because(api.AlreadyExists)
+	}
+	spec.Expected = &record.Expected{Capacity: maps.Clone(of.Spec.Capacity), Allocatable: maps.Clone(of.Spec.Allocatable)}
+	p := api.NodePatch{Labels: asPatch(of.Metadata.Labels), Annotations: asPatch(of.Metadata.Annotations), MergeTaints: of.Spec.Taints}
+	if of.Spec.Unschedulable {
+		p.Unschedulable = &of.Spec.Unschedulable
+	}
+	return patched(spec, p)
+}
+
+// asPatch sets each key.
+func asPatch(m map[string]string) api.MapPatch {
+	p := api.MapPatch{Set: map[string]*string{}}
+	for k, v := range m {
+		p.Set[k] = &v
+	}
+	return p
+}
+
+// PatchNodeStatus lowers the amounts of a node that are handed out, or ends that. Its
+// result is the node.
+type PatchNodeStatus struct {
+	Node  resource.NodeID
+	Patch api.NodeStatusPatch
+}
+
+func (r PatchNodeStatus) serve(l *Leader, c *call) {
+	if status := (api.Preconditions{UID: r.Patch.UID}).Check("node "+string(r.Node), api.ObjectMeta{UID: shown.NodeUID(r.Node)}); status != nil && l.nodes[r.Node] != nil {
+		c.answer(nil, status)
+		return
+	}
+	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
+		return lowered(r.Node, spec, r.Patch)
+	}})
+}
+
+// lowered is a specification with the wanted amounts.
+func lowered(id resource.NodeID, spec record.NodeSpec, p api.NodeStatusPatch) (record.NodeSpec, *api.Status) {
+	if !spec.HasRegistered() {
+		return spec, api.Errorf(409, "node %s has not registered yet: what its host has is not known", id).Because(api.FailedPrecondition)
+	}
+	now := maps.Clone(spec.Lowered)
+	for _, name := range p.Names() {
+		wanted := p.Wanted[name]
+		if wanted == nil {
+			delete(now, name)
+			continue
+		}
+		most := spec.Allocatable[name]
+		if p.OfCapacity(name) { // the part that the system keeps stays
+			most = spec.Capacity[name]
+		}
+		switch {
+		case *wanted > most:
+			return spec, p.Refuse(name, "%s is more than the %s that the agent of node %s has found", resource.FormatAmount(name, *wanted), resource.FormatAmount(name, most), id)
+		case *wanted >= spec.Allocatable[name]:
+			delete(now, name)
+		case name != resource.GPU:
+			return spec, p.Refuse(name, "%s is less than the %s that the agent of node %s has found, and only whole GPUs can be withheld: reserve CPUs and memory for the system in the agent's configuration (reserved)", resource.FormatAmount(name, *wanted), resource.FormatAmount(name, spec.Allocatable[name]), id)
+		default:
+			if now == nil {
+				now = resource.Vector{}
+			}
+			now[name] = *wanted
+		}
+	}
+	if len(now) == 0 {
+		now = nil
+	}
+	spec.Lowered = now
+	return spec, nil
+}

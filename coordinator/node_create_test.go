@@ -1,0 +1,150 @@
+package coordinator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/rig"
+)
+
+// created is a node as an operator creates it.
+func created(name string, gpus string) *api.Node {
+	n := &api.Node{Metadata: api.ObjectMeta{Name: name, Labels: map[string]string{"rack": "r12"}}}
+	n.Spec.Capacity = map[resource.Name]string{resource.GPU: gpus, "pods": "110"}
+	n.Spec.Taints = []api.Taint{{Key: "team", Value: "vision", Effect: "NoSchedule"}}
+	return n
+}
+
+func TestANodeIsCreatedBeforeItsAgentRegisters(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.StartCoordinator("c1")
+		c.Leader()
+		follower := c.StartCoordinator("c2")
+		c.StartAgent("n1")
+		c.AwaitReady(1)
+		n, err := k.CreateNode(t.Context(), created("n2", "16"))
+		if err != nil || n.Status.Phase != "Unregistered" || n.Status.LeaseID != "" || n.Status.Capacity != nil {
+			t.Fatalf("%v, %+v", err, n)
+		}
+		_, err = k.CreateNode(t.Context(), created("n2", "16"))
+		refused(t, err, 409, "exists")
+		_, err = follower.CreateNode(t.Context(), created("n3", "8"))
+		refused(t, err, 503, "does not lead") // its REST API passes it on
+		_, err = k.PatchNodeStatus(t.Context(), "n2", limit("6"))
+		refused(t, err, 409, "not registered")
+		c.Eventually("the follower shows the creation", func() bool {
+			n, err := follower.GetNode(t.Context(), "n2")
+			return err == nil && n.Status.Phase == "Unregistered" && n.Spec.Capacity[resource.GPU] == "16"
+		})
+		k.Crash() // the creation survives leaders
+		c.Eventually("the follower leads", func() bool { return c.Leader() == follower })
+		c.StartAgent("n2")
+		c.Eventually("n2 is ready", func() bool {
+			n, err = follower.GetNode(t.Context(), "n2")
+			return err == nil && n.Status.Phase == "Ready" && strings.HasPrefix(n.Status.LeaseID, "lease-")
+		})
+		if n.Metadata.Labels["rack"] != "r12" || len(n.Spec.Taints) != 1 || n.Spec.Capacity[resource.GPU] != "16" || n.Status.Capacity[resource.GPU] != "8" {
+			t.Errorf("n2 is %+v", n)
+		}
+		if got := condition(n, "CapacityDiffers"); got.Status != "True" || !containsAll(got.Message, "expected 16, found 8") || strings.Contains(got.Message, "pods") {
+			t.Errorf("condition %+v", got)
+		}
+		c.Agent("n2").Crash()
+		c.Eventually("its lease is over", func() bool {
+			n, err := follower.GetNode(t.Context(), "n2")
+			return err == nil && n.Status.Phase == "NotReady" && n.Status.LeaseID == ""
+		})
+		if _, err := follower.DeleteNode(t.Context(), "n2"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err = follower.CreateNode(t.Context(), created("n2", "8")); err != nil || n.Status.Phase != "Unregistered" {
+			t.Errorf("created again: %v, %+v", err, n)
+		}
+		c.Agent("n2").Start()
+		c.Converge()
+	})
+}
+
+func TestANodeIsCreatedAfterItsAgentHasRegistered(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.Bring(1)
+		c.Eventually("its lease is known", func() bool { return nodeOf(t, k, "n1").Status.LeaseID != "" })
+		n, err := k.CreateNode(t.Context(), created("n1", "8"))
+		if err != nil || n.Status.Phase != "Ready" || n.Status.LeaseID == "" || n.Metadata.Labels["rack"] != "r12" {
+			t.Fatalf("%v, %+v", err, n)
+		}
+		if got := condition(n, "CapacityDiffers"); got.Type != "" {
+			t.Errorf("the host is as expected: %+v", got)
+		}
+		_, err = k.CreateNode(t.Context(), created("n1", "8"))
+		refused(t, err, 409, "exists")
+		c.Converge()
+	})
+}
+
+// limit is the patch that lowers the GPUs of a node.
+func limit(gpus string) api.NodeStatusPatch {
+	p, status := api.DecodeNodeStatusPatch("", []byte(`{"status": {"allocatable": {"nvidia.com/gpu": "`+gpus+`"}}}`))
+	if status != nil {
+		panic(status)
+	}
+	return p
+}
+
+func withheld(n *api.Node) (count int) {
+	for _, d := range n.Status.Devices {
+		if d.Withheld {
+			count++
+		}
+	}
+	return count
+}
+
+func TestALimitOfGPUsHoldsOverFailoverAndRegistrationAndTouchesNoGrant(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.StartCoordinator("c1")
+		c.Leader()
+		follower := c.StartCoordinator("c2")
+		c.StartAgent("n1")
+		c.AwaitReady(1)
+		allocate(t, k, rig.Submission{Name: "seven", GPUs: 7, Wait: time.Minute})
+		phase(t, c, "seven", api.Running)
+		n, err := k.PatchNodeStatus(t.Context(), "n1", limit("6"))
+		if err != nil || n.Status.Allocatable[resource.GPU] != "6" || withheld(n) != 2 {
+			t.Fatalf("%v, %+v", err, n.Status)
+		}
+		allocate(t, k, rig.Submission{Name: "one", GPUs: 1, Wait: time.Minute})
+		phase(t, c, "one", api.Pending)
+		phase(t, c, "seven", api.Running)
+		_, err = k.PatchNodeStatus(t.Context(), "n1", limit("9"))
+		refused(t, err, 422, "9 is more than the 8")
+
+		k.Crash()
+		c.Eventually("the follower leads", func() bool { return c.Leader() == follower })
+		c.Agent("n1").Reboot()
+		c.Eventually("n1 is back", func() bool {
+			n, err := follower.GetNode(t.Context(), "n1")
+			return err == nil && n.Status.Phase == "Ready" && n.Status.Allocatable[resource.GPU] == "6"
+		})
+		phase(t, c, "seven", api.Running)
+		phase(t, c, "one", api.Pending)
+		if _, err := follower.DeleteAllocation(t.Context(), "default", "seven", api.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "one", api.Running) // of the six that are left
+		allocate(t, follower, rig.Submission{Name: "six", GPUs: 6, Wait: time.Minute})
+		phase(t, c, "six", api.Pending)
+		if _, err = follower.PatchNodeStatus(t.Context(), "n1", limit("7")); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "six", api.Running)
+		n, err = follower.PatchNodeStatus(t.Context(), "n1", limit("8"))
+		if err != nil || withheld(n) != 0 || condition(n, "CapacityLowered").Type != "" {
+			t.Errorf("%v, %+v", err, n.Status.Conditions)
+		}
+		c.Converge()
+	})
+}
