@@ -250,6 +250,22 @@ func (c *Client) Nodes() Nodes {
 	return Nodes{objects{client: c, path: collection("", "nodes")}, followed[api.Node](c, "nodes", "")}
 }
 
+// Create creates a node: its labels, annotations and taints, and in the spec the
+// capacity that its host is expected to have. The status of the answer has a bootstrap
+// token for the host. It is sent once: a node is created once.
+func (n Nodes) Create(ctx context.Context, node *api.Node) (*api.Node, error) {
+	return send[api.Node](ctx, n.objects, http.MethodPost, n.path, node)
+}
+
+// PatchStatus lowers the amounts of a node that are handed out, or ends that.
+func (n Nodes) PatchStatus(ctx context.Context, name string, p api.NodeStatusPatch) (*api.Node, error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Node](ctx, n.client, request{method: http.MethodPatch, path: n.at(name, "/status"), contentType: "application/merge-patch+json", body: body})
+}
+
 // Get returns a node.
 func (n Nodes) Get(ctx context.Context, name string) (*api.Node, error) {
 	return call[api.Node](ctx, n.client, n.get(name, GetOptions{}))

@@ -23,6 +23,8 @@ type Kind struct {
 	// Replaced is true for a kind whose objects are replaced as a whole, and false
 	// where a patch changes the fields that may change.
 	Replaced bool
+	// once: a creation is sent once, since it has no idempotency key.
+	once bool
 	// limits: the objects name resources, so that Config.AllowUnknownResources has an
 	// effect.
 	limits bool
@@ -68,7 +70,7 @@ var Kinds = []*Kind{
 	kindOf(Kind{Name: "allocation", Plural: "allocations", Short: []string{"alloc", "allocs"}, Document: api.KindAllocation, Namespaced: true, Created: true},
 		api.DecodeAllocation, func(a *api.Allocation) *api.ObjectMeta { return &a.Metadata },
 		func(l *api.AllocationList) (*api.ListMeta, *[]api.Allocation) { return &l.Metadata, &l.Items }),
-	kindOf(Kind{Name: "node", Plural: "nodes", Short: []string{"no"}, Document: api.KindNode},
+	kindOf(Kind{Name: "node", Plural: "nodes", Short: []string{"no"}, Document: api.KindNode, Created: true, once: true},
 		api.DecodeNode, func(n *api.Node) *api.ObjectMeta { return &n.Metadata },
 		func(l *api.NodeList) (*api.ListMeta, *[]api.Node) { return &l.Metadata, &l.Items }),
 	kindOf(Kind{Name: "tenant", Plural: "tenants", Document: api.KindTenant, Created: true, Replaced: true},
@@ -119,7 +121,7 @@ func kindOf[T, L any](k Kind, decode func([]byte) (*T, *api.Status), meta func(*
 		},
 		meta: func(v any) *api.ObjectMeta { return meta(v.(*T)) },
 		create: func(ctx context.Context, at objects, v any, o CreateOptions) (any, error) {
-			if k.Replaced { // which has no idempotency key: it is sent once
+			if k.Replaced || k.once { // which have no idempotency key
 				return untyped(send[T](ctx, at, http.MethodPost, at.path, v))
 			}
 			return untyped(create[T](ctx, at.client, at.path, v, o))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,12 +234,7 @@ func (a *app) describeNode(o *api.Node, now time.Time) {
 		"Taints", strings.Join(taints, ", "),
 		"Incarnation", incarnation,
 	)...)
-	resources := newTable("RESOURCE", "CAPACITY", "ALLOCATABLE", "FREE", "USED NOW")
-	for _, n := range names(o.Spec.Capacity) {
-		cell := func(m map[resource.Name]string) string { return humanAmount(n, m[n]) }
-		resources.add(string(n), cell(o.Spec.Capacity), cell(o.Spec.Allocatable), orZero(cell(o.Status.Available)), cell(o.Status.Usage))
-	}
-	a.section("Resources", resources)
+	a.section("Resources", resourceTable(o))
 	a.section("NUMA nodes", numaTable(o))
 	a.section("Devices", deviceTable(o))
 	a.section("MIG instances", instanceTable(o))
@@ -252,6 +248,37 @@ func (a *app) describeNode(o *api.Node, now time.Time) {
 		allocations.add(n)
 	}
 	a.section("Allocations", allocations)
+}
+
+// resourceTable has a column of the expected capacity where that was sent and differs
+// from the capacity that the agent has found.
+func resourceTable(o *api.Node) *table {
+	expected := map[resource.Name]string{}
+	for n, text := range o.Spec.Capacity {
+		found, err := resource.ParseAmount(n, o.Status.Capacity[n])
+		if want, bad := resource.ParseAmount(n, text); err != nil || bad != nil || want != found {
+			expected[n] = text
+		}
+	}
+	heads := []string{"RESOURCE", "CAPACITY", "ALLOCATABLE", "FREE", "USED NOW"}
+	if len(expected) > 0 {
+		heads = append(heads, "EXPECTED")
+	}
+	t := newTable(heads...)
+	all := maps.Clone(o.Status.Capacity)
+	if all == nil {
+		all = map[resource.Name]string{}
+	}
+	maps.Copy(all, expected)
+	for _, n := range names(all) {
+		cell := func(m map[resource.Name]string) string { return humanAmount(n, m[n]) }
+		row := []string{string(n), cell(o.Status.Capacity), cell(o.Status.Allocatable), orZero(cell(o.Status.Available)), cell(o.Status.Usage)}
+		if len(expected) > 0 {
+			row = append(row, o.Spec.Capacity[n])
+		}
+		t.add(row...)
+	}
+	return t
 }
 
 func numaTable(o *api.Node) *table {
@@ -276,8 +303,12 @@ func deviceTable(o *api.Node) *table {
 		if d.MIG != nil {
 			free = "MIG"
 		}
+		reason := d.HealthReason
+		if d.Withheld {
+			reason = join("withheld by an operator", reason)
+		}
 		t.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), memoryUsed(d.MemoryUsed), use(d.UsePercent),
-			strconv.Itoa(d.NUMANode), d.Health, free, d.HealthReason)
+			strconv.Itoa(d.NUMANode), d.Health, free, reason)
 	}
 	return t
 }

@@ -17,7 +17,7 @@ func (a *app) nodeCommand() *cobra.Command {
 		Args:  arguments(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.nodeBanCommand(), a.nodeUnbanCommand(), a.nodeBansCommand(), a.approveCommand(), a.nodeEvictionsCommand())
+	cmd.AddCommand(a.nodeCreateCommand(), a.nodeLimitCommand(), a.nodeBanCommand(), a.nodeUnbanCommand(), a.nodeBansCommand(), a.approveCommand(), a.nodeEvictionsCommand())
 	return cmd
 }
 

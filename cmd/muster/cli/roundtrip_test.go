@@ -35,6 +35,11 @@ spec:
   resourceNames: [cpu]
   nodes: {root: {parent: "nil", quota: {cpu: 10}}, a: {parent: root, quota: {cpu: 4}}, b: {parent: root, quota: {cpu: 6}}}
 `,
+	api.KindNode: `
+kind: Node
+metadata: {name: x, labels: {zone: a}, annotations: {owner: ada}}
+spec: {capacity: {cpu: 96000m, nvidia.com/gpu: "8", pods: "110"}, allocatable: {cpu: 94000m}, taints: [{key: team, effect: NoSchedule}], unschedulable: true}
+`,
 	api.KindQuotaForest:  "kind: QuotaForest\nmetadata: {name: x}\nspec: {trees: [x]}\n",
 	api.KindQuotaBinding: "kind: QuotaBinding\nmetadata: {name: x}\nspec: {groups: {x: a}, admission: queue}\n",
 	api.KindTenant:       "kind: Tenant\nmetadata: {name: x}\nspec: {displayName: The team, owner: ada, contacts: [bob]}\n",

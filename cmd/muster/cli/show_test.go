@@ -23,7 +23,7 @@ func partitioned() *api.Node {
 		Metadata: api.ObjectMeta{Name: "gpu-01"},
 		Spec:     api.NodeSpec{Capacity: has, Allocatable: has},
 		Status: api.NodeStatus{
-			Phase: "Ready",
+			Phase: "Ready", Capacity: has, Allocatable: has,
 			Conditions: []api.Condition{
 				{Type: "Ready", Status: "True", Reason: "AgentReady"},
 				{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom", LastTransitionTime: "2026-02-20T08:00:00Z"},

@@ -114,12 +114,15 @@ func (a *app) create(ctx context.Context, o object, wait time.Duration) (object,
 	ctx, cancel := context.WithTimeout(ctx, wait+callTimeout)
 	defer cancel()
 	o.meta().ResourceVersion = ""
+	if n := as[api.Node](o); n != nil {
+		o.Value = n.Creation()
+	}
 	got, err := a.at(o.kind(), o.meta().Namespace).Create(ctx, o.Object, sdk.CreateOptions{Wait: wait})
 	return object{Object: got}, err
 }
 
 // errNotCreated refuses a document of a kind whose objects come by themselves.
-var errNotCreated = errors.New("a node comes into being when the agent of its host registers; muster apply changes the labels, annotations, taints and unschedulable of one that has")
+var errNotCreated = errors.New("objects of this kind come into being by themselves and cannot be created")
 
 // warn names the parts of an object that have no effect.
 func (a *app) warn(ctx context.Context, o object) {

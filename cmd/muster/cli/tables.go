@@ -260,7 +260,7 @@ func nodeRow(o *api.Node, now time.Time) []string {
 		phase += ",SchedulingDisabled"
 	}
 	share := func(n resource.Name) string {
-		total := o.Spec.Allocatable[n]
+		total := o.Status.Allocatable[n]
 		if total == "" {
 			return "0"
 		}
@@ -271,7 +271,7 @@ func nodeRow(o *api.Node, now time.Time) []string {
 		return humanAmount(n, free) + "/" + humanAmount(n, total)
 	}
 	gpus := share(resource.GPU)
-	for _, n := range names(o.Spec.Allocatable) {
+	for _, n := range names(o.Status.Allocatable) {
 		if profile, ok, _ := n.MIGProfile(); ok {
 			gpus += fmt.Sprintf(" + %s × %s", share(n), profile)
 		}

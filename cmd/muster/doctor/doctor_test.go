@@ -74,7 +74,7 @@ func (c *fakeCluster) refusing(path string, code int, message string) *fakeClust
 // node is a healthy one with GPUs, CPUs and memory.
 func node(name string, conditions ...api.Condition) api.Node {
 	n := api.Node{Metadata: api.ObjectMeta{Name: name}}
-	n.Spec.Capacity = map[resource.Name]string{resource.CPU: "8", resource.Memory: "16Gi", resource.GPU: "8"}
+	n.Status.Capacity = map[resource.Name]string{resource.CPU: "8", resource.Memory: "16Gi", resource.GPU: "8"}
 	n.Status.Phase = "Ready"
 	n.Status.Addresses = []api.NodeAddress{{Type: "Hostname", Address: name}, {Type: "Agent", Address: "10.0.0." + strconv.Itoa(len(name)) + ":8472"}}
 	n.Status.Conditions = append([]api.Condition{{Type: "Ready", Status: "True", Reason: "AgentReady"}}, conditions...)

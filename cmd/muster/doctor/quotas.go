@@ -17,10 +17,10 @@ import (
 func (f Facts) judgeQuotas(time.Time) (list []Finding) {
 	handed := map[resource.Name]bool{resource.Pods: true}
 	for _, n := range f.nodes {
-		for name := range n.Spec.Capacity {
+		for name := range n.Status.Capacity {
 			handed[name] = true
 		}
-		for name := range n.Spec.Allocatable {
+		for name := range n.Status.Allocatable {
 			handed[name] = true
 		}
 	}
