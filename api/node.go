@@ -141,7 +141,7 @@ type DeviceStatus struct {
 	HealthReason string `json:"healthReason,omitempty" example:"XID 79"`
 	// Withheld marks a device that an operator keeps from new work, by a lower amount of
 	// allocatable.
-	Withheld bool `json:"withheld,omitempty"`
+	Withheld bool `json:"withheld,omitempty" example:"true"`
 	// Free is the free part; 1000 is the whole device. A device in MIG mode has 0.
 	Free resource.Milli `json:"freeMilli" range:"0..1000" unit:"thousandths of a device" example:"1000"`
 	// MIG is set for a device in MIG mode: Muster hands out its instances alone.
