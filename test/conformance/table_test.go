@@ -36,8 +36,6 @@ type request struct {
 	Differs []difference `json:"differs"`
 	// Warns are the fields that a Warning names beside those of docs/api.md.
 	Warns []string `json:"warns"`
-	// Waits says why the route is not served yet; "" where it is.
-	Waits string `json:"waits"`
 }
 
 // difference is a field that differs on purpose. Want is the value of Muster; null

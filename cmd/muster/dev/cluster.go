@@ -36,6 +36,9 @@ const readyTimeout = 60 * time.Second
 // Config is a dev cluster.
 type Config struct {
 	Nodes int
+	// Names are the ids of the first nodes of a profile, "" for node-0 and so on, as the
+	// others are called.
+	Names []string
 	// Profile is "host", a built-in profile's name, or a file that ends in
 	// .json.
 	Profile string
@@ -232,10 +235,13 @@ func (d *Cluster) secure(ctx context.Context, hw func(string) agent.Discovered) 
 	return secured, operator.Save(folder.Party(secured.Operator))
 }
 
-// nodeName is the host's own name for the host, node-0… for a profile.
+// nodeName is the host's own name for the host, node-0… for a profile without names.
 func (d *Cluster) nodeName(i int, hw func(string) agent.Discovered) string {
 	if d.config.Profile == "host" {
 		return nodeIDOf(hw("").Host.Hostname)
+	}
+	if i < len(d.config.Names) && d.config.Names[i] != "" {
+		return d.config.Names[i]
 	}
 	return fmt.Sprintf("node-%d", i)
 }
