@@ -14,6 +14,7 @@ const team = "/api/v1/namespaces/ml-team/"
 // eight members waits for it and runs, and work leaves its nodes.
 func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w := newWorld(t)
+	w.heard(registered)
 	w.replay("register a node", map[string]string{"bearer": w.bootstrapToken(registered)})
 	w.replay("create a resource quota", nil)
 	w.must(http.StatusCreated, "POST", team+"resourcequotas", `{"metadata": {"name": "few"}, "spec": {"hard": {"nvidia.com/gpu": "2"}}}`)
@@ -63,6 +64,17 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	for _, l := range w.later {
 		if !w.used[l] {
 			t.Errorf("docs/api.md lists %s of %s, and no part of the story checks it", l.field, l.route)
+		}
+	}
+}
+
+// heard waits until the first heartbeat of a node's agent: the leader is connected to
+// the agent before that.
+func (w *world) heard(node string) {
+	w.Helper()
+	for w.Context().Err() == nil {
+		if has(w.must(http.StatusOK, "GET", "/api/v1/nodes/"+node, "").body, "status.leaseId") {
+			return
 		}
 	}
 }
