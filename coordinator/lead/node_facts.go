@@ -44,7 +44,9 @@ func (n *node) setFence(f *fence) { n.fence = f }
 func (n *node) setBan(b *record.Ban) { n.ban = b }
 
 // setFollowed takes over what the coordinator's cache of the store has.
-func (n *node) setFollowed(f NodeFacts) { n.leased, n.lease, n.identity, n.ban = f.Leased, f.Lease, f.Identity, f.Ban }
+func (n *node) setFollowed(f NodeFacts) {
+	n.leased, n.lease, n.identity, n.ban = f.Leased, f.Lease, f.Identity, f.Ban
+}
 
 // setUnheard notes whether nobody hears the agent.
 func (n *node) setUnheard() { n.unheard = !n.connected && !n.leased }

@@ -115,9 +115,9 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster node create --taint":       {{Value: "zzz", Args: []string{"gpu-9"}}, refusedThere("gpu-9", "spec.taints[0].effect", "a=b:Zzz", "Zzz")[0]},
 		"muster node create --capacity":    {{Value: "zzz", Args: []string{"gpu-9"}}, {Value: "cpu=many", Shown: "many", Args: []string{"gpu-9"}}, refusedThere("gpu-9", "spec.capacity", "cpuu=1", "cpuu")[0]},
 		"muster node create --allocatable": {{Value: "zzz", Args: []string{"gpu-9"}}, {Value: "cpu=-1", Shown: "-1", Args: []string{"gpu-9"}}, refusedThere("gpu-9", "spec.allocatable", "cpuu=1", "cpuu")[0]},
-		"muster token create --label": {{Value: "zzz", Args: []string{"--node=gpu-1"}}, {Value: "zzz!=1", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}, {Value: "nvidia.com/gpu=1", Shown: "nvidia.com/gpu", Args: []string{"--node=gpu-1"}}, {Value: "a=zzz!", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}},
-		"muster token create --node":  {{Value: ""}, {Value: "a b"}, {Value: long, Shown: "zzz"}},
-		"muster token create --ttl":   bad("--node gpu-1", "0s", "-1s", "721h0m0s"), "muster token create --uses": bad("--node gpu-1", "0", "-1", "100001"),
+		"muster token create --label":      {{Value: "zzz", Args: []string{"--node=gpu-1"}}, {Value: "zzz!=1", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}, {Value: "nvidia.com/gpu=1", Shown: "nvidia.com/gpu", Args: []string{"--node=gpu-1"}}, {Value: "a=zzz!", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}},
+		"muster token create --node":       {{Value: ""}, {Value: "a b"}, {Value: long, Shown: "zzz"}},
+		"muster token create --ttl":        bad("--node gpu-1", "0s", "-1s", "721h0m0s"), "muster token create --uses": bad("--node gpu-1", "0", "-1", "100001"),
 	}
 	run := func(args ...string) (int, string) {
 		if strings.HasPrefix(args[0], "--") { // a flag of muster itself
