@@ -32,6 +32,7 @@ import (
 	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/netlimit"
@@ -85,8 +86,9 @@ type Agent struct {
 	dirty    chan struct{} // capacity 1: the digest should be published anew
 	renewal  chan struct{} // capacity 1: a coordinator has something new
 
-	registered atomic.Bool // this process has registered once
-	watched    atomic.Bool // the watch of the devices has reported
+	registered atomic.Bool                       // this process has registered once
+	watched    atomic.Bool                       // the watch of the devices has reported
+	unknown    atomic.Pointer[[]devices.Unknown] // the GPUs that the watch could not use; nil: no news of the watch
 	uses       atomic.Pointer[uses]
 
 	mu    sync.Mutex

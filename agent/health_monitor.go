@@ -95,6 +95,10 @@ func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 	if c.Inventory != nil || len(c.Running) > 0 {
 		w.agent.watched.Store(true)
 	}
+	if c.Unknown != nil {
+		w.agent.unknown.Store(&c.Unknown)
+		log.Warn("gpus_unknown", "gpus", len(c.Unknown))
+	}
 	for _, warning := range c.Warnings {
 		log.Warn("host_is_odd", "warning", warning)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,24 +61,33 @@ func lostDevices(v *ledger.View) (c rpc.Condition, ok bool) {
 }
 
 // unknownGPUs is the condition GPUsUnknown: the driver hangs, or counts GPUs
-// that the discovery at the start could not use. It ends with the first report of
-// the watch, which has then asked them all again.
+// that the last discovery could not use. Until the first report of the watch, the last
+// discovery is that of the start.
 func (a *Agent) unknownGPUs() (c rpc.Condition, ok bool) {
-	d := &a.deps.Discovered
-	if a.watched.Load() || d.Hung == "" && len(d.Unknown) == 0 {
+	d, unknown := &a.deps.Discovered, a.deps.Discovered.Unknown
+	if now := a.unknown.Load(); now != nil {
+		unknown = *now
+	}
+	hung := ""
+	if !a.watched.Load() {
+		hung = d.Hung
+	}
+	if hung == "" && len(unknown) == 0 {
 		return c, false
 	}
 	c = rpc.Condition{Type: "GPUsUnknown", True: true, Reason: "NotUsable"}
-	if d.Hung != "" {
-		c.Reason, c.Message = "DriverHangs", d.Hung
+	if hung != "" {
+		c.Reason, c.Message = "DriverHangs", hung
 		return c, true
 	}
-	for i, u := range d.Unknown {
+	parts := make([]string, 0, len(unknown))
+	for i, u := range unknown {
 		if i == mostListed {
-			c.Message += fmt.Sprintf("and %d more", len(d.Unknown)-i)
+			parts = append(parts, fmt.Sprintf("and %d more", len(unknown)-i))
 			break
 		}
-		c.Message += fmt.Sprintf("GPU %d at %s: %s; ", u.Position, u.PCIBusID, u.Why)
+		parts = append(parts, fmt.Sprintf("GPU %d at %s: %s", u.Position, cmp.Or(u.PCIBusID, "an unknown PCI address"), u.Why))
 	}
+	c.Message = strings.Join(parts, "; ")
 	return c, true
 }

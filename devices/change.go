@@ -21,9 +21,14 @@ type Change struct {
 	// before; the first time in any case. The use of a device that is lost, that
 	// hangs, or whose driver is gone is unknown from that event on.
 	Use []Use
+	// Unknown lists the cards that the driver counts and that are not in the
+	// inventory, because a call about them hangs or they cannot be used. It is set
+	// where these are others than before, empty where there are none any more; nil is
+	// no news.
+	Unknown []Unknown
 }
 
 // IsZero reports whether the change is empty.
 func (c Change) IsZero() bool {
-	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0 && len(c.Use) == 0
+	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0 && len(c.Use) == 0 && c.Unknown == nil
 }

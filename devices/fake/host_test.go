@@ -60,10 +60,10 @@ func TestAHostTellsWhatHappensToIt(t *testing.T) {
 			h.Retire(0, false)
 			h.Remap(0, false, false)
 		}, []string{"gpu0: page-retirement-pending", "gpu0: page-retirement-pending", "gpu0: row-remap-failed", "gpu0: repaired"}},
-		"loss and return, once":  {"gpu2", nil, func(h *fake.Host) { h.Lose(1); h.Lose(1); h.Return(1) }, []string{"gpu1: lost", "gpu1: returned"}},
-		"a card plugged in":      {"dgx-a100", []int{0, 5}, func(h *fake.Host) { h.Plug(5); h.Unplug(5); h.Plug(0) }, []string{"gpu1 gpu2 gpu3 gpu4 gpu6 gpu7 gpu5", "gpu5: lost", "gpu1 gpu2 gpu3 gpu4 gpu6 gpu7 gpu5 gpu0"}},
-		"a hang silences others": {"gpu2", nil, func(h *fake.Host) { h.Hang(0); h.XID(1, 13); h.Answer(0) }, []string{"gpu0: hung", "gpu0: answered", "gpu1: xid 13"}},
-		"no driver, no news":     {"gpu2", nil, func(h *fake.Host) { h.UnloadDriver(); h.Lose(0); h.LoadDriver() }, []string{"driver: driver-gone", "driver: driver-back", "gpu0: lost"}},
+		"loss and return, once": {"gpu2", nil, func(h *fake.Host) { h.Lose(1); h.Lose(1); h.Return(1) }, []string{"gpu1: lost", "gpu1: returned"}},
+		"a card plugged in":     {"dgx-a100", []int{0, 5}, func(h *fake.Host) { h.Plug(5); h.Unplug(5); h.Plug(0) }, []string{"gpu1 gpu2 gpu3 gpu4 gpu6 gpu7 gpu5", "gpu5: lost", "gpu1 gpu2 gpu3 gpu4 gpu6 gpu7 gpu5 gpu0"}},
+		"a hang silences one":   {"gpu2", nil, func(h *fake.Host) { h.Hang(0); h.XID(1, 13); h.XID(0, 14); h.Answer(0) }, []string{"gpu0: hung", "gpu1: xid 13", "gpu0: answered", "gpu0: xid 14"}},
+		"no driver, no news":    {"gpu2", nil, func(h *fake.Host) { h.UnloadDriver(); h.Lose(0); h.LoadDriver() }, []string{"driver: driver-gone", "driver: driver-back", "gpu0: lost"}},
 		"a card partitioned anew": {"mig-a100", nil, func(h *fake.Host) {
 			h.Partition(3, devices.MIGInstance{Profile: "7g.80gb", Memory: 80 << 30})
 			h.Remap(3, true, false) // not told of partitioned cards

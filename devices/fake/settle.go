@@ -30,12 +30,11 @@ func newTold(gpus int) told {
 }
 
 // settle reports the difference between the state and the reports so far. Nothing is reported without
-// a driver, or while one question goes unanswered.
+// a driver, and nothing of a card while a question about the card goes unanswered.
 func (h *Host) settle() {
 	var c devices.Change
 	c.Events = h.settleHangs()
 	switch {
-	case slices.Contains(h.told.hung, true):
 	case h.unloaded && !h.told.gone:
 		h.told.gone = true
 		for i := range h.told.cards {
@@ -80,7 +79,9 @@ func (h *Host) settleHangs() []devices.Event {
 func (h *Host) settleDevices(c *devices.Change) {
 	before := h.inventory()
 	for i := range h.cards {
-		h.settleCard(i, c)
+		if !h.told.hung[i] {
+			h.settleCard(i, c)
+		}
 	}
 	full := h.profile.Inventory(h.node)
 	for i := range h.cards {

@@ -210,6 +210,7 @@ type child struct {
 	in      io.WriteCloser
 	answers chan answer
 	stderr  *strings.Builder // complete once the child has ended
+	silent  bool             // what it prints there fails the test
 
 	mu      sync.Mutex
 	changes []devices.Change // that the watch told and nobody took
@@ -222,11 +223,7 @@ type child struct {
 func startChild(t *testing.T, libDir, script, mode string) *child {
 	t.Helper()
 	c := startTalkingChild(t, libDir, script, mode)
-	t.Cleanup(func() {
-		if text := c.stderr.String(); text != "" {
-			t.Errorf("the child said:\n%s", text)
-		}
-	})
+	c.silent = true
 	return c
 }
 
@@ -263,6 +260,9 @@ func startTalkingChild(t *testing.T, libDir, script, mode string) *child {
 		<-read
 		if err := command.Wait(); err != nil {
 			t.Errorf("child: %v\n%s", err, c.stderr.String())
+		}
+		if text := c.stderr.String(); c.silent && text != "" {
+			t.Errorf("the child said:\n%s", text)
 		}
 	})
 	return c

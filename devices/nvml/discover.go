@@ -33,6 +33,8 @@ type discovery struct {
 	last string
 	// patience bounds the discovery; nil waits for every call.
 	patience *patience
+	// skip has the calls that hang: nothing is asked about their cards.
+	skip skips
 
 	warnings []string
 	doubtful map[string]bool   // by UUID: partitions could not be read
@@ -80,6 +82,7 @@ type card struct {
 	device   devices.Device
 	lost     nvml.Return // the answer of a call about a card that is gone
 	lostBy   string      // that call
+	stuck    bool        // a call about it hangs; the watch's goroutine's alone
 }
 
 func (c *card) String() string {
@@ -154,7 +157,7 @@ func (d *discovery) run() (sighting, []*card, error) {
 	if err := inv.ValidateSeen(); err != nil {
 		return sighting{}, nil, err
 	}
-	return sighting{inv, d.warnings, d.doubtful, d.leftOut}, cards, nil
+	return sighting{inventory: inv, warnings: d.warnings, doubtful: d.doubtful, leftOut: d.leftOut, unknown: d.unknown}, cards, nil
 }
 
 // driverVersion is "" where the driver does not report it.
@@ -205,16 +208,24 @@ func (d *discovery) readAll(count int) []*card {
 		card *card // nil if it was left out
 	}
 	var cards []*card
-	each(d.patience, count, d.asking, func(i int, asking asker) result {
+	var positions []int
+	for i := range count {
+		if q := d.skip.cards[i]; q != nil {
+			d.unknown = append(d.unknown, devices.Unknown{Position: i, Why: q.silence(time.Now())})
+			continue
+		}
+		positions = append(positions, i)
+	}
+	each(d.patience, len(positions), d.asking, func(i int, asking asker) result {
 		from := d.fork(asking)
-		c, _ := from.read(i)
+		c, _ := from.read(positions[i])
 		return result{from, c}
 	}, func(_ int, r result) {
 		d.adopt(r.from)
 		if r.card != nil {
 			cards = append(cards, r.card)
 		}
-	}, d.passOver)
+	}, func(i int, q *question) { d.passOver(positions[i], q) })
 	return cards
 }
 

@@ -17,14 +17,18 @@ import (
 //
 // One goroutine uses a Driver. No method waits for a call into the library
 // beyond its context or limit. A call that hangs keeps its thread for as long as
-// it hangs; until it returns, nothing else is asked of the library.
+// it hangs; until a call about a card returns, nothing else is asked about the card,
+// and until a call about the driver returns, nothing at all.
 type Driver struct {
 	path    string
 	options options
 	// busy is closed once the library has no call of this Driver any more; nil
 	// before the first discovery.
-	busy chan struct{}
-	told []string // the warnings of the last discovery
+	busy  chan struct{}
+	told  []string    // the warnings of the last discovery
+	stuck []stuckCall // the calls about cards that it left behind
+	// unknown are the cards that it did not find usable.
+	unknown []devices.Unknown
 }
 
 // NewDriver is the driver behind the library at path, "" for the library that
@@ -81,7 +85,7 @@ func (d *Driver) Discover(ctx context.Context, limit time.Duration) (Found, erro
 
 // leave waits for the end of a visit whose result is there.
 func (d *Driver) leave(ctx context.Context, v *visit, r visitResult, timer *time.Timer) (Found, error) {
-	d.told = r.found.Warnings
+	d.told, d.stuck, d.unknown = r.found.Warnings, r.stuck, r.found.Unknown
 	if r.err != nil || r.found.Hung != "" {
 		return r.found, r.err
 	}
@@ -106,6 +110,7 @@ type visit struct {
 type visitResult struct {
 	found Found
 	err   error
+	stuck []stuckCall
 }
 
 func (v *visit) asking(call string, c *card) { v.asked.Store(ask(call, c)) }
@@ -123,7 +128,7 @@ func (v *visit) run(path string, o options, p *patience) {
 	found, err := source.look(p, v.asking)
 	source.mu.Unlock()
 	found.Hung = p.leftBehind()
-	v.results <- visitResult{found, err}
+	v.results <- visitResult{found, err, p.stuck}
 	p.left.Wait()
 	v.asking("nvmlShutdown", nil)
 	_ = source.stop()  // without a driver there is nothing to shut down
@@ -131,8 +136,9 @@ func (v *visit) run(path string, o options, p *patience) {
 }
 
 // Watch looks after the devices until ctx ends, then returns nil: see
-// Source.Watch. It first waits for a call that a discovery left behind, then for
-// a driver that is absent, that hangs at its start or that cannot be used: each
+// Source.Watch. A card whose call the discovery left behind is looked for again once
+// the call has returned. Watch first waits for a call about the driver that a discovery
+// left behind, then for a driver that is absent, that hangs at its start or that cannot be used: each
 // is reported once, and looked for again every Retry. A driver that comes later
 // brings its cards in as new ones.
 func (d *Driver) Watch(ctx context.Context, known *devices.Inventory, o WatchOptions, emit func(devices.Change)) error {
@@ -140,14 +146,14 @@ func (d *Driver) Watch(ctx context.Context, known *devices.Inventory, o WatchOpt
 	if err != nil {
 		return fmt.Errorf("watch GPUs: %w", err)
 	}
-	if d.busy != nil {
+	if d.busy != nil && len(d.stuck) == 0 {
 		select {
 		case <-d.busy:
 		case <-ctx.Done():
 			return nil
 		}
 	}
-	start := outset{warnings: d.told, absent: o.Absent}
+	start := outset{warnings: d.told, absent: o.Absent, unknown: d.unknown}
 	last := ""
 	for {
 		source, err := d.openWithin(ctx, o.HangAfter, emit)
@@ -155,7 +161,7 @@ func (d *Driver) Watch(ctx context.Context, known *devices.Inventory, o WatchOpt
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			err = source.watch(ctx, known, o, start, emit)
+			err = source.watch(ctx, known, o, start, d.stuck, emit)
 			return errors.Join(err, closed(source))
 		}
 		if text := explain(err); text != last {

@@ -22,7 +22,11 @@ func (d *discovery) links(cards []*card) [][]devices.Link {
 		}
 	}
 	frozen := frozenCards(cards)
-	each(d.patience, len(cards), d.asking, func(i int, asking asker) *row {
+	asked := len(cards)
+	if d.skip.pairs {
+		asked = 0
+	}
+	each(d.patience, asked, d.asking, func(i int, asking asker) *row {
 		return d.relate(frozen, i, asking)
 	}, func(i int, r *row) {
 		d.adopt(r.from)
@@ -196,10 +200,10 @@ func (d *discovery) peer(c *card, link int, positions map[string]int) (int, bool
 // pcie is the path between two cards without NVLink. A relation that the driver does
 // not report is taken as the farthest, so that nothing is promised.
 func (d *discovery) pcie(a, b *card) devices.Link {
-	if !d.has("nvmlDeviceGetTopologyCommonAncestor") {
+	if !d.has(pairCall) {
 		return devices.LinkSYS
 	}
-	d.asking("nvmlDeviceGetTopologyCommonAncestor with "+b.String(), a)
+	d.asking(pairCall+" with "+b.String(), a)
 	level, ret := a.handle.GetTopologyCommonAncestor(b.handle)
 	if ret != nvml.SUCCESS {
 		for _, c := range []*card{a, b} { // one of them may have gone

@@ -44,7 +44,7 @@ func merge(known *devices.Inventory, s sighting) (*devices.Inventory, []string) 
 		d.Index = len(merged.Devices)
 		merged.Devices, origin = append(merged.Devices, d), append(origin, i)
 	}
-	merged.Links = mergeLinks(known, seen, origin)
+	merged.Links = mergeLinks(known, s, origin)
 	var more []string
 	merged.Devices, more = distinctInstances(merged.Devices)
 	return merged, append(warnings, more...)
@@ -68,17 +68,21 @@ func refresh(known, seen devices.Device, doubtfulMIG bool) devices.Device {
 
 // mergeLinks takes the links between devices that were seen as they are now,
 // those of a lost device as they were, and the farthest relation between a
-// lost device and a new one.
-func mergeLinks(known, seen *devices.Inventory, origin []int) [][]devices.Link {
+// lost device and a new one. Where relations could not be asked, known ones stay.
+func mergeLinks(known *devices.Inventory, s sighting, origin []int) [][]devices.Link {
+	seen := s.inventory
 	rows := make([][]devices.Link, len(origin))
 	for i := range rows {
 		rows[i] = make([]devices.Link, len(origin))
 		for j := range rows[i] {
+			areKnown := i < len(known.Devices) && j < len(known.Devices)
 			switch {
 			case i == j:
+			case s.relationsUnknown && areKnown:
+				rows[i][j] = known.Links[i][j]
 			case origin[i] >= 0 && origin[j] >= 0:
 				rows[i][j] = seen.Links[origin[i]][origin[j]]
-			case i < len(known.Devices) && j < len(known.Devices):
+			case areKnown:
 				rows[i][j] = known.Links[i][j]
 			default:
 				rows[i][j] = devices.LinkSYS

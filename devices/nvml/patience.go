@@ -15,19 +15,47 @@ import (
 // behind the library is never shut down and the same question is not put again.
 type patience struct {
 	stall time.Duration // a call that takes longer is left behind
-	until time.Time     // the end of the time for all calls together
+	until time.Time     // the end of the time for all calls together; zero: there is none
+	relay bool          // the caller's asker learns of every call that is waited for
 	left  sync.WaitGroup
-	lanes []func() string // of calls that were left behind: the call, "" once it has returned
+	stuck []stuckCall // the calls that were left behind
 }
 
 // leftBehind names the first call that has not returned yet, "" if all have.
 func (p *patience) leftBehind() string {
-	for _, silence := range p.lanes {
-		if text := silence(); text != "" {
-			return text
+	for _, s := range p.stuck {
+		if !s.returned() {
+			return s.question.silence(time.Now())
 		}
 	}
 	return ""
+}
+
+// isOver reports whether the time for all calls together is over.
+func (p *patience) isOver() bool { return !p.until.IsZero() && !time.Now().Before(p.until) }
+
+// leftFor is the time until a call that began then is left behind.
+func (p *patience) leftFor(since time.Time) time.Duration {
+	left := time.Until(since.Add(p.stall))
+	if !p.until.IsZero() {
+		left = min(left, time.Until(p.until))
+	}
+	return left
+}
+
+// stuckCall is a call that was left behind with its thread.
+type stuckCall struct {
+	question *question
+	done     <-chan struct{} // closed once the call has returned, and the thread is free
+}
+
+func (s *stuckCall) returned() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // unasked is the fate of a card for which no time was left.
@@ -46,12 +74,12 @@ func each[T any](p *patience, n int, asking asker, job func(i int, asking asker)
 		return
 	}
 	for i := 0; i < n; {
-		if !time.Now().Before(p.until) {
+		if p.isOver() {
 			late(i, unasked)
 			i++
 			continue
 		}
-		l := startLane(p, i, n, job)
+		l := startLane(p, i, n, asking, job)
 		i = l.follow(p, i, n, done, late)
 	}
 }
@@ -61,7 +89,7 @@ type lane[T any] struct {
 	asked   atomic.Pointer[question]
 	results chan laneResult[T] // room for all, so that a late one is dropped unread
 	over    atomic.Bool        // no receiver reads results any more
-	ended   atomic.Bool
+	done    chan struct{}      // closed at the end
 }
 
 type laneResult[T any] struct {
@@ -69,15 +97,21 @@ type laneResult[T any] struct {
 	result T
 }
 
-func startLane[T any](p *patience, first, n int, job func(i int, asking asker) T) *lane[T] {
-	l := &lane[T]{results: make(chan laneResult[T], n-first)}
-	l.asked.Store(&question{since: time.Now()})
+func startLane[T any](p *patience, first, n int, asking asker, job func(i int, asking asker) T) *lane[T] {
+	l := &lane[T]{results: make(chan laneResult[T], n-first), done: make(chan struct{})}
+	l.asked.Store(ask("", nil))
 	p.left.Add(1)
+	note := func(call string, c *card) {
+		l.asked.Store(ask(call, c))
+		if p.relay && !l.over.Load() {
+			asking(call, c)
+		}
+	}
 	go func() {
 		defer p.left.Done()
-		defer l.ended.Store(true)
+		defer close(l.done)
 		for i := first; i < n && !l.over.Load(); i++ {
-			l.results <- laneResult[T]{i, job(i, func(call string, c *card) { l.asked.Store(ask(call, c)) })}
+			l.results <- laneResult[T]{i, job(i, note)}
 		}
 	}()
 	return l
@@ -97,7 +131,7 @@ func (l *lane[T]) follow(p *patience, i, n int, done func(i int, result T), late
 		default:
 		}
 		q := l.asked.Load()
-		left := min(time.Until(q.since.Add(p.stall)), time.Until(p.until))
+		left := p.leftFor(q.since)
 		if left <= 0 {
 			select {
 			case r := <-l.results: // it ended just now
@@ -107,12 +141,7 @@ func (l *lane[T]) follow(p *patience, i, n int, done func(i int, result T), late
 			default:
 			}
 			l.over.Store(true)
-			p.lanes = append(p.lanes, func() string {
-				if l.ended.Load() {
-					return ""
-				}
-				return q.silence(time.Now())
-			})
+			p.stuck = append(p.stuck, stuckCall{q, l.done})
 			late(i, q)
 			return i + 1
 		}

@@ -10,11 +10,12 @@ import (
 
 // question is one call into the library that has begun.
 type question struct {
-	call  string // the function's name in NVML; "" before the first call
-	about string // the card in words, "" for the driver as a whole
-	uuid  string // the card's, "" where it is not known yet
-	since time.Time
-	hung  atomic.Bool // the watch has reported that it hangs
+	call     string // the function's name in NVML; "" before the first call
+	about    string // the card in words, "" for the driver as a whole
+	position int    // NVML's index of the card, -1 for the driver as a whole
+	uuid     string // the card's, "" where it is not known yet
+	since    time.Time
+	hung     atomic.Bool // the watch has reported that it hangs
 }
 
 // String is e.g. "nvmlDeviceGetName of GPU 2 at 0000:0f:00.0".
@@ -46,9 +47,9 @@ type asker func(call string, c *card)
 
 // ask is the question about a card, or about the driver.
 func ask(call string, c *card) *question {
-	q := &question{call: call, since: time.Now()}
+	q := &question{call: call, position: -1, since: time.Now()}
 	if c != nil {
-		q.about, q.uuid = c.String(), c.device.UUID
+		q.about, q.position, q.uuid = c.String(), c.position, c.device.UUID
 	}
 	return q
 }

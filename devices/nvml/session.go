@@ -23,17 +23,22 @@ type session struct {
 	seen    *discovery // the last one, for its look-ups
 	cards   []*card
 	set     nvml.EventSet // nil: no events arrive
+	kept    bool          // a call that hangs has the set, so it is not freed
 }
 
 // connect starts the library and looks at all cards. An error means that the
 // driver does not answer, or has more cards than can be used.
-func (s *session) connect(known map[string]string) (sighting, error) {
-	s.asking("nvmlInit_v2", nil)
-	if err := s.source.start(); err != nil {
-		return sighting{}, err
+// Nothing is asked about the cards of skip.
+func (s *session) connect(known map[string]string, skip skips, p *patience) (sighting, error) {
+	if !s.started {
+		s.asking("nvmlInit_v2", nil)
+		if err := s.source.start(); err != nil {
+			return sighting{}, err
+		}
+		s.started = true
 	}
-	s.started = true
 	s.seen = s.source.discovery(known, s.asking)
+	s.seen.skip, s.seen.patience = skip, p
 	seen, cards, err := s.seen.run()
 	if err != nil {
 		s.disconnect()
@@ -43,12 +48,13 @@ func (s *session) connect(known map[string]string) (sighting, error) {
 	return seen, nil
 }
 
-// disconnect shuts the library down, so that the driver can be unloaded. The
-// answer does not matter: without a driver it has nothing to shut down.
+// disconnect shuts the library down, so that the driver can be unloaded, but not while
+// a call hangs. The answer does not matter: without a driver it has nothing to shut
+// down.
 func (s *session) disconnect() {
 	s.deafen()
 	s.cards = nil
-	if s.started {
+	if s.started && s.source.stuck.Load() == 0 {
 		s.asking("nvmlShutdown", nil)
 		s.started = false
 		_ = s.source.stop()
@@ -57,17 +63,16 @@ func (s *session) disconnect() {
 
 // deafen gives up the event set.
 func (s *session) deafen() {
-	if s.set != nil {
+	if s.set != nil && !s.kept {
 		s.asking("nvmlEventSetFree", nil)
 		_ = s.set.Free() // a set that cannot be freed goes with the library
-		s.set = nil
 	}
+	s.set, s.kept = nil, false
 }
 
-// listen has the driver record XIDs and double-bit errors of all cards from now
-// on, and returns the error that kept it from that. Drivers older than event sets, and
-// cards without events, are passed over in silence.
-func (s *session) listen() []string {
+// beginListening makes an event set, and returns the error that kept it from that.
+// Drivers older than event sets are passed over in silence.
+func (s *session) beginListening() (faults []string) {
 	s.deafen()
 	for _, symbol := range []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"} {
 		if !s.source.has(symbol) {
@@ -80,25 +85,28 @@ func (s *session) listen() []string {
 		return []string{fmt.Sprintf("XIDs are not heard: nvmlEventSetCreate: %v", answer(ret))}
 	}
 	s.set = set
-	var warnings []string
-	for _, c := range s.cards {
-		ret := s.register(c)
-		switch {
-		case ret == nvml.SUCCESS, isUnsupported(ret), isLost(ret), isGone(ret):
-		default:
-			warnings = append(warnings, fmt.Sprintf("%v: XIDs are not heard: nvmlDeviceRegisterEvents: %v", c, answer(ret)))
-		}
+	return nil
+}
+
+// register has the driver record XIDs and double-bit errors of a card from now on, and
+// returns the error that kept it from that. Cards without events are passed over in
+// silence.
+func register(d *discovery, c *card, set nvml.EventSet) (fault string) {
+	switch ret := d.register(c, set); {
+	case ret == nvml.SUCCESS, isUnsupported(ret), isLost(ret), isGone(ret):
+		return ""
+	default:
+		return fmt.Sprintf("%v: XIDs are not heard: nvmlDeviceRegisterEvents: %v", c, answer(ret))
 	}
-	return warnings
 }
 
 // register asks for the events that the card has. Double-bit errors exist with
 // ECC alone, and one type that is not supported refuses all.
-func (s *session) register(c *card) nvml.Return {
+func (d *discovery) register(c *card, set nvml.EventSet) nvml.Return {
 	const wanted = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 	types := uint64(wanted)
-	if s.source.has("nvmlDeviceGetSupportedEventTypes") {
-		s.asking("nvmlDeviceGetSupportedEventTypes", c)
+	if d.has("nvmlDeviceGetSupportedEventTypes") {
+		d.asking("nvmlDeviceGetSupportedEventTypes", c)
 		if supported, ret := c.handle.GetSupportedEventTypes(); ret == nvml.SUCCESS {
 			types &= supported
 		}
@@ -106,10 +114,10 @@ func (s *session) register(c *card) nvml.Return {
 	if types == 0 {
 		return nvml.ERROR_NOT_SUPPORTED
 	}
-	s.asking("nvmlDeviceRegisterEvents", c)
-	ret := c.handle.RegisterEvents(types, s.set)
+	d.asking("nvmlDeviceRegisterEvents", c)
+	ret := c.handle.RegisterEvents(types, set)
 	if ret == nvml.ERROR_NOT_SUPPORTED && types == wanted {
-		ret = c.handle.RegisterEvents(nvml.EventTypeXidCriticalError, s.set)
+		ret = c.handle.RegisterEvents(nvml.EventTypeXidCriticalError, set)
 	}
 	return ret
 }
@@ -158,47 +166,48 @@ func (s *session) wait(limit time.Duration) notice {
 	return notice{}
 }
 
-// read asks one card for everything that a poll wants to know.
-func (s *session) read(c *card) reading {
+// readCard asks one card for everything that a poll wants to know. The discovery and
+// the card are its own.
+func readCard(d *discovery, c *card) reading {
 	r := reading{uuid: c.device.UUID, faults: map[string]string{}}
-	c.lost, s.seen.gone, s.seen.warnings = nvml.SUCCESS, nvml.SUCCESS, nil
-	if s.seen.present(c) || c.lost == nvml.SUCCESS && s.seen.gone == nvml.SUCCESS {
-		s.readErrors(c, &r)
-		if mig, doubtful := s.seen.partitions(c); !doubtful {
+	c.lost = nvml.SUCCESS
+	if d.present(c) || c.lost == nvml.SUCCESS && d.gone == nvml.SUCCESS {
+		d.readErrors(c, &r)
+		if mig, doubtful := d.partitions(c); !doubtful {
 			r.mig, c.device.MIG = &mig, mig
 		} else {
-			r.faults["partitions"] = "what was known stays: " + strings.Join(s.seen.warnings, "; ")
+			r.faults["partitions"] = "what was known stays: " + strings.Join(d.warnings, "; ")
 		}
-		s.seen.warnings = nil
-		if r.running = s.seen.running(c); len(s.seen.warnings) > 0 {
-			r.faults["processes"] = strings.Join(s.seen.warnings, "; ")
+		d.warnings = nil
+		if r.running = d.running(c); len(d.warnings) > 0 {
+			r.faults["processes"] = strings.Join(d.warnings, "; ")
 		}
-		s.seen.warnings = nil
-		if r.use = s.seen.use(c); len(s.seen.warnings) > 0 {
-			r.faults["use"] = strings.Join(s.seen.warnings, "; ")
+		d.warnings = nil
+		if r.use = d.use(c); len(d.warnings) > 0 {
+			r.faults["use"] = strings.Join(d.warnings, "; ")
 		}
 	}
 	if c.lost != nvml.SUCCESS {
 		r.lost = answer(c.lost).Error()
 	}
-	if s.seen.gone != nvml.SUCCESS {
-		r.gone = answer(s.seen.gone).Error()
+	if d.gone != nvml.SUCCESS {
+		r.gone = answer(d.gone).Error()
 	}
 	return r
 }
 
 // readErrors asks for error counters and the repairs that wait for a reset.
-func (s *session) readErrors(c *card, r *reading) {
+func (d *discovery) readErrors(c *card, r *reading) {
 	can := func(call string) bool {
-		if s.seen.lacks(call) {
+		if d.lacks(call) {
 			return false
 		}
-		s.asking(call, c)
+		d.asking(call, c)
 		return true
 	}
 	answered := func(question string, ret nvml.Return) bool {
 		switch {
-		case s.seen.ok(c, ret):
+		case d.ok(c, ret):
 			return true
 		case !isUnsupported(ret) && !isLost(ret) && !isGone(ret):
 			r.faults[question] = answer(ret).Error()

@@ -39,6 +39,7 @@ type Source struct {
 	numaNode func(busID string) (int, bool)
 
 	watching atomic.Int32                      // unwatched, watched or leftBehind
+	stuck    atomic.Int32                      // cards whose calls the watch has left behind
 	running  atomic.Pointer[[]devices.Running] // of the last discovery
 
 	mu      sync.Mutex         // held over every call into the library
@@ -154,11 +155,11 @@ func (s *Source) stop() error {
 // that is lost, without a UUID or with another card's UUID is left out; a value that
 // the driver does not report about a card is unknown. It waits for the driver.
 //
-// At most devices.MaxDevices cards are used. ErrHung: a call of an ended
-// Watch has not returned. ErrNoDriver means that the driver has gone since Open; a later Discover
+// At most devices.MaxDevices cards are used. ErrHung: a call of a Watch has not
+// returned. ErrNoDriver means that the driver has gone since Open; a later Discover
 // finds it again.
 func (s *Source) Discover() (inv *devices.Inventory, warnings []string, err error) {
-	if s.watching.Load() == leftBehind {
+	if s.watching.Load() == leftBehind || s.stuck.Load() > 0 {
 		return nil, nil, fmt.Errorf("discover GPUs through %s: %w", s.path, ErrHung)
 	}
 	s.mu.Lock()

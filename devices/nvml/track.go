@@ -15,6 +15,12 @@ type sighting struct {
 	doubtful map[string]bool
 	// leftOut says why the card at an address is not in the inventory.
 	leftOut map[string]string
+	// unknown are the cards that the driver counts and that are not in the inventory.
+	unknown []devices.Unknown
+	// silent has the UUIDs of known cards about which a call hangs.
+	silent map[string]bool
+	// relationsUnknown: the PCIe relations could not be asked.
+	relationsUnknown bool
 }
 
 // devices are those seen, none if nothing was.
@@ -99,12 +105,13 @@ type tracker struct {
 	inventory *devices.Inventory
 	cards     map[string]*history // by UUID
 	gone      bool
-	warnings  []string // of the last sighting
+	warnings  []string          // of the last sighting
+	unknown   []devices.Unknown // likewise
 }
 
 // newTracker starts from the caller's inventory.
 func newTracker(known *devices.Inventory, o outset) *tracker {
-	t := &tracker{inventory: known, cards: map[string]*history{}, warnings: o.warnings, gone: o.gone}
+	t := &tracker{inventory: known, cards: map[string]*history{}, warnings: o.warnings, gone: o.gone, unknown: o.unknown}
 	for _, d := range known.Devices {
 		t.cards[d.UUID] = &history{lost: slices.Contains(o.absent, d.UUID)}
 	}
@@ -116,6 +123,7 @@ type outset struct {
 	warnings []string // of the discovery
 	absent   []string // devices, as lost
 	gone     bool     // the driver
+	unknown  []devices.Unknown
 }
 
 // addresses says where each known card was last.
@@ -175,6 +183,9 @@ func (t *tracker) found(s sighting) devices.Change {
 			c.Events = append(c.Events, h.returned(d.UUID)...)
 			continue
 		}
+		if s.silent[d.UUID] {
+			continue // whether it is there is not known
+		}
 		why := s.leftOut[d.PCIBusID]
 		if why == "" {
 			why = "the driver names no such GPU any more"
@@ -193,7 +204,29 @@ func (t *tracker) found(s sighting) devices.Change {
 		}
 	}
 	t.warnings = warnings
+	c.Unknown = t.missed(s)
 	return c
+}
+
+// missed takes the cards that are not in the inventory, and returns them if they are
+// others than before.
+func (t *tracker) missed(s sighting) []devices.Unknown {
+	known := map[string]bool{}
+	for _, d := range t.inventory.Devices {
+		known[d.PCIBusID] = true
+	}
+	now := []devices.Unknown{}
+	for _, u := range s.unknown {
+		if u.PCIBusID == "" || !known[u.PCIBusID] {
+			now = append(now, u)
+		}
+	}
+	same := slices.EqualFunc(now, t.unknown, func(a, b devices.Unknown) bool { return a.Position == b.Position && a.PCIBusID == b.PCIBusID })
+	t.unknown = now
+	if same {
+		return nil
+	}
+	return now
 }
 
 // replace takes the inventory and returns it if it is another than before.

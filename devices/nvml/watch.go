@@ -37,7 +37,9 @@ const (
 //   - A driver that is unloaded, replaced or fails to start; then nothing until
 //     it is back, and then the changes of the meantime.
 //   - A question that the driver does not answer within HangAfter, and its
-//     answer. Until then no other call is made into the library.
+//     answer. Of a question about a card, the other cards are looked after meanwhile,
+//     and nothing else is asked about the card; of one about the driver, no other call
+//     is made into the library.
 //
 // The library stays started throughout, since the driver records XIDs, and
 // without persistence mode keeps error counters, for those alone that have it
@@ -53,11 +55,12 @@ func (s *Source) Watch(ctx context.Context, known *devices.Inventory, o WatchOpt
 	if err != nil {
 		return fmt.Errorf("watch GPUs: %w", err)
 	}
-	return s.watch(ctx, known, o, outset{absent: o.Absent}, emit)
+	return s.watch(ctx, known, o, outset{absent: o.Absent}, nil, emit)
 }
 
-// watch is Watch after the reports of start.
-func (s *Source) watch(ctx context.Context, known *devices.Inventory, o WatchOptions, start outset, emit func(devices.Change)) error {
+// watch is Watch after the reports of start. stuck are calls about cards that were left
+// behind before.
+func (s *Source) watch(ctx context.Context, known *devices.Inventory, o WatchOptions, start outset, stuck []stuckCall, emit func(devices.Change)) error {
 	if known == nil {
 		known = &devices.Inventory{}
 	}
@@ -72,8 +75,12 @@ func (s *Source) watch(ctx context.Context, known *devices.Inventory, o WatchOpt
 		start.warnings = told
 	}
 	w := &watch{options: o, tracker: newTracker(known, start), emit: emit, session: &session{source: s}}
-	w.worker = startWorker(s, w.session.disconnect)
-	w.session.asking = w.worker.asking
+	w.employ()
+	for _, call := range stuck {
+		if !call.returned() && call.question.position >= 0 {
+			w.setAside(call)
+		}
+	}
 	w.run(ctx)
 	w.leave()
 	return nil
@@ -89,6 +96,16 @@ type watch struct {
 	session *session  // the jobs'
 	hung    *question // reported as hung; nil while the driver answers
 	faults  []string  // the last reported reason why events cannot arrive
+	stuck   []stuckCard
+	// lastCards are those of the last discovery.
+	lastCards []*card
+	at        map[int]string // UUIDs of the cards, by their positions when last seen
+}
+
+// employ starts a worker.
+func (w *watch) employ() {
+	w.worker = startWorker(w.session.source)
+	w.session.asking = w.worker.asking
 }
 
 func (w *watch) tell(c devices.Change) {
@@ -115,12 +132,14 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// connect starts the library and reports the result of a discovery.
+// connect starts the library and reports the result of a discovery. A call about a
+// card that hangs is left behind.
 func (w *watch) connect(ctx context.Context) (connected, ok bool) {
 	var seen sighting
 	var err error
-	known := w.tracker.addresses()
-	ok = w.ask(ctx, func() { seen, err = w.session.connect(known) })
+	known, skip, before := w.tracker.addresses(), w.skipped(), w.lastCards
+	p := &patience{stall: w.options.HangAfter, relay: true}
+	ok = w.askPatiently(ctx, func() { seen, err = w.session.connect(known, skip, p) })
 	switch {
 	case !ok:
 		return false, false
@@ -128,6 +147,13 @@ func (w *watch) connect(ctx context.Context) (connected, ok bool) {
 		w.tell(w.tracker.driverGone(explain(err)))
 		return false, true
 	}
+	for _, call := range p.stuck {
+		if !call.returned() && call.question.position >= 0 {
+			w.setAside(call)
+		}
+	}
+	w.look(&seen, before)
+	w.lastCards = w.session.cards
 	w.tell(w.tracker.found(seen))
 	return true, true
 }
@@ -143,7 +169,7 @@ func (w *watch) attend(ctx context.Context) (ok bool) {
 	last := event    // of the hearings since the poll
 	hurried := false // a poll was put forward since the last regular one
 	heard := 0       // events since the poll
-	for ok && there && (last == event || time.Now().Before(rediscover)) {
+	for ok && there && !w.takeReturned() && (last == event || time.Now().Before(rediscover)) {
 		if !time.Now().Before(poll) || w.hurried() {
 			there, ok = w.poll(ctx)
 			poll, last, hurried, heard = time.Now().Add(w.options.Poll), event, false, 0
@@ -189,32 +215,67 @@ const (
 // poll reads every card and listens for events if it did not.
 func (w *watch) poll(ctx context.Context) (there, ok bool) {
 	for _, c := range w.session.cards {
-		if there, ok := w.read(ctx, c); !there || !ok {
-			return there, ok
+		if c.stuck {
+			continue
+		}
+		r, answered, ok := w.read(ctx, c)
+		if !ok {
+			return true, false
+		}
+		if !answered {
+			continue
+		}
+		if w.tell(w.tracker.read(r)); r.gone != "" {
+			return false, true
 		}
 	}
 	if w.session.set != nil {
 		return true, true
 	}
+	return true, w.listen(ctx)
+}
+
+// read asks one card. answered is false where a call about the card hangs.
+func (w *watch) read(ctx context.Context, c *card) (r reading, answered, ok bool) {
+	mine, seen, asking := *c, w.session.seen, w.worker.asking // a call that is left behind writes into no card that others read
+	var got reading
+	answered, ok = w.askAbout(ctx, func() { got = readCard(seen.fork(asking), &mine) })
+	if !answered || !ok {
+		return r, answered, ok
+	}
+	c.device.MIG, c.lost, c.lostBy = mine.device.MIG, mine.lost, mine.lostBy
+	return got, true, true
+}
+
+// listen has the driver record events of all cards but those about which a call
+// hangs, and reports what keeps it from that.
+func (w *watch) listen(ctx context.Context) (ok bool) {
 	var faults []string
-	if ok := w.ask(ctx, func() { faults = w.session.listen() }); !ok {
-		return true, false
+	if ok := w.ask(ctx, func() { faults = w.session.beginListening() }); !ok {
+		return false
+	}
+	set := w.session.set
+	for _, c := range w.session.cards {
+		if c.stuck || set == nil {
+			continue
+		}
+		mine, seen, asking := *c, w.session.seen, w.worker.asking
+		var fault string
+		answered, ok := w.askAbout(ctx, func() { fault = register(seen.fork(asking), &mine, set) })
+		switch {
+		case !ok:
+			return false
+		case !answered:
+			w.session.kept = true
+		case fault != "":
+			faults = append(faults, fault)
+		}
 	}
 	if !slices.Equal(faults, w.faults) {
 		w.faults = faults
 		w.tell(devices.Change{Warnings: faults})
 	}
-	return true, true
-}
-
-// read reports the answers of one card.
-func (w *watch) read(ctx context.Context, c *card) (there, ok bool) {
-	var r reading
-	if ok := w.ask(ctx, func() { r = w.session.read(c) }); !ok {
-		return true, false
-	}
-	w.tell(w.tracker.read(r))
-	return r.gone == "", true
+	return true
 }
 
 // hurried takes a wish for a poll.
@@ -263,10 +324,15 @@ func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok
 // for itself.
 func (w *watch) doubleBit(ctx context.Context, n notice) (there, ok bool) {
 	var r reading
-	if ok := w.ask(ctx, func() { r = w.session.read(n.card) }); !ok {
-		return true, false
+	if !n.card.stuck {
+		var answered bool
+		if r, answered, ok = w.read(ctx, n.card); !ok {
+			return true, false
+		}
+		if answered {
+			w.tell(w.tracker.read(r))
+		}
 	}
-	w.tell(w.tracker.read(r))
 	if r.uncorrected == nil && r.lost == "" && r.gone == "" {
 		w.tell(w.tracker.heard(*n.event))
 	}
@@ -277,6 +343,39 @@ func (w *watch) doubleBit(ctx context.Context, n notice) (there, ok bool) {
 // hangs and when it is answered. Not ok means that ctx has ended, and the job
 // may still run.
 func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
+	_, ok = w.await(ctx, job, func(*question) bool { return false }, nil)
+	return ok
+}
+
+// askPatiently is ask for a job that leaves its calls about cards behind by itself.
+func (w *watch) askPatiently(ctx context.Context, job func()) (ok bool) {
+	_, ok = w.await(ctx, job, func(q *question) bool { return q.position >= 0 }, func(*question) bool { return true })
+	return ok
+}
+
+// askAbout is ask for a job about one card. Where a call about the card hangs, the card
+// is set aside, the worker is left behind, and the job is not answered: it may still
+// run, and nobody reads its results.
+func (w *watch) askAbout(ctx context.Context, job func()) (answered, ok bool) {
+	return w.await(ctx, job, func(q *question) bool { return q.position >= 0 }, func(*question) bool {
+		call := w.worker.leaveBehind()
+		w.employ()
+		w.setAside(call)
+		return false
+	})
+}
+
+// waitOn reports that a question hangs, and has the watch wait for its answer.
+func (w *watch) waitOn(q *question) {
+	q.hung.Store(true)
+	w.hung = q
+	w.tellOf(q, devices.EventHung, q.silence(time.Now()))
+}
+
+// await has the worker do a job and waits for it. A question that hangs is reported,
+// but for those of which isPart is true: onPart decides whether to wait on. answered is
+// false where it decides against that.
+func (w *watch) await(ctx context.Context, job func(), isPart, onPart func(*question) bool) (answered, ok bool) {
 	done := make(chan struct{})
 	w.worker.asking("", nil)
 	select {
@@ -290,7 +389,7 @@ func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
 		select {
 		case <-done:
 			w.answered()
-			return ctx.Err() == nil
+			return true, ctx.Err() == nil
 		case <-w.worker.moved:
 			w.answered()
 			timer.Reset(w.options.HangAfter)
@@ -300,15 +399,20 @@ func (w *watch) ask(ctx context.Context, job func()) (ok bool) {
 				timer.Reset(left)
 				continue
 			}
-			q.hung.Store(true)
-			w.hung = q
-			w.tellOf(q, devices.EventHung, q.silence(time.Now()))
+			if isPart(q) {
+				if !onPart(q) {
+					return false, ctx.Err() == nil
+				}
+				timer.Reset(w.options.HangAfter)
+				continue
+			}
+			w.waitOn(q)
 			if w.worker.asked.Load() != q { // it moved on before it was marked
 				w.answered()
 				timer.Reset(w.options.HangAfter)
 			}
 		case <-ctx.Done():
-			return false
+			return false, false
 		}
 	}
 }
@@ -335,18 +439,34 @@ func (w *watch) tellOf(q *question, kind devices.EventKind, detail string) {
 	w.tell(devices.Change{Events: []devices.Event{{UUID: uuid, Kind: kind, Detail: detail}}})
 }
 
-// leave ends the worker, or leaves it behind with the call that it is stuck in.
+// leave ends the worker, or leaves it behind with the call that it is stuck in. The
+// library is shut down once all calls have returned.
 func (w *watch) leave() {
+	s := w.session.source
+	stuck := slices.DeleteFunc(w.stuck, func(c stuckCard) bool { return c.returned() })
+	over := make(chan struct{})
 	close(w.worker.jobs)
+	go func() { // ends with the last call
+		defer close(over)
+		<-w.worker.ended
+		for _, c := range stuck {
+			<-c.done
+		}
+		s.mu.Lock()
+		s.stuck.Store(0)
+		w.session.disconnect()
+		s.mu.Unlock()
+		s.endWatch()
+	}()
 	grace := time.NewTimer(leaveAfter)
 	defer grace.Stop()
-	if w.hung != nil {
+	if w.hung != nil || len(stuck) > 0 {
 		grace.Reset(0)
 	}
 	select {
-	case <-w.worker.ended:
+	case <-over:
 	case <-grace.C:
-		w.session.source.watching.CompareAndSwap(watched, leftBehind)
+		s.watching.CompareAndSwap(watched, leftBehind)
 	}
 }
 

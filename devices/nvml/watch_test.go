@@ -33,6 +33,7 @@ type viewer struct {
 	inventory *devices.Inventory // the last one
 	events    []devices.Event    // that no await has asked for
 	warnings  []string
+	asked     bool // a card has answered
 }
 
 // newViewer discovers and begins to watch.
@@ -53,6 +54,7 @@ func (v *viewer) take() {
 	for _, c := range v.child.take(v.ctx) {
 		v.events = append(v.events, c.Events...)
 		v.warnings = append(v.warnings, c.Warnings...)
+		v.asked = v.asked || len(c.Running) > 0 || len(c.Use) > 0
 		if c.Inventory != nil {
 			if err := c.Inventory.Validate(); err != nil {
 				v.t.Fatal(err)
@@ -315,9 +317,10 @@ func TestWatchTellsAHangAndItsEnd(t *testing.T) {
 		want         string // UUID
 	}{
 		"a card does not tell its memory": {"", "hang memory\n", "GPU-a"},
-		"a card does not tell its links":  {"", "hang ancestor\n", "GPU-b"}, // which is asked about GPU-a
 		"a card takes no events":          {"", "hang events\n", "GPU-a"},
-		"a card is not found":             {"", "hang handle\n", ""},
+		"a card is not found":             {"", "hang handle\n", "GPU-a"},
+		"a card does not tell its name":   {"", "hang name\n", "GPU-a"},
+		"a card does not tell its use":    {"", "hang use\n", "GPU-a"},
 		"events do not come":              {"hang wait\n", "", ""},
 		"the library does not start":      {"hang init\n", "", ""},
 		"the library does not end":        {"hang shutdown\n", "", ""},
@@ -331,6 +334,16 @@ func TestWatchTellsAHangAndItsEnd(t *testing.T) {
 			v.until(devices.Event{UUID: "GPU-b", Kind: devices.EventXID, XID: 13})
 			nvmltest.ReplaceScript(t, script, fmt.Appendf(nil, host, c.driver, c.card))
 			v.until(devices.Event{UUID: c.want, Kind: devices.EventHung})
+			if c.want != "" { // the other card is heard meanwhile
+				nvmltest.ReplaceScript(t, script, append(fmt.Appendf(nil, host, c.driver, c.card), "xid 14\n"...))
+				v.until(devices.Event{UUID: "GPU-b", Kind: devices.EventXID, XID: 14})
+				nvmltest.ReplaceScript(t, script, append(healthy, "xid 14\n"...))
+				v.until(devices.Event{UUID: c.want, Kind: devices.EventAnswered})
+				nvmltest.ReplaceScript(t, script, append(healthy, "xid 14\nxid 15\n"...))
+				v.until(devices.Event{UUID: "GPU-b", Kind: devices.EventXID, XID: 15})
+				v.must("unwatch")
+				return
+			}
 			nvmltest.ReplaceScript(t, script, append(healthy, "xid 14\n"...))
 			v.until(devices.Event{UUID: c.want, Kind: devices.EventAnswered})
 			v.until(devices.Event{UUID: "GPU-b", Kind: devices.EventXID, XID: 14})

@@ -77,7 +77,8 @@ static struct stat script_stat;
 static int references, attached_len;
 static struct address attached[MAX_GPUS];
 static struct handle handles[MAX_GPUS][MAX_INSTANCES + 1];
-static int hanging; /* threads that a script holds in a call */
+static int hanging;                   /* threads that a script holds in a call about no GPU */
+static int hanging_about[MAX_GPUS];   /* and in a call about this GPU */
 
 /* An event set, and which types it hears of the GPUs there were at nvmlInit. */
 struct set {
@@ -86,12 +87,21 @@ struct set {
 };
 static struct set sets[8];
 
-/* enter begins every call. While a call hangs, nobody may make another. */
+/* enter begins every call. While a call about no GPU hangs, nobody may make another;
+ * find says the same of the calls about one GPU. */
 static void enter(void)
 {
     pthread_mutex_lock(&mu);
     if (hanging > 0)
         fprintf(stderr, "fake NVML: a call was made while another hangs\n");
+}
+
+static int hanging_in_all(void)
+{
+    int sum = hanging;
+    for (int i = 0; i < MAX_GPUS; i++)
+        sum += hanging_about[i];
+    return sum;
 }
 
 static nvmlReturn_t parse_file(const char *path, FILE *file)
@@ -201,15 +211,19 @@ static nvmlReturn_t find(nvmlDevice_t device, enum call call, struct gpu **gpu, 
     struct handle *first = &handles[0][0];
     if (device < first || device >= first + MAX_GPUS * (MAX_INSTANCES + 1) || device->gpu >= attached_len)
         return INVALID_ARGUMENT;
+    int *about = &hanging_about[device->gpu];
+    int counts = call != CALL_ANCESTOR; /* that call is about two GPUs: which of them hangs is not known */
+    if (*about > 0)
+        fprintf(stderr, "fake NVML: a call about GPU %d was made while another about it hangs\n", device->gpu);
     for (;;) {
         *gpu = gpu_at(attached[device->gpu]);
         if (script_state != OK)
             return script_state;
         if (*gpu == NULL || !(*gpu)->hang[call])
             break;
-        hanging++;
+        *about += counts;
         doze(50);
-        hanging--;
+        *about -= counts;
     }
     if (*gpu == NULL)
         return GPU_IS_LOST;
@@ -287,6 +301,8 @@ nvmlReturn_t nvmlShutdown(void)
     if (references == 0)
         return unlock(UNINITIALIZED);
     hold(DRIVER_SHUTDOWN);
+    if (references == 1 && hanging_in_all() > 0)
+        fprintf(stderr, "fake NVML: the library was shut down while a call hangs\n");
     if (--references == 0)
         memset(sets, 0, sizeof sets);
     return unlock(OK);
