@@ -124,3 +124,35 @@ func TestACardThatIsAddedWhileTheAgentRunsGoesOut(t *testing.T) {
 		t.Errorf("%d devices are held, want 8", devices)
 	}
 }
+
+// TestACardThatHangsForEverSilencesNoOther has one card hang from the first look at
+// its errors on, and another one later. The errors of a third card are seen, the rest
+// goes out, and the agent ends while both hang.
+func TestACardThatHangsForEverSilencesNoOther(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	a := c.agents[0]
+	host, act := c.actedHost()
+	host.Hang(7)
+	act()
+	a.configure(a.settings.clone().set("discovery.hangAfter", "500ms"))
+	a.start()
+	c.coordinator.start()
+	c.awaitLeader()
+	c.awaitNodes(1)
+	for _, gpu := range []int{7, 1} {
+		host.Hang(gpu)
+		act()
+		if d := c.awaitHealth(a.name, gpu, "suspect"); !strings.Contains(d.HealthReason, "has not returned") {
+			t.Errorf("GPU %d is suspect for %q, want a call that has not returned", gpu, d.HealthReason)
+		}
+	}
+	host.XID(2, 79)
+	act()
+	if d := c.awaitHealth(a.name, 2, "tainted"); !strings.Contains(d.HealthReason, "XID 79") {
+		t.Errorf("GPU 2 is tainted for %q, want XID 79", d.HealthReason)
+	}
+	c.submit(gang("five", 1, gpus(5)))
+	c.awaitRunning("five")
+	a.stop()
+}
