@@ -55,7 +55,7 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p s
 }
 
 // PatchAllocation implements service.Allocations.
-func (c *Coordinator) PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error) {
+func (c *Coordinator) PatchAllocation(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Allocation, error) {
 	return ask[*api.Allocation](ctx, c, lead.PatchAllocation{Namespace: namespace, Name: name, Patch: p})
 }
 

@@ -45,7 +45,7 @@ func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o a
 }
 
 // PatchJob implements service.Jobs.
-func (c *Coordinator) PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error) {
+func (c *Coordinator) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})
 }
 

@@ -80,8 +80,8 @@ func patchOf(m *structpb.Struct) ([]byte, *api.Status) {
 	return document, nil
 }
 
-// metadataPatch reads a patch of labels and annotations.
-func (a *API) metadataPatch(ctx context.Context, kind service.Kind, name string, r *apiv1.PatchRequest) (p api.MetadataPatch, status *api.Status) {
+// workPatch reads a patch of labels and annotations.
+func (a *API) workPatch(ctx context.Context, kind service.Kind, name string, r *apiv1.PatchRequest) (p api.WorkPatch, status *api.Status) {
 	if status = a.in(ctx, service.VerbPatch, kind, r.GetNamespace(), r.GetName()); status != nil {
 		return p, status
 	}
@@ -89,7 +89,7 @@ func (a *API) metadataPatch(ctx context.Context, kind service.Kind, name string,
 	if status != nil {
 		return p, status
 	}
-	return api.DecodeMetadataPatch(name, r.GetNamespace(), r.GetName(), patch)
+	return api.DecodeWorkPatch(name, r.GetNamespace(), r.GetName(), patch)
 }
 
 // deletion reads the options of a deletion.
@@ -167,7 +167,7 @@ func (s allocations) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.All
 
 // Patch implements apiv1.AllocationsServer.
 func (s allocations) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Allocation, error) {
-	p, status := s.a.metadataPatch(ctx, service.KindAllocations, api.KindAllocation, r)
+	p, status := s.a.workPatch(ctx, service.KindAllocations, api.KindAllocation, r)
 	if status != nil {
 		return nil, status
 	}
@@ -307,7 +307,7 @@ func (s jobs) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.JobList, e
 
 // Patch implements apiv1.JobsServer.
 func (s jobs) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Job, error) {
-	p, status := s.a.metadataPatch(ctx, service.KindJobs, api.KindJob, r)
+	p, status := s.a.workPatch(ctx, service.KindJobs, api.KindJob, r)
 	if status != nil {
 		return nil, status
 	}

@@ -97,23 +97,23 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 	})
 }
 
-// metadataPatch reads a merge patch of labels and annotations.
-func (h *handler) metadataPatch(c *call, kind string) (api.MetadataPatch, *api.Status) {
+// workPatch reads a merge patch of labels and annotations.
+func (h *handler) workPatch(c *call, kind string) (api.WorkPatch, *api.Status) {
 	if status := c.parameters(); status != nil {
-		return api.MetadataPatch{}, status
+		return api.WorkPatch{}, status
 	}
 	if _, status := contentType(c.r, typeMergePatch); status != nil {
-		return api.MetadataPatch{}, status
+		return api.WorkPatch{}, status
 	}
 	body, status := h.body(c)
 	if status != nil {
-		return api.MetadataPatch{}, status
+		return api.WorkPatch{}, status
 	}
-	return api.DecodeMetadataPatch(kind, c.namespace, c.name, body)
+	return api.DecodeWorkPatch(kind, c.namespace, c.name, body)
 }
 
 func (h *handler) patchAllocation(c *call) (answer, error) {
-	patch, status := h.metadataPatch(c, api.KindAllocation)
+	patch, status := h.workPatch(c, api.KindAllocation)
 	if status != nil {
 		return answer{}, status
 	}

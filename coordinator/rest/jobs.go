@@ -86,7 +86,7 @@ func (h *handler) listJobs(c *call) (answer, error) {
 }
 
 func (h *handler) patchJob(c *call) (answer, error) {
-	patch, status := h.metadataPatch(c, api.KindJob)
+	patch, status := h.workPatch(c, api.KindJob)
 	if status != nil {
 		return answer{}, status
 	}

@@ -62,7 +62,7 @@ type Allocations interface {
 	// PatchAllocation changes labels and annotations. It is refused with 409 where
 	// the allocation has another resourceVersion than the patch names, is ending,
 	// or is a member of a job.
-	PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error)
+	PatchAllocation(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Allocation, error)
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
 	// ReleaseAllocations asks for the end of several allocations of a namespace.
 	ReleaseAllocations(ctx context.Context, namespace string, r Release) (*api.BulkRelease, error)
@@ -78,7 +78,7 @@ type Jobs interface {
 	// ListJobs is as ListAllocations.
 	ListJobs(ctx context.Context, namespace string, p Page[api.Job]) (*api.JobList, error)
 	// PatchJob changes labels and annotations, with the same precondition.
-	PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error)
+	PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error)
 	// CancelJob ends a job and keeps its object; DeleteJob ends it and removes
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)

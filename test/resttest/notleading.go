@@ -33,7 +33,7 @@ func (NotLeading) ListAllocations(context.Context, string, service.Page[api.Allo
 }
 
 // PatchAllocation implements service.Service.
-func (NotLeading) PatchAllocation(context.Context, string, string, api.MetadataPatch) (*api.Allocation, error) {
+func (NotLeading) PatchAllocation(context.Context, string, string, api.WorkPatch) (*api.Allocation, error) {
 	return nil, notLeading()
 }
 
@@ -68,7 +68,7 @@ func (NotLeading) ListJobs(context.Context, string, service.Page[api.Job]) (*api
 }
 
 // PatchJob implements service.Service.
-func (NotLeading) PatchJob(context.Context, string, string, api.MetadataPatch) (*api.Job, error) {
+func (NotLeading) PatchJob(context.Context, string, string, api.WorkPatch) (*api.Job, error) {
 	return nil, notLeading()
 }
 

@@ -50,7 +50,7 @@ func (c *Cluster) ListAllocations(ctx context.Context, namespace string, p servi
 }
 
 // PatchAllocation implements service.Allocations.
-func (c *Cluster) PatchAllocation(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Allocation, error) {
+func (c *Cluster) PatchAllocation(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Allocation, error) {
 	return ask[*api.Allocation](ctx, c, lead.PatchAllocation{Namespace: namespace, Name: name, Patch: p})
 }
 

@@ -48,7 +48,7 @@ func (c *Cluster) CancelJob(ctx context.Context, namespace, name string, o api.D
 }
 
 // PatchJob implements service.Jobs.
-func (c *Cluster) PatchJob(ctx context.Context, namespace, name string, p api.MetadataPatch) (*api.Job, error) {
+func (c *Cluster) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/musterd/muster/api/internal/strict"
 )
 
-// MetadataPatch is a merge patch (RFC 7386) of the labels and annotations of an
+// WorkPatch is a merge patch (RFC 7386) of the labels and annotations of an
 // allocation or a job. The zero value changes nothing.
-type MetadataPatch struct {
+type WorkPatch struct {
 	// Preconditions are the uid and the resourceVersion that the change is for; an
 	// object that has others refuses it with 409.
 	Preconditions
@@ -18,11 +18,11 @@ type MetadataPatch struct {
 }
 
 // IsZero reports whether the patch changes nothing.
-func (p MetadataPatch) IsZero() bool { return p.Labels.IsZero() && p.Annotations.IsZero() }
+func (p WorkPatch) IsZero() bool { return p.Labels.IsZero() && p.Annotations.IsZero() }
 
-// metadataPatchDocument is a MetadataPatch as it is written; nodePatchNulls
+// workPatchDocument is a WorkPatch as it is written; nodePatchNulls
 // distinguishes null from absent in it as well.
-type metadataPatchDocument struct {
+type workPatchDocument struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Metadata   struct {
@@ -36,25 +36,25 @@ type metadataPatchDocument struct {
 	Spec json.RawMessage `json:"spec,omitempty"`
 }
 
-var metadataPatchDecoder = strict.For[metadataPatchDocument]()
+var workPatchDecoder = strict.For[workPatchDocument]()
 
-// DecodeMetadataPatch reads the merge patch of an object of a kind, with a
+// DecodeWorkPatch reads the merge patch of an object of a kind, with a
 // namespace and a name. It is refused with 400 where it is malformed or has an
 // unknown field, with 422 where it changes nothing, or a field that cannot be
 // changed.
-func DecodeMetadataPatch(kind, namespace, name string, doc []byte) (MetadataPatch, *Status) {
-	d, status := decode(metadataPatchDecoder, doc)
+func DecodeWorkPatch(kind, namespace, name string, doc []byte) (WorkPatch, *Status) {
+	d, status := decode(workPatchDecoder, doc)
 	if status == nil {
 		status = checkKind(d.APIVersion, d.Kind, kind)
 	}
 	if status != nil {
-		return MetadataPatch{}, status
+		return WorkPatch{}, status
 	}
 	var nulls nodePatchNulls
 	if err := json.Unmarshal(doc, &nulls); err != nil {
-		return MetadataPatch{}, Errorf(http.StatusBadRequest, "the patch is not JSON: %v", err)
+		return WorkPatch{}, Errorf(http.StatusBadRequest, "the patch is not JSON: %v", err)
 	}
-	p := MetadataPatch{
+	p := WorkPatch{
 		Preconditions: Preconditions{UID: d.Metadata.UID, ResourceVersion: d.Metadata.ResourceVersion},
 		Labels:        MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
 		Annotations:   MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
@@ -78,7 +78,7 @@ func DecodeMetadataPatch(kind, namespace, name string, doc []byte) (MetadataPatc
 // Apply returns the submitted document of an object of the metadata with the
 // patch: every value but the labels and annotations is as it was written. It is
 // refused with 422 where the labels or annotations would be too many.
-func (p MetadataPatch) Apply(doc []byte, m ObjectMeta) ([]byte, *Status) {
+func (p WorkPatch) Apply(doc []byte, m ObjectMeta) ([]byte, *Status) {
 	labels, annotations := p.Labels.Apply(m.Labels), p.Annotations.Apply(m.Annotations)
 	if status := checkLabels("metadata.labels", labels); status != nil {
 		return nil, status

@@ -18,17 +18,17 @@ import (
 // the allocation, once that is durable.
 type PatchAllocation struct {
 	Namespace, Name string
-	Patch           api.MetadataPatch
+	Patch           api.WorkPatch
 }
 
 // PatchJob is the same of a job.
 type PatchJob struct {
 	Namespace, Name string
-	Patch           api.MetadataPatch
+	Patch           api.WorkPatch
 }
 
-// metadataPatience bounds how long a change waits for an attempt to be decided.
-const metadataPatience = 5 * time.Second
+// patchPatience bounds how long a change waits for an attempt to be decided.
+const patchPatience = 5 * time.Second
 
 func (r PatchAllocation) serve(l *Leader, c *call) {
 	u, _, status := l.member(r.Namespace, r.Name)
@@ -40,7 +40,7 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job's labels and annotations", r.Name, u.record.Name).Because(api.FailedPrecondition))
 		return
 	}
-	l.answerBy(c, metadataPatience, func() {
+	l.answerBy(c, patchPatience, func() {
 		c.answer(nil, api.Errorf(503, "allocation %s is just being placed; ask again", r.Name))
 	})
 	l.wait(c, u, func() bool {
@@ -71,7 +71,7 @@ func (u *unit) isAtRest() bool {
 // patchUnit changes the document of an allocation at rest. The document to be
 // written is the new one at once, so that a Txn which is made meanwhile keeps it;
 // the shown one changes when the store has it.
-func (l *Leader) patchUnit(c *call, u *unit, p api.MetadataPatch) {
+func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 	raw, status := p.Apply(u.record.Document, u.allocation.Metadata)
 	if status == nil {
 		status = checkAllocation(u, &p.Preconditions)
@@ -154,7 +154,7 @@ func (r PatchJob) serve(l *Leader, c *call) {
 }
 
 // patchJob changes the document of a job once no other Txn writes its key.
-func (l *Leader) patchJob(c *call, j *job, p api.MetadataPatch) {
+func (l *Leader) patchJob(c *call, j *job, p api.WorkPatch) {
 	name := j.record.Name
 	switch {
 	case c.over:

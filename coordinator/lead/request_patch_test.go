@@ -11,8 +11,8 @@ import (
 )
 
 // team is the patch that sets the label team.
-func team(name string) api.MetadataPatch {
-	return api.MetadataPatch{Labels: api.MapPatch{Set: map[string]*string{"team": &name}}}
+func team(name string) api.WorkPatch {
+	return api.WorkPatch{Labels: api.MapPatch{Set: map[string]*string{"team": &name}}}
 }
 
 // patches asks for the label team of an allocation.
