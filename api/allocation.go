@@ -73,8 +73,13 @@ type AllocationSpec struct {
 	// and does not act on it.
 	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"7200s"`
 	// Queue is the name of the queue that the unit waits in: an RFC 1123 label. A job
-	// has it in its own spec, not in the template.
+	// has it in its own spec, not in the template. A PATCH may change it while the
+	// unit waits.
 	Queue string `json:"queue,omitempty" default:"default" example:"nightly"`
+	// Suspend keeps the unit from running: it waits at its place in the order and is
+	// not tried. A unit that runs is given notice with grace, and waits again. A PATCH
+	// may change it at any time. A job has it in its own spec, not in the template.
+	Suspend *bool `json:"suspend,omitempty" default:"false" example:"true"`
 	// GangScheduling is the same as scheduling.gangScheduling; a document has at most
 	// one of the two.
 	GangScheduling *GangScheduling `json:"gangScheduling,omitempty"`
@@ -90,6 +95,9 @@ func (s *AllocationSpec) Gang() *GangScheduling {
 	}
 	return s.Scheduling.GangScheduling
 }
+
+// IsSuspended reports whether the owner keeps the allocation from running.
+func (a *Allocation) IsSuspended() bool { return a.Spec.Suspend != nil && *a.Spec.Suspend }
 
 // Requirements are amounts by resource. The resources are cpu (cores, 1m is a
 // thousandth), muster.io/cores (whole cores with all their threads), memory

@@ -17,7 +17,9 @@ type Job struct {
 
 // JobSpec describes the members of a job and their number.
 type JobSpec struct {
-	// Parallelism is the number of members.
+	// Parallelism is the number of members. A PATCH may change it: a greater number
+	// adds members at the end, a smaller one ends those with the highest indices. The
+	// first members of a gang, minMembers of them, stay.
 	Parallelism *int32 `json:"parallelism,omitempty" default:"1" range:"1..4096" unit:"members" example:"4"`
 	// Completions is the number of members that would have to succeed. This version
 	// records it and does not act on it.
@@ -37,17 +39,25 @@ type JobSpec struct {
 	// PriorityClass is a name for a priority: low, default and normal are 0,
 	// batch-high is 200, high-priority 1000, system-critical 1000000.
 	PriorityClass string `json:"priorityClass,omitempty" oneof:"low,default,normal,batch-high,high-priority,system-critical"`
-	// Queue is the name of the queue that the units wait in: an RFC 1123 label.
+	// Queue is the name of the queue that the units wait in: an RFC 1123 label. A
+	// PATCH may change it while all units wait.
 	Queue string `json:"queue,omitempty" default:"default" example:"nightly"`
+	// Suspend keeps the units from running: they wait at their places in the order and
+	// are not tried. Units that run are given notice with grace, and wait again. A
+	// PATCH may change it at any time.
+	Suspend *bool `json:"suspend,omitempty" default:"false" example:"true"`
 }
+
+// IsSuspended reports whether the owner keeps the job's units from running.
+func (j *Job) IsSuspended() bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
 // Template describes each member of a job.
 type Template struct {
 	// Metadata has the labels and annotations of the members. The server names them:
 	// name and namespace are left out.
 	Metadata ObjectMeta `json:"metadata,omitzero"`
-	// Spec is the request of one member. Priority, priorityClass and queue are the
-	// job's own, and are left out here.
+	// Spec is the request of one member. Priority, priorityClass, queue and
+	// suspend are the job's own, and are left out here.
 	Spec AllocationSpec `json:"spec"`
 }
 

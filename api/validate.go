@@ -74,6 +74,8 @@ func checkTemplate(j *Job) *Status {
 		return invalid(path+".priorityClass", "%q: members share their job's priority, set spec.priorityClass", clip(t.PriorityClass))
 	case t.Queue != "":
 		return invalid(path+".queue", "%q: members share their job's queue, set spec.queue", clip(t.Queue))
+	case t.Suspend != nil:
+		return invalid(path+".suspend", "%t: members are suspended with their job, set spec.suspend", *t.Suspend)
 	}
 	if status := checkSpec(path, t); status != nil {
 		return status

@@ -3,22 +3,37 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/musterd/muster/api/internal/strict"
 )
 
-// WorkPatch is a merge patch (RFC 7386) of the labels and annotations of an
-// allocation or a job. The zero value changes nothing.
+// WorkPatch is a merge patch (RFC 7386) of the labels, the annotations and the
+// specification of an allocation or a job. The zero value changes nothing.
 type WorkPatch struct {
 	// Preconditions are the uid and the resourceVersion that the change is for; an
 	// object that has others refuses it with 409.
 	Preconditions
 	Labels      MapPatch
 	Annotations MapPatch
+	// Spec is the merge patch of the specification, nil for none. Which fields may
+	// change is checked with the document that the patch is applied to.
+	Spec json.RawMessage
 }
 
 // IsZero reports whether the patch changes nothing.
-func (p WorkPatch) IsZero() bool { return p.Labels.IsZero() && p.Annotations.IsZero() }
+func (p WorkPatch) IsZero() bool {
+	return p.Labels.IsZero() && p.Annotations.IsZero() && p.Spec == nil
+}
+
+// Suspends reports whether the patch sets spec.suspend.
+func (p WorkPatch) Suspends() bool {
+	var spec struct {
+		Suspend bool `json:"suspend"`
+	}
+	return json.Unmarshal(p.Spec, &spec) == nil && spec.Suspend
+}
 
 // workPatchDocument is a WorkPatch as it is written; nodePatchNulls
 // distinguishes null from absent in it as well.
@@ -36,7 +51,15 @@ type workPatchDocument struct {
 	Spec json.RawMessage `json:"spec,omitempty"`
 }
 
-var workPatchDecoder = strict.For[workPatchDocument]()
+var (
+	workPatchDecoder = strict.For[workPatchDocument]()
+	jobChangeDecoder = strict.For[struct {
+		Spec JobSpec `json:"spec"`
+	}]()
+	allocationChangeDecoder = strict.For[struct {
+		Spec AllocationSpec `json:"spec"`
+	}]()
+)
 
 // DecodeWorkPatch reads the merge patch of an object of a kind, with a
 // namespace and a name. It is refused with 400 where it is malformed or has an
@@ -64,10 +87,12 @@ func DecodeWorkPatch(kind, namespace, name string, doc []byte) (WorkPatch, *Stat
 		return p, invalid("metadata.name", "%q: the patch is for %q, a name cannot be changed", clip(m.Name), name)
 	case m.Namespace != "" && m.Namespace != namespace:
 		return p, invalid("metadata.namespace", "%q: the patch is for an object in %q, a namespace cannot be changed", clip(m.Namespace), namespace)
-	case d.Spec != nil:
-		return p, invalid("spec", "the spec is fixed once it is submitted: want metadata.labels or metadata.annotations")
-	case p.IsZero():
-		return p, invalid("metadata", "the patch changes nothing: want metadata.labels or metadata.annotations")
+	}
+	if p.Spec, status = specPatch(kind, d.Spec); status != nil {
+		return p, status
+	}
+	if p.IsZero() {
+		return p, invalid("metadata", "the patch changes nothing: want metadata.labels, metadata.annotations, %s", patchable(kind))
 	}
 	if status := checkLabels("metadata.labels", p.Labels.Apply(nil)); status != nil {
 		return p, status
@@ -75,8 +100,90 @@ func DecodeWorkPatch(kind, namespace, name string, doc []byte) (WorkPatch, *Stat
 	return p, CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil))
 }
 
+// specPatch is the merge patch of a specification, nil where it has no field. A
+// field that the kind does not have is refused with 400.
+func specPatch(kind string, raw json.RawMessage) (json.RawMessage, *Status) {
+	switch {
+	case raw == nil:
+		return nil, nil
+	case isNull(raw):
+		return nil, invalid("spec", "null: the spec cannot be removed; %s can change", patchable(kind))
+	}
+	var status *Status
+	change := slices.Concat([]byte(`{"spec":`), raw, []byte("}"))
+	if kind == KindJob {
+		_, status = decode(jobChangeDecoder, change)
+	} else {
+		_, status = decode(allocationChangeDecoder, change)
+	}
+	if status != nil {
+		return nil, status
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, Errorf(http.StatusBadRequest, "spec: %v", err)
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return raw, nil
+}
+
+// patchable names the fields of a kind's specification that a patch may change.
+func patchable(kind string) string {
+	fields := patchableFields(kind)
+	for i, f := range fields {
+		fields[i] = "spec." + f
+	}
+	last := len(fields) - 1
+	return strings.Join(fields[:last], ", ") + " or " + fields[last]
+}
+
+func patchableFields(kind string) []string {
+	if kind == KindJob {
+		return []string{"suspend", "queue", "parallelism"}
+	}
+	return []string{"suspend", "queue"}
+}
+
+// PatchedAllocation returns an allocation's document with the patch, raw and read.
+// It is refused with 422 where a field changes that is fixed, or where the result
+// is no valid allocation.
+func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation) ([]byte, *Allocation, *Status) {
+	raw, status := p.Apply(doc, current.Metadata)
+	if status != nil {
+		return nil, nil, status
+	}
+	read := DecodeAllocation
+	if p.Spec == nil { // an earlier version may have accepted more
+		read = StoredAllocation
+	}
+	a, status := read(raw)
+	if status == nil && p.Spec != nil {
+		status = checkFixed(KindAllocation, current.Spec, a.Spec)
+	}
+	return raw, a, status
+}
+
+// PatchedJob is PatchedAllocation of a job.
+func (p WorkPatch) PatchedJob(doc []byte, current *Job) ([]byte, *Job, *Status) {
+	raw, status := p.Apply(doc, current.Metadata)
+	if status != nil {
+		return nil, nil, status
+	}
+	read := DecodeJob
+	if p.Spec == nil {
+		read = StoredJob
+	}
+	j, status := read(raw)
+	if status == nil && p.Spec != nil {
+		status = checkFixed(KindJob, current.Spec, j.Spec)
+	}
+	return raw, j, status
+}
+
 // Apply returns the submitted document of an object of the metadata with the
-// patch: every value but the labels and annotations is as it was written. It is
+// patch: every value that the patch does not name is as it was written. It is
 // refused with 422 where the labels or annotations would be too many.
 func (p WorkPatch) Apply(doc []byte, m ObjectMeta) ([]byte, *Status) {
 	labels, annotations := p.Labels.Apply(m.Labels), p.Annotations.Apply(m.Annotations)
@@ -103,6 +210,17 @@ func (p WorkPatch) Apply(doc []byte, m ObjectMeta) ([]byte, *Status) {
 		if len(values) > 0 {
 			metadata[field], _ = json.Marshal(values) // strings always encode
 		}
+	}
+	if p.Spec != nil {
+		spec := all["spec"]
+		if spec == nil {
+			spec = json.RawMessage("{}")
+		}
+		merged, err := strict.Merge(spec, p.Spec)
+		if err != nil {
+			return nil, Errorf(http.StatusBadRequest, "spec: %v", err)
+		}
+		all["spec"] = merged
 	}
 	var err error
 	if all["metadata"], err = json.Marshal(metadata); err == nil {

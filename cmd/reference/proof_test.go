@@ -20,7 +20,7 @@ import (
 var leftOut = map[string][]string{
 	"Job": {
 		"spec.template.metadata.name", "spec.template.metadata.namespace", "spec.template.spec.priority", "spec.template.spec.priorityClass",
-		"spec.template.spec.queue", "spec.template.spec.gangScheduling",
+		"spec.template.spec.queue", "spec.template.spec.suspend", "spec.template.spec.gangScheduling",
 	},
 	"Allocation": {"spec.gangScheduling", "spec.scheduling.gangScheduling.minMembers"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},

@@ -80,7 +80,7 @@ func patchOf(m *structpb.Struct) ([]byte, *api.Status) {
 	return document, nil
 }
 
-// workPatch reads a patch of labels and annotations.
+// workPatch reads a patch of an allocation or a job.
 func (a *API) workPatch(ctx context.Context, kind service.Kind, name string, r *apiv1.PatchRequest) (p api.WorkPatch, status *api.Status) {
 	if status = a.in(ctx, service.VerbPatch, kind, r.GetNamespace(), r.GetName()); status != nil {
 		return p, status

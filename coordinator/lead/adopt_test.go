@@ -25,7 +25,7 @@ func (x *scene) succeeded() *scene {
 		return kvs
 	}
 	effects, err := next.Load(next.clock, Loaded{
-		Nodes: all(record.NodesPrefix), Units: all(record.UnitsPrefix), Txs: all(record.TxPrefix), Ready: all(record.ReadyPrefix), Orders: all(record.OrderPrefix),
+		Nodes: all(record.NodesPrefix), Jobs: all(record.JobsPrefix), Units: all(record.UnitsPrefix), Txs: all(record.TxPrefix), Ready: all(record.ReadyPrefix), Orders: all(record.OrderPrefix),
 	}, nil)
 	if err != nil {
 		x.t.Fatal(err)

@@ -49,6 +49,9 @@ type attempt struct {
 	unheard      []resource.NodeID
 	// drained: a drain of these nodes has counted the attempt's members there.
 	drained map[resource.NodeID]bool
+	// requeues: the notice that was written last is to a suspended allocation, which
+	// waits again.
+	requeues bool
 	// closing is the outcome of the unit at RELEASED, set when the Txn to
 	// RELEASED is sent.
 	closing   *unitEnd
@@ -174,6 +177,9 @@ func (a *attempt) setDrained(node resource.NodeID) {
 
 // setUnheard notes the nodes that the Txn to RELEASED assumes freed.
 func (a *attempt) setUnheard(nodes []resource.NodeID) { a.unheard = nodes }
+
+// setRequeues notes whether the unit waits again after the notice.
+func (a *attempt) setRequeues(requeues bool) { a.requeues = requeues }
 
 // setClosing sets the outcome of the unit at RELEASED.
 func (a *attempt) setClosing(e *unitEnd) { a.closing = e }

@@ -18,7 +18,7 @@ type holding struct {
 }
 
 // holdingOf is what a unit adds to its namespace. A job's document counts with
-// its first unit; the units of a job live as long as the job.
+// its first unit, which lives as long as the job.
 func holdingOf(u *unit) holding {
 	h := holding{allocations: u.record.Members, documents: int64(len(u.record.Document))}
 	if u.job != nil && u.record.N == 0 {

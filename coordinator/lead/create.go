@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/musterd/muster/api"
@@ -78,7 +77,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	}
 	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: cmp.Or(a.Spec.Queue, l.namespace(c.Namespace).DefaultQueue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(),
+		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(),
 	}, a.Spec, nil)
 	if status != nil {
 		return nil, status
@@ -106,7 +105,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		}
 		rec := record.Unit{
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
-			Queue: cmp.Or(doc.Spec.Queue, l.namespace(c.Namespace).DefaultQueue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
+			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
@@ -233,6 +232,9 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 	first.setCreation(create)
 	if len(s.units) == 1 {
 		l.add(first)
+		if first.isSuspended() { // no trial will store it
+			l.enqueue(first)
+		}
 		return nil
 	}
 	l.addTogether(s, create)

@@ -23,10 +23,11 @@
 //   - the value and its borders: leader (state), input, request (clients' calls),
 //     effect, alarm (what is done later), accessors, load and load_records (the
 //     beginning of a term), rules and limits (configuration), view;
-//   - requests: request_units, request_nodes, request_quota, request_explain, and
+//   - requests: request_units, request_patch, request_nodes, request_quota, request_explain, and
 //     service_* for the parts that a kind of object needs;
 //   - units: unit, unit_phase, unit_table (phases and their steps), unit_wait,
-//     lifecycle, job, create, census (how much a namespace has stored), requests
+//     lifecycle, job, suspend (units that
+//     their owner keeps from running), parallelism (more and fewer units), create, census (how much a namespace has stored), requests
 //     (request ids that are known);
 //   - the order, admission and placement: room (units enter the room of the waiting,
 //     trials of a pass), wake (the events that wake classes), schedule, charge,

@@ -51,6 +51,8 @@ func (l *Leader) evictingOps(a *attempt, notice txn.EvictAsked, instant int64, b
 	rec.By, rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = by, notice.Reason, notice.GraceSeconds, instant, true
 	unit := a.unit.record
 	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
+	a.setRequeues(a.unit.job == nil && a.unit.isSuspended())
+	unit.Requeues = a.requeues
 	return []record.Op{
 		record.Put(record.TxKey(a.machine.ID()), record.MustEncode(rec)),
 		record.Put(unit.Path().Key(), record.MustEncode(unit)),
@@ -82,13 +84,14 @@ type unitEnd struct {
 	record record.Unit
 	// removed: an allocation that its owner has deleted.
 	removed bool
-	// requeued: a job's unit that was evicted is back at its place in the order.
+	// requeued: a job's unit that was evicted, or an allocation that its owner has
+	// suspended, is back at its place in the order.
 	requeued bool
 }
 
 // endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
-// an evicted allocation is Preempted and stays to be seen; an evicted job goes
-// on waiting, at the place that it had.
+// an evicted allocation is Preempted and stays to be seen; an evicted job, and an
+// allocation that its owner has suspended, go on waiting, at the place that they had.
 func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
@@ -97,6 +100,8 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	switch {
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
+	case u.record.Requeues:
+		r.Phase, r.Reason, r.Started, r.Ended, r.Requeues, e.requeued = string(api.Pending), "", "", "", false, true
 	case u.job == nil && a.lost:
 		r.Phase, r.Reason = string(api.Failed), a.notice.Reason
 	case u.job == nil:

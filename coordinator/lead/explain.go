@@ -39,7 +39,7 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	if !u.waiting() {
 		return x
 	}
-	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting) {
+	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting || x.facts.Stage == why.Suspended) {
 		x.unit = l.asked(u)
 	}
 	x.demand, x.snapshot = u.demand, l.snapshot()
@@ -65,7 +65,9 @@ func (x *Explaining) Answer() *api.Explanation {
 		if x.unit != nil {
 			never := w.Never(x.unit)
 			f.Outlook = why.OutlookOf(never, f.Fit >= f.Members && len(f.Quota) == 0)
-			if f.Outlook.Can != api.CanNow {
+			if f.Stage == why.Suspended {
+				f.Outlook, f.Help = why.Resumed(f)
+			} else if f.Outlook.Can != api.CanNow {
 				hints, _, _ := w.Help(x.unit)
 				f.Help = why.HelpOf(hints, x.viewer)
 			}
@@ -132,7 +134,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		l.addVictims(&f, u.attempt)
 	case why.Resting:
 		f.Refused = why.Refused{Times: u.refusals, Node: u.failed.node, Fault: u.failed.String(), Until: u.rested}
-	case why.Waiting, why.Storing, why.Growing, why.Adopting:
+	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended:
 	}
 	if u.waiting() {
 		l.addWait(&f, u)
@@ -164,6 +166,9 @@ func (u *unit) stage() why.Stage {
 	case phaseAdopting:
 		return why.Adopting
 	case phaseResting:
+		if u.isSuspended() {
+			return why.Suspended
+		}
 		return why.Resting
 	case phaseTrying:
 		if len(u.attempt.victims) > 0 {
@@ -177,6 +182,8 @@ func (u *unit) stage() why.Stage {
 	switch {
 	case u.isBeingAdopted():
 		return why.Adopting
+	case u.isSuspended():
+		return why.Suspended
 	case u.isBeingWritten():
 		return why.Storing
 	case u.grows():
@@ -237,7 +244,7 @@ func (l *Leader) addWait(f *why.Facts, u *unit) {
 	if e := l.evidenceOf(u); e != nil && !u.preempting() {
 		f.NoVictims, f.TooWide = e.NoVictims, e.Wide
 	}
-	if u.attempt != nil || f.Stage != why.Waiting && f.Stage != why.Resting {
+	if u.attempt != nil || f.Stage != why.Waiting && f.Stage != why.Resting && f.Stage != why.Suspended {
 		return
 	}
 	short := l.judge(u)

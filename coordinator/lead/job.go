@@ -39,6 +39,11 @@ func (j *job) restoreUnit(u *unit) {
 	j.units = slices.Insert(j.units, at, u)
 }
 
+// dropUnits removes units that are no more.
+func (j *job) dropUnits(past []*unit) {
+	j.units = slices.DeleteFunc(j.units, func(u *unit) bool { return slices.Contains(past, u) })
+}
+
 // version is the newest revision of the keys of the job and its units.
 func (j *job) version() resource.Revision {
 	newest := j.stored

@@ -174,7 +174,7 @@ func (l *Leader) endQueued(u *unit) {
 		if o != txn.Landed {
 			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
 		}
-		if o != txn.Landed && u.job != nil && u.job.record.Cancelled != nil {
+		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.isSurplus()) {
 			l.after(lastBackoff, write) // the wish is durable: nobody asks for it again
 			return
 		}
@@ -212,6 +212,7 @@ func (l *Leader) finish(u *unit) {
 // finishJob records a job's end, or removes it if it was deleted, once all its
 // units have ended.
 func (l *Leader) finishJob(j *job) {
+	l.pruneJob(j)
 	if j.gone || j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
 		return
 	}

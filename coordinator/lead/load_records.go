@@ -95,7 +95,9 @@ func (l *Leader) resume() {
 			for _, u := range j.units {
 				l.endSince(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason}, c.AskedMillis)
 			}
-			l.finishJob(j)
+		} else {
+			l.endSurplus(j)
 		}
+		l.finishJob(j)
 	}
 }

@@ -67,6 +67,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 		}
 	}
 	l.onNodeFenced(a)
+	l.stopSuspended(a)
 	l.occupancy.noteUnit(a.unit)
 }
 
@@ -150,6 +151,7 @@ func (l *Leader) aborted(a *attempt) {
 		return
 	}
 	l.retry(u)
+	l.notify(u)
 }
 
 // releasing makes a unit Terminating: the release is durable.

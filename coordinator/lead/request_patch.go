@@ -2,6 +2,7 @@ package lead
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file changes the labels and annotations of allocations and jobs. They
-// stand in the submitted document, which its unit's or job's record keeps.
+// This file changes the documents of allocations and jobs, which their units' or
+// jobs' records keep: labels, annotations, and the fields of the specification that
+// may change. Suspension is carried out in suspend.go, and the number of a job's
+// members in parallelism.go.
 
-// PatchAllocation changes labels and annotations of an allocation. Its result is
-// the allocation, once that is durable.
+// PatchAllocation changes an allocation. Its result is the allocation, once the
+// change is durable.
 type PatchAllocation struct {
 	Namespace, Name string
 	Patch           api.WorkPatch
@@ -37,7 +40,7 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	case u.job != nil:
-		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job's labels and annotations", r.Name, u.record.Name).Because(api.FailedPrecondition))
+		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job", r.Name, u.record.Name).Because(api.FailedPrecondition))
 		return
 	}
 	l.answerBy(c, patchPatience, func() {
@@ -47,9 +50,17 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 		switch {
 		case u.gone:
 			c.answer(nil, NotFound("allocation", r.Namespace, r.Name))
-		case u.ending != nil || u.lifecycle == phaseClosing:
-			c.answer(nil, api.Errorf(409, "allocation %s is ending: its labels and annotations stay as they are", r.Name).Because(api.FailedPrecondition))
+		case u.ending != nil || u.lifecycle == phaseClosing && !u.record.Requeues:
+			c.answer(nil, api.Errorf(409, "allocation %s is ending: it stays as it is", r.Name).Because(api.FailedPrecondition))
 		case !u.isAtRest():
+			if !r.Patch.Suspends() || u.attempt == nil {
+				return false
+			}
+			if status := checkAllocation(u, &r.Patch.Preconditions); status != nil {
+				c.answer(nil, status)
+				return true
+			}
+			l.step(u.attempt, txn.BudgetSpent{}) // it would have to give the place back
 			return false
 		default:
 			l.patchUnit(c, u, r.Patch)
@@ -65,68 +76,112 @@ func (u *unit) isAtRest() bool {
 	if u.stored == 0 || u.writing != noWrite || u.adopting != nil {
 		return false
 	}
-	return u.attempt == nil || u.attempt.machine.State() == txn.Committed && u.attempt.preemptor == nil
+	if u.attempt == nil {
+		return true
+	}
+	switch u.attempt.machine.State() {
+	case txn.Committed:
+		return u.attempt.preemptor == nil
+	case txn.Evicting, txn.Releasing: // a suspended unit is stopping
+		return u.record.Requeues && u.attempt.machine.By() == ""
+	}
+	return false
 }
 
 // patchUnit changes the document of an allocation at rest. The document to be
 // written is the new one at once, so that a Txn which is made meanwhile keeps it;
 // the shown one changes when the store has it.
 func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
-	raw, status := p.Apply(u.record.Document, u.allocation.Metadata)
-	if status == nil {
-		status = checkAllocation(u, &p.Preconditions)
-	}
-	if status != nil {
+	if status := checkAllocation(u, &p.Preconditions); status != nil {
 		c.answer(nil, status)
 		return
 	}
-	doc, status := api.StoredAllocation(raw)
+	raw, doc, status := p.PatchedAllocation(u.record.Document, u.allocation)
+	moves := status == nil && doc.Spec.Queue != u.allocation.Spec.Queue
+	if moves && !u.waiting() {
+		status = isPlaced("allocation "+u.record.Name, u)
+	}
 	if status != nil {
 		c.answer(nil, status)
 		return
 	}
 	c.begun = true
 	former := u.record.Document
-	u.setDocument(raw)
-	u.beginWrite(writeMetadata)
+	l.setDocument(u, raw)
+	u.beginWrite(writeChange)
 	l.offer(u) // which holds a unit that waits
 	key, unit := u.record.Path().Key(), u.record
+	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	if moves {
+		unit.Queue = l.queueOf(unit.Namespace, doc.Spec.Queue)
+		d.ops = u.movingOps(unit)
+	}
+	d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
 	isMine := func(value []byte, found bool) bool {
 		rec, err := record.Decode[record.Unit](key, value)
 		return found && err == nil && rec.UID == unit.UID && bytes.Equal(rec.Document, unit.Document)
 	}
 	finish := func(landed bool, rev resource.Revision, err error) {
-		u.finishWrite(writeMetadata)
+		u.finishWrite(writeChange)
 		switch {
 		case landed:
 			u.keepDocument(doc, rev)
+			if moves && u.queued {
+				u.setQueue(unit.Queue, rev)
+			}
 			c.answer(l.allocation(u, 0), nil)
 		case u.gone:
 			c.answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 		default:
-			u.setDocument(former)
+			l.setDocument(u, former)
 			c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the change (%v); ask again", u.record.Name, err))
 		}
 		if !u.gone && u.ending != nil && u.attempt == nil {
 			l.endQueued(u)
 			return
 		}
-		l.offer(u)
-		l.notify(u)
+		l.takeWish(u)
 	}
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, u.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			if o == txn.Landed {
-				finish(true, rev, nil)
-				return
-			}
-			// A Txn that ends the unit may have been first. It was made from the new
-			// document, which is then in the store with it.
-			l.read(key, func(kv record.KV, found bool, _ resource.Revision) { finish(isMine(kv.Value, found), kv.ModRev, err) })
-		},
-	}, key, isMine)
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		if o == txn.Landed {
+			finish(true, rev, nil)
+			return
+		}
+		// A Txn that ends the unit may have been first. It was made from the new
+		// document, which is then in the store with it.
+		l.read(key, func(kv record.KV, found bool, _ resource.Revision) { finish(isMine(kv.Value, found), kv.ModRev, err) })
+	}
+	l.settle(d, key, isMine)
+}
+
+// setDocument takes over the document that is to be written with an allocation.
+func (l *Leader) setDocument(u *unit, raw []byte) {
+	l.census.remove(u)
+	u.setDocument(raw)
+	l.census.add(u)
+}
+
+// isPlaced refuses to change the queue of a unit that does not wait.
+func isPlaced(object string, u *unit) *api.Status {
+	return api.Errorf(409, "%s is %s: spec.queue can change only while the whole object waits; suspend it first, or submit it anew", object, u.phase()).Because(api.FailedPrecondition)
+}
+
+// queueOf is the queue of work in a namespace that names a queue, "" for none.
+func (l *Leader) queueOf(namespace, named string) string {
+	return cmp.Or(named, l.namespace(namespace).DefaultQueue, DefaultQueue)
+}
+
+// movingOps are the writes that give a waiting unit its place in the queue of a
+// record. The place among the units of all queues stays.
+func (u *unit) movingOps(to record.Unit) []record.Op {
+	from, at := u.record.Order().Key(), to.Order().Key()
+	if !u.queued || from == at {
+		return nil
+	}
+	return []record.Op{
+		record.Delete(from),
+		record.Put(at, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: u.told.waiting})),
+	}
 }
 
 // atVersion refuses a change that was made from a version which is older than the
@@ -150,57 +205,36 @@ func (r PatchJob) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	}
+	l.answerBy(c, patchPatience, func() {
+		c.answer(nil, api.Errorf(503, "job %s: a member is just being placed, or the job is being written; ask again", r.Name))
+	})
 	l.patchJob(c, j, r.Patch)
 }
 
-// patchJob changes the document of a job once no other Txn writes its key.
+// patchJob changes a job once no other Txn writes its key, and none the units that
+// the change writes.
 func (l *Leader) patchJob(c *call, j *job, p api.WorkPatch) {
-	name := j.record.Name
 	switch {
 	case c.over:
 		return
 	case j.gone:
-		c.answer(nil, NotFound("job", j.record.Namespace, name))
+		c.answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
 		return
 	case j.stored == 0 || j.writing:
 		j.addThen(func() { l.patchJob(c, j, p) })
 		return
 	}
-	raw, status := p.Apply(j.record.Document, j.doc.Metadata)
-	if status == nil {
-		status = checkJob(j, &p.Preconditions)
-	}
-	if status != nil {
+	change, busy, status := l.changeOfJob(j, p)
+	switch {
+	case status != nil:
 		c.answer(nil, status)
-		return
+	case busy != nil:
+		l.waitForChange(c, busy, func() bool {
+			l.patchJob(c, j, p)
+			return true
+		})
+	default:
+		c.begun = true
+		l.writeJobChange(c, change)
 	}
-	doc, status := api.StoredJob(raw)
-	if status != nil {
-		c.answer(nil, status)
-		return
-	}
-	c.begun = true
-	rec := j.record
-	rec.Document = raw
-	j.beginWrite()
-	key := record.JobKey(rec.Namespace, rec.Name)
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
-			j.finishWrite()
-			if o == txn.Landed {
-				j.keep(rec, rev)
-				j.setDocument(doc)
-				c.answer(l.jobObject(j), nil)
-			} else {
-				c.answer(nil, api.Errorf(503, "job %s: the store did not take the change (%v); ask again", name, err))
-			}
-			l.notifyJob(j)
-			l.finishJob(j) // its units may have ended meanwhile
-		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.Job](key, value)
-		return found && err == nil && written.UID == rec.UID && bytes.Equal(written.Document, rec.Document)
-	})
 }

@@ -79,7 +79,7 @@ func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
 		switch {
 		case u.err != nil:
 			c.answer(nil, u.err)
-		case u.create == nil && (expired || u.gone || !unitWaiting(u)): // the store holds it
+		case u.create == nil && (expired || u.gone || !unitWaiting(u) || u.isSuspended()): // the store holds it
 			made := Created{Repeated: repeated, Warnings: u.warningsOf()}
 			if u.job == nil {
 				made.Allocation = l.allocation(u, 0)

@@ -138,7 +138,9 @@ func devicesOf(a resource.Assignment) []int {
 // retry queues a unit again after an attempt that came to nothing. A new unit
 // is stored first: its client has waited long enough for that much.
 func (l *Leader) retry(u *unit) {
-	u.countRefusal()
+	if !u.isSuspended() { // else the leader has given up the attempt
+		u.countRefusal()
+	}
 	l.noteWaiting(u)
 	if u.create != nil {
 		u.setEvidence(nil)
@@ -146,7 +148,7 @@ func (l *Leader) retry(u *unit) {
 		l.enqueue(u)
 		return
 	}
-	l.rest(u, min(firstBackoff<<min(u.refusals-1, 10), lastBackoff))
+	l.rest(u, min(firstBackoff<<min(max(0, u.refusals-1), 10), lastBackoff))
 }
 
 // rest has a stored unit wait for a time before it is tried again.

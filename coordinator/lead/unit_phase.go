@@ -31,7 +31,7 @@ const (
 	writeAdoption           // makes the unit and its lost record again
 	writeWish               // stores the wish with the unit of a live attempt
 	writeEnd                // ends a unit that holds nothing
-	writeMetadata           // changes the labels and annotations in the document
+	writeChange             // changes the document, or the queue
 )
 
 // move takes a step of the table. A step that the table does not have is noted
@@ -140,6 +140,7 @@ func (u *unit) readopt(a *attempt, written record.Unit, rev resource.Revision) {
 // receiveNotice makes the unit Terminating: its record is EVICTING at rev.
 func (u *unit) receiveNotice(reason string, rev resource.Revision) {
 	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), reason, rev
+	u.record.Requeues = u.attempt.requeues
 	u.move(stepNoticed)
 }
 
@@ -216,6 +217,11 @@ func (u *unit) keepWish(stored *record.Cancellation, rev resource.Revision) {
 // setDocument takes over the document that is to be written with the unit.
 func (u *unit) setDocument(raw []byte) { u.record.Document = raw }
 
+// setQueue takes over that the store has the unit in a queue.
+func (u *unit) setQueue(name string, rev resource.Revision) {
+	u.record.Queue, u.stored, u.told.revision = name, max(u.stored, rev), rev
+}
+
 // keepDocument takes over that the store has the document, with the unit at rev.
 func (u *unit) keepDocument(doc *api.Allocation, rev resource.Revision) {
 	u.setAllocation(doc)
@@ -243,7 +249,7 @@ func (u *unit) isBeingWritten() bool { return u.writing != noWrite && u.writing 
 func (u *unit) isBeingAdopted() bool { return u.writing == writeAdoption }
 
 // mayBeTried reports whether nothing else goes on with a unit that is to be
-// placed.
+// placed, and its owner has not suspended the unit.
 func (u *unit) mayBeTried() bool {
-	return !u.isBeingWritten() && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
+	return !u.isBeingWritten() && !u.isSuspended() && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
 }

@@ -146,6 +146,7 @@ func (u *unit) check() error {
 	holds(u.create == nil || u.stored == 0, "nothing to create of what is stored")
 	holds((u.ending != nil) == (u.wish != noWish), "a request exactly with a wish")
 	holds(!u.gone || u.lifecycle == phaseEnded, "what is gone to have ended")
+	holds(!u.isSuspended() || u.attempt == nil || !u.attempt.mayCommit(), "no attempt of a suspended unit to go on")
 	holds(u.err == nil || u.gone, "what has failed to be gone")
 	switch u.writing {
 	case noWrite:
@@ -155,8 +156,8 @@ func (u *unit) check() error {
 		holds(u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting || u.lifecycle == phaseResting, "what is to be adopted to wait")
 	case writeWish:
 		holds(u.wish != noWish, "a wish to write")
-	case writeMetadata:
-		holds(u.stored != 0 && u.job == nil, "a stored allocation")
+	case writeChange:
+		holds(u.stored != 0, "a stored unit to change")
 	case writeEnd:
 		holds(u.wish != noWish && u.attempt == nil, "a wish, and no attempt")
 	}

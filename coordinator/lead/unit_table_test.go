@@ -2,6 +2,7 @@ package lead
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -227,17 +228,10 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 					x.create(t)
 				}
 			},
-			"delete": func(t *rapid.T) {
-				u := x.any(t)
-				x.do(t, func() {
-					if u.job == nil {
-						x.end(u, txn.ReleaseAsked{Reason: "deleted"})
-						return
-					}
-					x.cancelJob(u.job, record.Cancellation{Reason: "deleted", Remove: rapid.Bool().Draw(t, "remove")}, func(*api.Status) {})
-				})
-			},
+			"delete":        x.remove,
 			"evict":         func(t *rapid.T) { u := x.any(t); x.do(t, func() { x.evict(u, txn.EvictAsked{Reason: "evicted"}) }) },
+			"change":        x.change,
+			"change more":   x.change,
 			"answer":        x.answer,
 			"answer more":   x.answer,
 			"answer again":  x.answer,
@@ -258,24 +252,42 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 	}
 }
 
+// change has an owner change what may change: whether the work is suspended, its
+// queue, and the number of a job's members.
+func (x *inputs) change(t *rapid.T) {
+	u := x.any(t)
+	spec := map[string]any{}
+	if rapid.Bool().Draw(t, "suspension") {
+		spec["suspend"] = rapid.Bool().Draw(t, "suspend")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "other queue") == 0 {
+		spec["queue"] = rapid.SampledFrom([]string{"default", "night"}).Draw(t, "queue")
+	}
+	if u.job != nil && rapid.Bool().Draw(t, "other size") {
+		spec["parallelism"] = rapid.IntRange(2, 6).Draw(t, "parallelism")
+	}
+	if len(spec) == 0 {
+		return
+	}
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.made++
+	token, patch := Token(1000+x.made), api.WorkPatch{Spec: raw}
+	if u.job == nil {
+		x.give(t, ClientRequest{token, PatchAllocation{"default", u.record.Name, patch}})
+	} else {
+		x.give(t, ClientRequest{token, PatchJob{"default", u.record.Name, patch}})
+	}
+}
+
 // reconnect has an agent come back with all that the leader knows of it.
 func (x *inputs) reconnect(t *rapid.T) {
 	id := rapid.SampledFrom([]resource.NodeID{"n1", "n2"}).Draw(t, "node")
 	n := x.nodes[id]
 	x.give(t, AgentEvent{grant.Disconnected{Node: id}})
-	var o grant.Occupancy
-	for tx, h := range n.reservations {
-		if h.confirmed {
-			s := grant.Reserved
-			if a := x.attempts[tx]; a != nil && !a.machine.Undecided() {
-				s = grant.Held
-			} else if h.waiting {
-				s = grant.Waiting
-			}
-			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.epoch, State: s, Members: h.members})
-		}
-	}
-	x.give(t, AgentEvent{StreamOpened{Hello: grant.Hello{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Occupancy: o}, Fit: n.view.Host}})
+	x.give(t, AgentEvent{StreamOpened{Hello: grant.Hello{Node: id, Incarnation: n.incarnation, Revision: n.revision, Host: n.host, Occupancy: occupancyOf(x.Leader, n)}, Fit: n.view.Host}})
 }
 
 // pause lets time pass, and alarms ring.

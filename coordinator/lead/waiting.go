@@ -51,6 +51,8 @@ func (t *told) agrees(e *sched.Evidence) bool {
 func (l *Leader) waitingOf(u *unit) record.Waiting {
 	e := l.evidenceOf(u)
 	switch {
+	case u.isSuspended():
+		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
 	case u.preempting():
 		return shown.Preempting(u.attempt.nomination())
 	case u.lifecycle == phaseResting && u.refusals > 0:

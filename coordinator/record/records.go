@@ -108,6 +108,9 @@ type Unit struct {
 	// victim of an undecided preemption: until that is decided its transaction
 	// cannot carry the wish. nil where there is none.
 	Ending *Cancellation `json:"ending,omitempty"`
+	// Requeues: notice was given to an allocation that its owner had suspended. The
+	// allocation waits again once nothing of it is held, in place of its end.
+	Requeues bool `json:"requeues,omitempty"`
 	// Hidden: the owner has deleted the allocation in the background. Once that is
 	// durable no get and no list shows it; the key goes when nothing is held.
 	Hidden  bool   `json:"hidden,omitempty"`
@@ -139,10 +142,13 @@ type Job struct {
 	Document  json.RawMessage `json:"document"`
 	Units     []UnitPath      `json:"units,omitempty"`
 	Cancelled *Cancellation   `json:"cancelled,omitempty"`
-	Created   string          `json:"created,omitempty"` // RFC 3339
-	Ended     string          `json:"ended,omitempty"`   // RFC 3339
-	Reason    string          `json:"reason,omitempty"`
-	Message   string          `json:"message,omitempty"`
+	// Shrunk is the end of the units beyond the document's parallelism, where there
+	// are any; nil where the number was never lowered.
+	Shrunk  *Cancellation `json:"shrunk,omitempty"`
+	Created string        `json:"created,omitempty"` // RFC 3339
+	Ended   string        `json:"ended,omitempty"`   // RFC 3339
+	Reason  string        `json:"reason,omitempty"`
+	Message string        `json:"message,omitempty"`
 }
 
 // Cancellation is a wish to end a job, or an allocation.

@@ -97,12 +97,13 @@ func (h *handler) listAllocations(c *call) (answer, error) {
 	})
 }
 
-// workPatch reads a merge patch of labels and annotations.
+// workPatch reads a merge patch of an allocation or a job. A strategic merge patch is
+// the same: no list in them may change.
 func (h *handler) workPatch(c *call, kind string) (api.WorkPatch, *api.Status) {
 	if status := c.parameters(); status != nil {
 		return api.WorkPatch{}, status
 	}
-	if _, status := contentType(c.r, typeMergePatch); status != nil {
+	if _, status := contentType(c.r, typeMergePatch, typeStrategic); status != nil {
 		return api.WorkPatch{}, status
 	}
 	body, status := h.body(c)

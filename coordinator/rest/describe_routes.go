@@ -51,8 +51,8 @@ func workRoutes() map[string]description {
 		"GET /api/v1/allocations":          {text: "Lists the allocations of all namespaces, a page at a time, by namespace and name.", answer: "AllocationList", code: 200, isList: true, example: "/api/v1/allocations?limit=100"},
 		"GET " + in + "allocations/{name}": {text: "Shows an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.", answer: "Allocation", code: 200, waits: true, example: allocations + "/web"},
 		"PATCH " + in + "allocations/{name}": {
-			text: "Changes the labels and annotations of an allocation by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key.", body: "Allocation", answer: "Allocation", code: 200,
-			refusals: map[int]string{409: "the allocation has another resourceVersion than the patch, is ending, or is a member of a job"}, example: allocations + `/web {"metadata": {"labels": {"team": "vision"}}}`,
+			text: "Changes an allocation by a merge patch (RFC 7386) of Content-Type application/merge-patch+json: labels, annotations, spec.suspend, and spec.queue while the allocation waits. A null removes a key. application/strategic-merge-patch+json is the same.", body: "Allocation", answer: "Allocation", code: 200,
+			refusals: map[int]string{409: "the allocation has another resourceVersion than the patch, is ending, is a member of a job, or runs and cannot change its queue"}, example: allocations + `/web {"metadata": {"labels": {"team": "vision"}}}`,
 		},
 		"DELETE " + in + "allocations/{name}": {
 			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free. With propagationPolicy Background gets and lists show the object no more; its name is free once it has stopped.", extra: deleteParameters, body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
@@ -84,8 +84,8 @@ func workRoutes() map[string]description {
 			example:  jobs + `/train/cancel {"reason": "wrong data set"}`,
 		},
 		"PATCH " + in + "jobs/{name}": {
-			text: "Changes the labels and annotations of a job by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key.", body: "Job", answer: "Job", code: 200,
-			refusals: map[int]string{409: "the job has another resourceVersion than the patch"}, example: jobs + `/train {"metadata": {"annotations": {"note": "third run"}}}`,
+			text: "Changes a job by a merge patch (RFC 7386) of Content-Type application/merge-patch+json: labels, annotations, spec.suspend, spec.parallelism, and spec.queue while all units wait. A null removes a key. application/strategic-merge-patch+json is the same.", body: "Job", answer: "Job", code: 200,
+			refusals: map[int]string{409: "the job has another resourceVersion than the patch, is ending, runs and cannot change its queue, or a member's name is taken", 429: noRoom}, example: jobs + `/train {"metadata": {"annotations": {"note": "third run"}}, "spec": {"suspend": true}}`,
 		},
 		"DELETE " + in + "jobs/{name}": {
 			text: "Ends a job, with notice and grace, and removes the object once the devices are free. propagationPolicy is as for an allocation.", extra: deleteParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,

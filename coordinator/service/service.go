@@ -59,7 +59,7 @@ type Allocations interface {
 	// ListAllocations returns a page; metadata.continue is the position of its
 	// last object where there are more.
 	ListAllocations(ctx context.Context, namespace string, p Page[api.Allocation]) (*api.AllocationList, error)
-	// PatchAllocation changes labels and annotations. It is refused with 409 where
+	// PatchAllocation changes labels, annotations, spec.suspend or spec.queue. It is refused with 409 where
 	// the allocation has another resourceVersion than the patch names, is ending,
 	// or is a member of a job.
 	PatchAllocation(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Allocation, error)
@@ -77,7 +77,7 @@ type Jobs interface {
 	GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error)
 	// ListJobs is as ListAllocations.
 	ListJobs(ctx context.Context, namespace string, p Page[api.Job]) (*api.JobList, error)
-	// PatchJob changes labels and annotations, with the same precondition.
+	// PatchJob changes labels, annotations, spec.suspend, spec.queue or spec.parallelism, with the same precondition.
 	PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error)
 	// CancelJob ends a job and keeps its object; DeleteJob ends it and removes
 	// the object.

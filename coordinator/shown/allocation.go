@@ -28,6 +28,7 @@ func (m *Member) Show() *api.Allocation {
 		if a.Spec.Queue == "" {
 			a.Spec.Queue = m.Job.Spec.Queue
 		}
+		a.Spec.Suspend = m.Job.Spec.Suspend
 	}
 	a.Spec.Queue = queueOf(a.Spec.Queue, m.Record.Queue)
 	a.Metadata.Name, a.Metadata.Namespace = m.MemberName(m.Index), m.Record.Namespace

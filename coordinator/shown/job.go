@@ -99,6 +99,10 @@ func (j *Job) waits() []api.Condition {
 	if len(j.Units) > 0 && j.Units[0].Phase() == api.Pending {
 		return j.Units[0].showWaits("Queued", "True")
 	}
+	if j.Document.IsSuspended() { // its units are stopping
+		w := Suspended(record.JobUnit, j.Record.Namespace, j.Record.Name)
+		return []api.Condition{{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}}
+	}
 	w := NoPlace(j.Record.Namespace, j.Record.Name)
 	return []api.Condition{{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}}
 }

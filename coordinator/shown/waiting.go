@@ -16,6 +16,7 @@ const (
 	overQuota   = "QuotaExceeded"
 	preempting  = "Preempting"
 	refused     = "Refused"
+	suspended   = "Suspended"
 )
 
 // CodeOf is the code of a unit that was tried in vain, for want of quota or not.
@@ -38,6 +39,19 @@ func NoPlace(namespace, name string) record.Waiting {
 // OverQuota is a unit that quota holds back.
 func OverQuota(detail string) record.Waiting {
 	return record.Waiting{Code: overQuota, Message: detail}
+}
+
+// Suspended is an object that its owner keeps from running. The command of its
+// message can be pasted.
+func Suspended(kind record.UnitKind, namespace, name string) record.Waiting {
+	object := "allocation/" + name
+	if kind == record.JobUnit {
+		object = "job/" + name
+	}
+	if namespace != "default" {
+		object += " -n " + namespace
+	}
+	return record.Waiting{Code: suspended, Message: "suspended by its owner; `muster resume " + object + "` lets it run"}
 }
 
 // Preempting is a unit for which others make room.
@@ -63,11 +77,20 @@ func Untried() record.Waiting {
 	return record.Waiting{Code: unscheduled, Message: "waiting for the scheduler"}
 }
 
+// isSuspended reports whether the owner keeps the unit from running.
+func (u *Unit) isSuspended() bool {
+	if u.Job != nil {
+		return u.Job.IsSuspended()
+	}
+	return u.Document != nil && u.Document.IsSuspended()
+}
+
 // showWaits returns the conditions of a unit that waits: the first is of the kind and
-// says why, and Unsatisfiable says that the unit can never run as the cluster is.
+// says why, and Unsatisfiable says that the unit can never run as the cluster is. The
+// owner alone keeps a suspended unit from running.
 func (u *Unit) showWaits(kind, status string) []api.Condition {
 	list := []api.Condition{u.waits(kind, status)}
-	if w := u.Waiting; w != nil && w.Never != "" {
+	if w := u.Waiting; w != nil && w.Never != "" && !u.isSuspended() {
 		list = append(list, api.Condition{
 			Type: "Unsatisfiable", Status: "True", Reason: w.NeverCode, Message: w.Never, LastTransitionTime: Instant(w.NeverSinceMillis),
 		})
@@ -78,7 +101,11 @@ func (u *Unit) showWaits(kind, status string) []api.Condition {
 // waits is the condition of a unit that waits.
 func (u *Unit) waits(kind, status string) api.Condition {
 	w := u.Waiting
-	if w == nil {
+	switch is := w != nil && w.Code == suspended; {
+	case u.isSuspended() && !is: // the document has it, and its time is not written yet
+		now := Suspended(u.Record.Kind, u.Record.Namespace, u.Record.Name)
+		w = &now
+	case w == nil, is && !u.isSuspended():
 		untried := Untried()
 		w = &untried
 	}

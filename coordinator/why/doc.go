@@ -26,6 +26,7 @@ const (
 	Adopting               // an earlier leader's preemption for it is looked into
 	Asking                 // agents were asked, and not all have answered
 	Nominated              // others make room for it
+	Suspended              // its owner keeps it from running
 	Running
 	Leaving // it ends, and still holds something
 	Ended
@@ -143,6 +144,7 @@ const (
 	IsStoring      = "Storing"
 	IsResting      = "Backoff"
 	IsGrowing      = "AwaitsGang"
+	IsSuspended    = "Suspended"
 	IsAdopting     = "AdoptingPreemption"
 	IsAsking       = "AwaitsVotes"
 	IsNominated    = "AwaitsVictims"

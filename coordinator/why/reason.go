@@ -69,6 +69,8 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 		return code(IsStoring, "the store has not confirmed the submission yet")
 	case Growing:
 		return code(IsGrowing, "the first members of the gang have to run before it grows")
+	case Suspended:
+		return code(IsSuspended, "its owner has suspended it with spec.suspend")
 	case Adopting:
 		return code(IsAdopting, "the leader is taking over a preemption that its predecessor began for it")
 	case Asking:

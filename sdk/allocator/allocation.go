@@ -62,9 +62,10 @@ type AllocationSpec struct {
 	GPU                       *GPUConstraint
 	NUMAPolicy                string
 
-	TTL   string
-	Queue string
-	Quota *QuotaDemand
+	TTL     string
+	Queue   string
+	Suspend *bool
+	Quota   *QuotaDemand
 }
 
 // ResourceRequirements are amounts by resource.
@@ -98,7 +99,7 @@ func documentOf(a *Allocation) (*api.Allocation, error) {
 				NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations,
 				TopologySpreadConstraints: s.TopologySpreadConstraints, GangScheduling: s.GangScheduling, GPU: s.GPU, NUMAPolicy: s.NUMAPolicy,
 			},
-			TTL: s.TTL, Queue: s.Queue, Quota: s.Quota,
+			TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
 		},
 		Status: a.Status,
 	}
@@ -125,7 +126,7 @@ func allocationOf(doc *api.Allocation) *Allocation {
 			PriorityClass: s.PriorityClass, PreemptionPolicy: s.PreemptionPolicy,
 			NodeSelector: s.Scheduling.NodeSelector, Affinity: s.Scheduling.Affinity, Tolerations: s.Scheduling.Tolerations,
 			TopologySpreadConstraints: s.Scheduling.TopologySpreadConstraints, GangScheduling: s.Gang(), GPU: s.Scheduling.GPU,
-			NUMAPolicy: s.Scheduling.NUMAPolicy, TTL: s.TTL, Queue: s.Queue, Quota: s.Quota,
+			NUMAPolicy: s.Scheduling.NUMAPolicy, TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
 		},
 		Status: doc.Status,
 	}

@@ -2675,6 +2675,7 @@ type AllocationSpec struct {
 	Queue            string                 `protobuf:"bytes,7,opt,name=queue,proto3" json:"queue,omitempty"`
 	GangScheduling   *GangScheduling        `protobuf:"bytes,8,opt,name=gang_scheduling,json=gangScheduling,proto3" json:"gang_scheduling,omitempty"`
 	Quota            *QuotaDemand           `protobuf:"bytes,9,opt,name=quota,proto3" json:"quota,omitempty"`
+	Suspend          *bool                  `protobuf:"varint,10,opt,name=suspend,proto3,oneof" json:"suspend,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -2770,6 +2771,13 @@ func (x *AllocationSpec) GetQuota() *QuotaDemand {
 		return x.Quota
 	}
 	return nil
+}
+
+func (x *AllocationSpec) GetSuspend() bool {
+	if x != nil && x.Suspend != nil {
+		return *x.Suspend
+	}
+	return false
 }
 
 type AllocationStatus struct {
@@ -2966,6 +2974,7 @@ type JobSpec struct {
 	Priority              *int32                 `protobuf:"varint,6,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	PriorityClass         string                 `protobuf:"bytes,7,opt,name=priority_class,json=priorityClass,proto3" json:"priority_class,omitempty"`
 	Queue                 string                 `protobuf:"bytes,8,opt,name=queue,proto3" json:"queue,omitempty"`
+	Suspend               *bool                  `protobuf:"varint,9,opt,name=suspend,proto3,oneof" json:"suspend,omitempty"`
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
@@ -3054,6 +3063,13 @@ func (x *JobSpec) GetQueue() string {
 		return x.Queue
 	}
 	return ""
+}
+
+func (x *JobSpec) GetSuspend() bool {
+	if x != nil && x.Suspend != nil {
+		return *x.Suspend
+	}
+	return false
 }
 
 type JobStatus struct {
@@ -7441,7 +7457,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\xaa\x03\n" +
+	"\x1e_deletion_grace_period_seconds\"\xd5\x03\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -7453,8 +7469,12 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03ttl\x18\x06 \x01(\tR\x03ttl\x12\x14\n" +
 	"\x05queue\x18\a \x01(\tR\x05queue\x12F\n" +
 	"\x0fgang_scheduling\x18\b \x01(\v2\x1d.muster.api.v1.GangSchedulingR\x0egangScheduling\x120\n" +
-	"\x05quota\x18\t \x01(\v2\x1a.muster.api.v1.QuotaDemandR\x05quotaB\v\n" +
-	"\t_priority\"\xb6\x04\n" +
+	"\x05quota\x18\t \x01(\v2\x1a.muster.api.v1.QuotaDemandR\x05quota\x12\x1d\n" +
+	"\asuspend\x18\n" +
+	" \x01(\bH\x01R\asuspend\x88\x01\x01B\v\n" +
+	"\t_priorityB\n" +
+	"\n" +
+	"\b_suspend\"\xb6\x04\n" +
 	"\x10AllocationStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1b\n" +
@@ -7479,7 +7499,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Q\n" +
 	"\bListMeta\x12)\n" +
 	"\x10resource_version\x18\x01 \x01(\tR\x0fresourceVersion\x12\x1a\n" +
-	"\bcontinue\x18\x02 \x01(\tR\bcontinue\"\xac\x03\n" +
+	"\bcontinue\x18\x02 \x01(\tR\bcontinue\"\xd7\x03\n" +
 	"\aJobSpec\x12%\n" +
 	"\vparallelism\x18\x01 \x01(\x05H\x00R\vparallelism\x88\x01\x01\x12%\n" +
 	"\vcompletions\x18\x02 \x01(\x05H\x01R\vcompletions\x88\x01\x01\x12(\n" +
@@ -7488,12 +7508,15 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\btemplate\x18\x05 \x01(\v2\x17.muster.api.v1.TemplateR\btemplate\x12\x1f\n" +
 	"\bpriority\x18\x06 \x01(\x05H\x04R\bpriority\x88\x01\x01\x12%\n" +
 	"\x0epriority_class\x18\a \x01(\tR\rpriorityClass\x12\x14\n" +
-	"\x05queue\x18\b \x01(\tR\x05queueB\x0e\n" +
+	"\x05queue\x18\b \x01(\tR\x05queue\x12\x1d\n" +
+	"\asuspend\x18\t \x01(\bH\x05R\asuspend\x88\x01\x01B\x0e\n" +
 	"\f_parallelismB\x0e\n" +
 	"\f_completionsB\x10\n" +
 	"\x0e_backoff_limitB\x1a\n" +
 	"\x18_active_deadline_secondsB\v\n" +
-	"\t_priority\"\xc5\x02\n" +
+	"\t_priorityB\n" +
+	"\n" +
+	"\b_suspend\"\xc5\x02\n" +
 	"\tJobStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12%\n" +
 	"\x0equeue_position\x18\x02 \x01(\x03R\rqueuePosition\x12\x16\n" +

@@ -1,0 +1,178 @@
+package lead
+
+import (
+	"bytes"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// jobChange is a change of a job's document, with the units that it moves to another
+// queue and those that it adds. One Txn writes all of it.
+type jobChange struct {
+	job   *job
+	rec   record.Job // to be written
+	doc   *api.Job
+	queue string  // of moved
+	moved []*unit // that wait
+	added []*unit
+}
+
+// changeOfJob makes the change of a patch, or names the unit that the change has to
+// wait for, or the reason why it is refused.
+func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *unit, status *api.Status) {
+	if status := checkJob(j, &p.Preconditions); status != nil {
+		return nil, nil, status
+	}
+	raw, doc, status := p.PatchedJob(j.record.Document, j.doc)
+	if status != nil {
+		return nil, nil, status
+	}
+	change = &jobChange{job: j, rec: j.record, doc: doc}
+	change.rec.Document = raw
+	if p.Spec != nil && j.record.Cancelled != nil {
+		return nil, nil, api.Errorf(409, "job %s is ending: its spec stays as it is", j.record.Name).Because(api.FailedPrecondition)
+	}
+	if doc.Spec.Queue != j.doc.Spec.Queue {
+		if busy, status = l.moveUnits(change); busy != nil || status != nil {
+			return nil, busy, status
+		}
+	}
+	if status = l.resize(change); status == nil {
+		status = l.fitsTxn(change)
+	}
+	return change, nil, status
+}
+
+// moveUnits adds all units of the job to those that change their queue. A unit that
+// an attempt is under way for is to be waited for.
+func (l *Leader) moveUnits(change *jobChange) (busy *unit, status *api.Status) {
+	j := change.job
+	change.queue = l.queueOf(j.record.Namespace, change.doc.Spec.Queue)
+	for _, u := range j.units {
+		switch {
+		case u.isSurplus() && u.phase().Ended():
+		case !u.waiting():
+			return nil, isPlaced("member "+u.memberName(0)+" of job "+j.record.Name, u)
+		case !u.isAtRest():
+			return u, nil
+		case u.record.Queue != change.queue:
+			change.moved = append(change.moved, u)
+		}
+	}
+	return nil, nil
+}
+
+// Operations that a change takes for the job, for each moved unit and for each added
+// one.
+const (
+	opsOfJob   = 1
+	opsOfMoved = 3
+	opsOfAdded = 2
+)
+
+// fitsTxn refuses a change that one transaction of the store cannot hold.
+func (l *Leader) fitsTxn(change *jobChange) *api.Status {
+	ops := opsOfJob + opsOfMoved*len(change.moved) + opsOfAdded*len(change.added)
+	if ops <= l.maxOps {
+		return nil
+	}
+	field := "spec.parallelism"
+	if len(change.moved) > 0 {
+		field = "spec.queue"
+	}
+	return api.Errorf(422, "%s: the change moves %d units and adds %d: storing it takes %d operations, the store takes %d in one transaction",
+		field, len(change.moved), len(change.added), ops, l.maxOps)
+}
+
+// writeJobChange writes a change. The moved and the added units are held until the
+// store has answered.
+func (l *Leader) writeJobChange(c *call, change *jobChange) {
+	j, rec := change.job, change.rec
+	key := record.JobKey(rec.Namespace, rec.Name)
+	d := decision{
+		compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+	}
+	j.beginWrite()
+	for _, u := range change.moved {
+		u.beginWrite(writeChange)
+		l.offer(u)
+		at, unit := u.record.Path().Key(), u.record
+		unit.Queue = change.queue
+		d.compares = append(d.compares, record.ModRevIs(at, u.stored))
+		d.ops = append(append(d.ops, u.movingOps(unit)...), record.Put(at, record.MustEncode(unit)))
+	}
+	for _, u := range change.added {
+		l.counter++
+		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
+		u.beginWrite(writeCreation)
+		l.add(u)
+		at := u.record.Path().Key()
+		d.compares = append(d.compares, record.Absent(at))
+		d.ops = append(d.ops, record.Put(at, record.MustEncode(u.record)), record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		j.finishWrite()
+		if o == txn.Landed {
+			l.takeJobChange(change, rev)
+			c.answer(l.jobObject(j), nil)
+		} else {
+			l.dropJobChange(change)
+			c.answer(nil, api.Errorf(503, "job %s: the store did not take the change (%v); ask again", rec.Name, err))
+		}
+		l.notifyJob(j)
+		l.finishJob(j) // its units may have ended meanwhile
+	}
+	l.settle(d, key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.Job](key, value)
+		return found && err == nil && written.UID == rec.UID && bytes.Equal(written.Document, rec.Document)
+	})
+}
+
+// takeJobChange takes over that the store has a change at rev, and carries it out.
+func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
+	j := change.job
+	resumed := j.doc.IsSuspended() != change.doc.IsSuspended()
+	l.keepJob(j, change.rec, rev)
+	j.setDocument(change.doc)
+	for _, u := range change.moved {
+		u.finishWrite(writeChange)
+		u.setQueue(change.queue, rev)
+		l.takeWish(u)
+	}
+	for _, u := range change.added {
+		u.finishWrite(writeCreation)
+		u.enterOrder(rev)
+		j.restoreUnit(u)
+		l.takeWish(u)
+	}
+	if resumed {
+		for _, u := range j.units {
+			l.takeWish(u)
+		}
+	}
+	l.endSurplus(j)
+}
+
+// dropJobChange takes over that the store does not have a change.
+func (l *Leader) dropJobChange(change *jobChange) {
+	for _, u := range change.moved {
+		u.finishWrite(writeChange)
+		l.takeWish(u)
+	}
+	for _, u := range change.added {
+		u.finishWrite(writeCreation)
+		u.fail(api.Errorf(503, "%s was not stored", u.path))
+		l.removeUnit(u)
+	}
+}
+
+// keepJob takes over the job as it was written at rev.
+func (l *Leader) keepJob(j *job, written record.Job, rev resource.Revision) {
+	l.census.remove(j.units[0])
+	j.keep(written, rev)
+	l.census.add(j.units[0])
+}

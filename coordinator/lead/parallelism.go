@@ -1,0 +1,145 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file changes the number of a job's members. A greater number adds units at the
+// end. A smaller one ends the units beyond it, the highest index first; the document
+// is the wish, so every leader goes on with it (ADR 38). Units that have ended so are
+// removed.
+
+// isSurplus reports whether the unit is beyond the number of members that its job
+// wants.
+func (u *unit) isSurplus() bool {
+	return u.job != nil && u.record.N > 0 && u.record.FirstMember >= u.job.doc.Members()
+}
+
+// resize adds to a change what follows from another number of members.
+func (l *Leader) resize(change *jobChange) *api.Status {
+	j, has, want := change.job, change.job.doc.Members(), change.doc.Members()
+	first := j.units[0].record.Members
+	switch {
+	case has == want:
+		return nil
+	case j.gang && first == has && j.doc.Spec.Template.Spec.Gang().MinMembers == nil, want < first:
+		return api.Errorf(422, "spec.parallelism: %d cannot become %d: the first %d members of job %s are one gang, which starts together or not at all; "+
+			"a job that is to grow or shrink is submitted with minMembers", has, want, first, j.record.Name)
+	case want < has:
+		change.rec.Shrunk = &record.Cancellation{
+			Reason: fmt.Sprintf("spec.parallelism was lowered from %d to %d", has, want), GraceSeconds: DefaultGrace, AskedMillis: l.millis(),
+		}
+		return nil
+	}
+	return l.growJob(change, has, want)
+}
+
+// growJob adds the units of the members from has to want to a change. They are held
+// to all that holds for units of a submission.
+func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
+	j := change.job
+	first := j.units[0].record
+	ns := l.namespace(first.Namespace)
+	for index := has; index < want; index++ {
+		rec := record.Unit{
+			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: first.Namespace, Name: first.Name, N: index - first.Members + 1,
+			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: first.Priority, Phase: string(api.Pending), Members: 1, FirstMember: index,
+			Created: l.stamp(), Parent: first.UID,
+		}
+		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc)
+		if status != nil {
+			return status
+		}
+		u.setJob(j)
+		if status := l.isTaken(u); status != nil {
+			return status
+		}
+		change.added = append(change.added, u)
+		change.rec.Units = append(slices.Clip(change.rec.Units), rec.Path())
+	}
+	if ops := l.opsOf(&submission{units: append(slices.Clone(j.units), change.added...)}); ops > l.maxOps {
+		return api.Errorf(422, "spec.parallelism: %d members of job %s take %d operations of the store, which takes %d in one transaction", want, first.Name, ops, l.maxOps)
+	}
+	if status := l.barredFrom(first.Namespace, first.Priority); status != nil {
+		return status
+	}
+	return l.hasRoom(&submission{job: j, units: change.added})
+}
+
+// isTaken refuses a new unit of a job whose member's name another object has.
+func (l *Leader) isTaken(u *unit) *api.Status {
+	name := u.memberName(0)
+	m := l.members[u.record.Namespace+"/"+name]
+	switch {
+	case m == nil:
+		return nil
+	case m.unit.job == u.job:
+		return api.Errorf(409, "spec.parallelism: member %s of job %s is still ending after the number was lowered; ask again when it has ended", name, u.record.Name).Because(api.FailedPrecondition)
+	}
+	return api.Errorf(409, "spec.parallelism: the name %s of a new member of job %s is taken in namespace %s", name, u.record.Name, u.record.Namespace).Because(api.AlreadyExists)
+}
+
+// endSurplus ends the units beyond the number of members, the highest index first.
+func (l *Leader) endSurplus(j *job) {
+	wish := j.record.Shrunk
+	if wish == nil || j.record.Cancelled != nil {
+		return
+	}
+	for _, u := range slices.Backward(j.units) {
+		if u.isSurplus() && u.ending == nil {
+			l.endSince(u, txn.ReleaseAsked{GraceSeconds: wish.GraceSeconds, Reason: wish.Reason}, wish.AskedMillis)
+		}
+	}
+}
+
+// pruneJob removes the units beyond the number of members that have ended.
+func (l *Leader) pruneJob(j *job) {
+	isPast := func(u *unit) bool { return u.isSurplus() && u.phase().Ended() && !u.isBeingWritten() }
+	if j.gone || j.writing || j.stored == 0 || j.record.Cancelled != nil || !slices.ContainsFunc(j.units, isPast) {
+		return
+	}
+	rec, key := j.record, record.JobKey(j.record.Namespace, j.record.Name)
+	var past []*unit
+	for _, u := range j.units {
+		if isPast(u) && len(past) < l.maxOps-opsOfJob {
+			past = append(past, u)
+		}
+	}
+	rec.Units = slices.DeleteFunc(slices.Clone(rec.Units), func(p record.UnitPath) bool {
+		return slices.ContainsFunc(past, func(u *unit) bool { return u.record.Path() == p })
+	})
+	d := decision{
+		compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+	}
+	for _, u := range past {
+		d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
+	}
+	j.beginWrite()
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		j.finishWrite()
+		if o != txn.Landed {
+			l.out.warn("job_prune_failed", "job", key, "outcome", o, "error", err)
+			l.notifyJob(j)
+			l.after(lastBackoff, func() { l.finishJob(j) }) // nobody asks for it again
+			return
+		}
+		l.keepJob(j, rec, rev)
+		j.dropUnits(past)
+		for _, u := range past {
+			l.removeUnit(u)
+		}
+		l.notifyJob(j)
+		l.finishJob(j)
+	}
+	l.settle(d, key, func(value []byte, found bool) bool {
+		written, err := record.Decode[record.Job](key, value)
+		return found && err == nil && written.UID == rec.UID && slices.Equal(written.Units, rec.Units)
+	})
+}

@@ -1,0 +1,65 @@
+package lead
+
+import (
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// This file keeps suspended units from running. The wish stands in the document of
+// the allocation or the job, so every leader finds it (ADR 38). A suspended unit is
+// held in the order: it has its place and is not tried.
+
+// suspendedReason is the reason of the notice to a unit that its owner suspends.
+const suspendedReason = "Suspended: its owner has set spec.suspend; it waits again once it has stopped"
+
+// isSuspended reports whether the owner keeps the unit from running. The document is
+// the one that the store has.
+func (u *unit) isSuspended() bool {
+	switch {
+	case u.job != nil:
+		return u.job.doc != nil && u.job.doc.IsSuspended()
+	case u.allocation != nil:
+		return u.allocation.IsSuspended()
+	}
+	return false
+}
+
+// mayCommit reports whether an attempt goes on to hold a place, or holds one without
+// a notice. An attempt whose commit is on its way to the store is not among them.
+func (a *attempt) mayCommit() bool {
+	switch a.machine.State() {
+	case txn.Reserving, txn.Displacing, txn.Committed:
+		return true
+	}
+	return false
+}
+
+// stopSuspended gives up the attempt of a suspended unit, or gives notice to the unit
+// if the attempt is committed. It follows every step of an attempt and every change of
+// the wish. A commit that is on its way gets its notice when it has landed.
+func (l *Leader) stopSuspended(a *attempt) {
+	u := a.unit
+	if u.attempt != a || u.ending != nil || !u.isSuspended() || !a.mayCommit() {
+		return
+	}
+	if a.machine.Undecided() {
+		l.step(a, txn.BudgetSpent{})
+		return
+	}
+	l.evict(u, txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: suspendedReason})
+}
+
+// takeWish follows a change of the document of a unit: the unit is held, or may be
+// tried again.
+func (l *Leader) takeWish(u *unit) {
+	if u.isSuspended() {
+		u.setEvidence(nil)
+	}
+	switch {
+	case u.attempt != nil:
+		l.stopSuspended(u.attempt)
+	case u.ending == nil:
+		l.offer(u)
+	}
+	l.noteWaiting(u)
+	l.notify(u)
+}
