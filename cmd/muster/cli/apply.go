@@ -20,7 +20,8 @@ func (a *app) applyCommand() *cobra.Command {
 		Long: "apply reads documents as submit does, creates the objects that do not exist, changes the others\n" +
 			"and says for each: created, configured or unchanged. It stops at the first failure.\n\n" +
 			"Quotas are replaced as a whole. Of allocations and jobs the labels and annotations become\n" +
-			"exactly those of the document; the spec is fixed once it is submitted. Of nodes the labels,\n" +
+			"exactly those of the document; suspend, queue and parallelism of the spec are set where the\n" +
+			"document has them, and the other fields are fixed once they are submitted. Of nodes the labels,\n" +
 			"annotations, taints and unschedulable that the document has are set; what it leaves out stays.\n" +
 			"A document that differs and has a resourceVersion is refused where the object has changed since.",
 		Example: "  muster apply -f examples/quota-tree.json -f team/\n  muster get job train -o yaml | sed s/v1/v2/ | muster apply -f -",

@@ -12,9 +12,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// workFields are the fields of the specification of an allocation or a job that may
+// change.
+var workFields = []string{"suspend", "queue", "parallelism"}
+
 // workChange returns the merge patch of an allocation or a job: the labels and
-// annotations become those of the document. A document with another spec is
-// refused by its first field that differs, with both values.
+// annotations become those of the document, and so do workFields. A document whose
+// spec differs otherwise is refused by its first field that does, with both values.
 func workChange(o, current object) (map[string]any, error) {
 	want, err := plain(o.kind().entry().spec(o))
 	if err != nil {
@@ -24,8 +28,9 @@ func workChange(o, current object) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec := specChangeOf(want, have)
 	if d := firstDifference("spec", want, have); d != nil {
-		return nil, fmt.Errorf("%s: %s cannot become %s: the spec is fixed once it is submitted; delete the %s and submit it anew, or submit it under another name",
+		return nil, fmt.Errorf("%s: %s cannot become %s: the field is fixed once it is submitted; delete the %s and submit it anew, or submit it under another name",
 			d.path, inWords(d.have), inWords(d.want), o.kind())
 	}
 	metadata := map[string]any{}
@@ -35,10 +40,31 @@ func workChange(o, current object) (map[string]any, error) {
 	if m := mapChange(o.meta().Annotations, current.meta().Annotations); m != nil {
 		metadata["annotations"] = m
 	}
-	if len(metadata) == 0 {
+	if len(metadata)+len(spec) == 0 {
 		return nil, nil
 	}
-	return map[string]any{"metadata": metadata}, nil
+	change := map[string]any{"metadata": metadata}
+	if len(spec) > 0 {
+		change["spec"] = spec
+	}
+	return change, nil
+}
+
+// specChangeOf takes workFields out of two specifications and returns those that
+// differ, as the first has them. A field that the document does not have stays as it
+// is: its value may be the server's.
+func specChangeOf(want, have any) map[string]any {
+	w, _ := want.(map[string]any)
+	h, _ := have.(map[string]any)
+	spec := map[string]any{}
+	for _, field := range workFields {
+		if value, is := w[field]; is && value != h[field] {
+			spec[field] = value
+		}
+		delete(w, field)
+		delete(h, field)
+	}
+	return spec
 }
 
 // mapChange is the merge patch that makes one map of another, nil for none.
