@@ -172,6 +172,15 @@ func story() []step {
 		{method: "PATCH", path: ml + "/allocations/train", body: `{"metadata":{"labels":{"team":null,"tier":"gold"}}}`, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "train", Patch: patch(`{"metadata":{"labels":{"team":null,"tier":"gold"}}}`)})
 		}},
+		{method: "PATCH", path: ml + "/allocations/huge", body: `{"spec":{"suspend":true,"queue":"night"}}`, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "huge", Patch: patch(`{"spec":{"suspend":true,"queue":"night"}}`)})
+		}},
+		{method: "PATCH", path: ml + "/allocations/huge", body: `{"spec":{"resources":{"requests":{"cpu":"1"}}}}`, code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "huge", Patch: patch(`{"spec":{"resources":{"requests":{"cpu":"1"}}}}`)})
+		}},
+		{method: "PATCH", path: ml + "/allocations/huge", body: `{"spec":{"paused":true}}`, code: 400, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "huge", Patch: patch(`{"spec":{"paused":true}}`)})
+		}},
 		{method: "PATCH", path: ml + "/allocations/train", body: `{"metadata":{"resourceVersion":"1","labels":{"a":"b"}}}`, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "train", Patch: patch(`{"metadata":{"resourceVersion":"1","labels":{"a":"b"}}}`)})
 		}},

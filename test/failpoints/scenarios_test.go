@@ -90,6 +90,28 @@ var scenarios = map[string]func(*client){
 		pass(2 * time.Second)
 		w.runs("g") // it goes back to the queue
 	},
+	"a suspension": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 8, Members: 2, Gang: 2})
+		w.runs("g")
+		w.patch("g", `{"suspend":true}`)
+		w.stops("g")
+		w.patch("g", `{"suspend":false}`)
+		w.runs("g")
+	},
+	"a job that is resized": func(w *client) {
+		w.create(rig.Submission{Name: "g", GPUs: 2, Members: 2, Gang: 2})
+		w.runs("g")
+		w.patch("g", `{"parallelism":3}`)
+		w.objects["g"].submission.Members = 3
+		w.runs("g")
+		w.patch("g", `{"parallelism":2}`)
+		w.objects["g"].submission.Members = 2
+		w.c.Eventually("g has two members", func() bool {
+			units, _, err := w.c.Store.Range(w.t.Context(), record.UnitsPrefix, store.RangeOptions{})
+			return err == nil && len(units) == 1 // the gang's
+		})
+		w.runs("g")
+	},
 	"a drain": func(w *client) {
 		w.create(rig.Submission{Name: "g", GPUs: 4, Members: 2, Gang: 2})
 		w.runs("g")

@@ -212,6 +212,25 @@ func (w *client) insist(what string, ask func(context.Context, *rig.Coordinator)
 	}
 }
 
+// patch changes the specification of a job.
+func (w *client) patch(name, spec string) {
+	w.t.Helper()
+	w.insist("patch "+name, func(ctx context.Context, k *rig.Coordinator) error {
+		_, err := k.PatchJob(ctx, rig.Namespace, name, api.WorkPatch{Spec: []byte(spec)})
+		return err
+	})
+}
+
+// stops waits until nothing of a job runs.
+func (w *client) stops(name string) {
+	w.t.Helper()
+	w.c.Eventually(name+" waits", func() bool {
+		done := false
+		w.look(w.objects[name], func(phase api.Phase, active int, _ resource.TxID) { done = phase == api.Queued && active == 0 })
+		return done
+	})
+}
+
 func (w *client) create(s rig.Submission) {
 	w.t.Helper()
 	s.RequestID = "create-" + s.Name
