@@ -1,6 +1,10 @@
 package api
 
-import "github.com/musterd/muster/resource"
+import (
+	"slices"
+
+	"github.com/musterd/muster/resource"
+)
 
 // ObjectMeta names an object and describes it. The values of a submission for uid,
 // resourceVersion, the timestamps and the grace period are ignored.
@@ -414,4 +418,16 @@ type DeleteOptions struct {
 	Preconditions *Preconditions `json:"preconditions,omitempty"`
 	// Reason is kept for people: at most 1024 bytes.
 	Reason string `json:"reason,omitempty" example:"wrong data set"`
+}
+
+// OfWork lists the options that have a meaning for the end of work alone.
+func (o DeleteOptions) OfWork() []string {
+	var set []string
+	for field, given := range map[string]bool{"gracePeriodSeconds": o.GracePeriodSeconds != nil, "propagationPolicy": o.PropagationPolicy != "", "reason": o.Reason != ""} {
+		if given {
+			set = append(set, field)
+		}
+	}
+	slices.Sort(set)
+	return set
 }

@@ -3,6 +3,9 @@ package api
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/registry"
@@ -120,6 +123,52 @@ func AmountsAs(v resource.Vector, requested map[resource.Name]string) map[resour
 	for name, text := range requested {
 		if amount, err := ParseAmount(name, text); err == nil && amount != 0 && amount == v[name] {
 			out[name] = text
+		}
+	}
+	return out
+}
+
+// Forms are the units in which all summands of a sum were written, by resource: "m"
+// where each was written as 8000m; anyForm where they differ.
+type Forms map[resource.Name]string
+
+// anyForm is the form of summands that were written in different units.
+const anyForm = "?"
+
+// Note takes the forms of one summand: requested has its amounts as they were written.
+func (f Forms) Note(v resource.Vector, requested map[resource.Name]string) {
+	for name, amount := range v {
+		if amount == 0 {
+			continue
+		}
+		form := anyForm
+		if text := requested[name]; text != "" {
+			if given, err := ParseAmount(name, text); err == nil && given == amount {
+				form = strings.TrimLeft(text, "0123456789")
+			}
+			if strings.ContainsFunc(form, func(r rune) bool { return !unicode.IsLetter(r) }) {
+				form = anyForm // a fraction, or a number with an exponent
+			}
+		}
+		if before, noted := f[name]; noted && before != form {
+			form = anyForm
+		}
+		f[name] = form
+	}
+}
+
+// Amounts prints a sum: in the unit of its summands where they have one and the sum is
+// a whole number of it, else as Amounts does.
+func (f Forms) Amounts(sum resource.Vector) map[resource.Name]string {
+	out := Amounts(sum)
+	for name := range out {
+		form, noted := f[name]
+		if !noted || form == anyForm || form == "" {
+			continue
+		}
+		unit, err := ParseAmount(name, "1"+form)
+		if err == nil && unit > 0 && sum[name]%unit == 0 {
+			out[name] = strconv.FormatInt(sum[name]/unit, 10) + form
 		}
 	}
 	return out

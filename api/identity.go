@@ -281,8 +281,9 @@ func checkUses(doc []byte) *Status {
 // maxBanReason bounds the reason of a ban, in bytes.
 const maxBanReason = 512
 
-// DecodeNodeBan reads the reason of a ban; an empty document gives none.
-func DecodeNodeBan(doc []byte) (reason string, status *Status) {
+// DecodeNodeBan reads the reason of a ban of a node; an empty document gives none. A
+// document for another node is refused with 422; node "" is any.
+func DecodeNodeBan(node string, doc []byte) (reason string, status *Status) {
 	if len(doc) == 0 {
 		return "", nil
 	}
@@ -295,6 +296,9 @@ func DecodeNodeBan(doc []byte) (reason string, status *Status) {
 	}
 	if n := b.Metadata.Name; n != "" && !IsSubdomain(n) {
 		return "", invalid("metadata.name", "%q is not the name of a node: "+subdomainRule, clip(n), 253)
+	}
+	if n := b.Metadata.Name; node != "" && n != "" && n != node {
+		return "", invalid("metadata.name", "%q: the ban is for the node %q of the URL; give the same name, or none", clip(n), clip(node))
 	}
 	if status := checkNameOnly(b.Metadata, "leave them out"); status != nil {
 		return "", status

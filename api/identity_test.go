@@ -50,13 +50,15 @@ func TestDecodeNodeBan(t *testing.T) {
 	for name, c := range map[string]struct{ doc, reason, want string }{
 		"nothing":            {``, "", ""},
 		"a reason":           {`{"kind":"NodeBan","spec":{"reason":"seen on a botnet"}}`, "seen on a botnet", ""},
+		"the same name":      {`{"metadata":{"name":"gpu-1"}}`, "", ""},
+		"another name":       {`{"metadata":{"name":"gpu-2"}}`, "", `metadata.name: "gpu-2": the ban is for the node "gpu-1" of the URL`},
 		"another kind":       {`{"kind":"Node"}`, "", `kind: want "NodeBan"`},
 		"a terminal escape":  {`{"spec":{"reason":"\u001b[2J"}}`, "", "spec.reason: has the character U+001B"},
 		"a reason too long":  {`{"spec":{"reason":"` + strings.Repeat("x", 513) + `"}}`, "", "513 bytes"},
 		"a field too many":   {`{"spec":{"reasons":"x"}}`, "", "reasons"},
 		"what is not a text": {`{"spec":{"reason":7}}`, "", "reason"},
 	} {
-		reason, status := api.DecodeNodeBan([]byte(c.doc))
+		reason, status := api.DecodeNodeBan("gpu-1", []byte(c.doc))
 		if reason != c.reason || (status == nil) != (c.want == "") || (status != nil && !strings.Contains(status.Message, c.want)) {
 			t.Errorf("%s: %q, %v, want %q and %q", name, reason, status, c.reason, c.want)
 		}
@@ -67,7 +69,7 @@ func FuzzDecodeNodeBan(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"muster/v1","kind":"NodeBan","spec":{"reason":"why"}}`))
 	f.Add([]byte(`{"spec":{"reason":"\u202e"}}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		if reason, status := api.DecodeNodeBan(doc); status == nil && (len(reason) > 512 || strings.ContainsAny(reason, "\n\x1b")) {
+		if reason, status := api.DecodeNodeBan("", doc); status == nil && (len(reason) > 512 || strings.ContainsAny(reason, "\n\x1b")) {
 			t.Errorf("read %q", reason)
 		}
 	})

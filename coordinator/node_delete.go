@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,5 +14,5 @@ import (
 // node, while an ended transaction may still run there, and while a quarantine
 // is being ended.
 func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name)})
+	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: service.PreconditionsOf(ctx)})
 }

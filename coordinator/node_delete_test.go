@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -114,6 +115,29 @@ func TestADeletedNodeIsForgottenAndRegistersAsNewWhenItComesBack(t *testing.T) {
 	})
 }
 
+// requires deletes a node that has left, of the version and the uid that clients see; an
+// older version and another uid are refused before, with both values.
+func requires(t *testing.T, k *rig.Coordinator, id string) {
+	t.Helper()
+	seen, err := k.GetNode(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, p := range map[string]api.Preconditions{
+		"is at resourceVersion " + seen.Metadata.ResourceVersion + ", the change was made from 1": {ResourceVersion: "1"},
+		"has the uid " + seen.Metadata.UID + ", the change is for the uid other":                  {UID: "other"},
+	} {
+		_, err := k.DeleteNode(service.WithPreconditions(t.Context(), p), id)
+		if rig.Code(err) != 409 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want 409 %q", p, err, want)
+		}
+	}
+	p := api.Preconditions{UID: seen.Metadata.UID, ResourceVersion: seen.Metadata.ResourceVersion}
+	if _, err := k.DeleteNode(service.WithPreconditions(t.Context(), p), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestADeadNodeThatWasDeletedHandsNothingOutThatItStillHolds(t *testing.T) {
 	o := beating
 	o.Configure = brieflyKept
@@ -126,9 +150,7 @@ func TestADeadNodeThatWasDeletedHandsNothingOutThatItStillHolds(t *testing.T) {
 		phase(t, c, "a", api.Failed)
 		remove(t, k, "a")
 		phase(t, c, "a", "")
-		if _, err := k.DeleteNode(t.Context(), "n1"); err != nil {
-			t.Fatal(err)
-		}
+		requires(t, k, "n1")
 		c.Eventually("no record waits for it", func() bool { return len(c.Records()) == 0 })
 		k.Stop()
 		k = c.StartCoordinator("c2")

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -39,5 +40,5 @@ func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingL
 
 // DeleteQuotaBinding implements service.Quotas.
 func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace})
+	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace, Require: service.PreconditionsOf(ctx)})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -38,5 +39,5 @@ func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestLis
 
 // DeleteQuotaForest implements service.Quotas.
 func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name})
+	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name, Require: service.PreconditionsOf(ctx)})
 }

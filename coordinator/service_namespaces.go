@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -38,7 +39,7 @@ func (c *Coordinator) ListTenants(ctx context.Context) (*api.TenantList, error) 
 
 // DeleteTenant implements service.Spaces.
 func (c *Coordinator) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name})
+	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name, Require: service.PreconditionsOf(ctx)})
 }
 
 // PutNamespace implements service.Spaces. Units that run or wait keep their tenant.
@@ -71,7 +72,7 @@ func (c *Coordinator) ListNamespaces(ctx context.Context) (*api.NamespaceList, e
 
 // DeleteNamespace implements service.Spaces.
 func (c *Coordinator) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	got, err := ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name})
+	got, err := ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name, Require: service.PreconditionsOf(ctx)})
 	return c.followOwner(ctx, got, err)
 }
 

@@ -324,6 +324,12 @@ func (n Nodes) Delete(ctx context.Context, name string) (*api.Node, error) {
 	return call[api.Node](ctx, n.client, request{method: http.MethodDelete, path: n.at(name, "")})
 }
 
+// DeleteIf is Delete of a node that has the required values; another one is left as it
+// is, and the answer is 409.
+func (n Nodes) DeleteIf(ctx context.Context, name string, require api.Preconditions) (*api.Node, error) {
+	return call[api.Node](ctx, n.client, n.with(http.MethodDelete, n.at(name, ""), api.DeleteOptions{Preconditions: &require}))
+}
+
 // Fence makes nothing count on a node's agent until it registers again; with
 // ConfirmDead all that has members there ends as NodeLost. It is refused while
 // the agent is heard, unless forced. It may be repeated.

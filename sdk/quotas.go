@@ -45,6 +45,12 @@ func (q quotaDocuments[T]) Delete(ctx context.Context, name string) (*T, error) 
 	return call[T](ctx, q.client, request{method: http.MethodDelete, path: q.at(name, "")})
 }
 
+// DeleteIf is Delete of an object that has the required values; another one is left as
+// it is, and the answer is 409.
+func (q quotaDocuments[T]) DeleteIf(ctx context.Context, name string, require api.Preconditions) (*T, error) {
+	return call[T](ctx, q.client, q.with(http.MethodDelete, q.at(name, ""), api.DeleteOptions{Preconditions: &require}))
+}
+
 // ResourceQuotas are the limits of one namespace.
 type ResourceQuotas struct {
 	quotaDocuments[api.ResourceQuota]

@@ -252,8 +252,8 @@ func (r Resource) Patch(ctx context.Context, name string, patch []byte) (Object,
 	return r.object(r.kind.patch(ctx, r.at, name, patch))
 }
 
-// Delete ends or removes an object and returns its last state. The options are
-// for jobs and allocations.
+// Delete ends or removes an object and returns its last state. Of the
+// options the preconditions are for all kinds, the others for jobs and allocations.
 func (r Resource) Delete(ctx context.Context, name string, o api.DeleteOptions) (Object, error) {
 	return r.object(r.kind.remove(ctx, r.at, name, o))
 }

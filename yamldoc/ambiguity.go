@@ -13,6 +13,7 @@ var (
 	based       = regexp.MustCompile(`^[-+]?0(x[0-9a-fA-F_]+|X[0-9a-fA-F_]+|o[0-7_]+|O[0-7_]+|b[01_]+|B[01_]+)$`)
 	leadingZero = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 	underscored = regexp.MustCompile(`^[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?$|^[-+]?[0-9]+\.[0-9_]*_[0-9_]*([eE][-+]?[0-9]+)?$`)
+	exponential = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$`)
 	sexagesimal = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 )
 
@@ -41,6 +42,8 @@ func Ambiguity(text string) string {
 		return numeric(text, 8)
 	case underscored.MatchString(text):
 		return numeric(text, 10)
+	case exponential.MatchString(text):
+		return fmt.Sprintf("a number to some parsers of YAML and text to others: write the number without an exponent, or %q for the text", text)
 	case sexagesimal.MatchString(text):
 		return fmt.Sprintf("a number of base 60 to some parsers of YAML and text to others: write %q for the text", text)
 	}

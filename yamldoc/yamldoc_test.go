@@ -22,6 +22,8 @@ func TestAmbiguousScalarsAreRefusedByName(t *testing.T) {
 		"underscores":               {"cpu: 1_000", "the value 1_000 is the number 1000"},
 		"underscores in a fraction": {"cpu: 1_0.5", "the value 1_0.5 is a number to some"},
 		"base 60":                   {"cpu: 1:30", `the value 1:30 is a number of base 60 to some parsers of YAML and text to others: write "1:30"`},
+		"an exponent":               {"spec: {priority: 1e3}", `spec.priority (line 1): the value 1e3 is a number to some parsers of YAML and text to others: write the number without an exponent, or "1e3" for the text`},
+		"an exponent of a fraction": {"cpu: 1.5E-3", "the value 1.5E-3 is a number to some"},
 		"yes":                       {"hard: yes", `hard (line 1): the value yes is true to some parsers of YAML and text to others: write true, or "yes" for the text`},
 		"on, in a list":             {"a: [1, {b: On}]", "a[1].b (line 1): the value On is true"},
 		"OFF":                       {"a: OFF", "the value OFF is false"},
@@ -43,7 +45,7 @@ func TestAmbiguousScalarsAreRefusedByName(t *testing.T) {
 
 func TestScalarsOfOneMeaningPass(t *testing.T) {
 	for text, want := range map[string]string{
-		`a: "yes"`: `{"a":"yes"}`, `a: 'on'`: `{"a":"on"}`, `a: !!str 010`: `{"a":"010"}`, `"on": 1`: `{"on":1}`,
+		`a: "yes"`: `{"a":"yes"}`, `a: "1e3"`: `{"a":"1e3"}`, "a: 1e": `{"a":"1e"}`, "a: 1e3x": `{"a":"1e3x"}`, `a: 'on'`: `{"a":"on"}`, `a: !!str 010`: `{"a":"010"}`, `"on": 1`: `{"on":1}`,
 		"a: true": `{"a":true}`, "a: 10": `{"a":10}`, "a: 0": `{"a":0}`, "a: -5": `{"a":-5}`, "a: 1.5": `{"a":1.5}`, "a: 0.5": `{"a":0.5}`,
 		"a: 10s": `{"a":"10s"}`, "a: 1g.10gb": `{"a":"1g.10gb"}`, "a: 127.0.0.1:8470": `{"a":"127.0.0.1:8470"}`, "a: 2001-01-01": `{"a":"2001-01-01"}`,
 		"a: 0x": `{"a":"0x"}`, "a: yes please": `{"a":"yes please"}`, "a: |\n  yes\n": `{"a":"yes\n"}`, "a: ~": `{"a":null}`, "": "null", "a: 500m": `{"a":"500m"}`,

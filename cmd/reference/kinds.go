@@ -68,7 +68,7 @@ func table() []entry {
 		kind[api.BootstrapToken](Manifest, timed(api.DecodeBootstrapToken)),
 		kind[api.Authority](Manifest, nil),
 		kind[api.OperatorCertificate](Manifest, timed(api.DecodeOperatorCertificate)),
-		kind[api.NodeBan](Manifest, decoded(api.DecodeNodeBan)),
+		kind[api.NodeBan](Manifest, decoded(func(doc []byte) (string, *api.Status) { return api.DecodeNodeBan("", doc) })),
 
 		kind[api.DeleteOptions](Options, decoded(api.DecodeDeleteOptions)),
 		kind[api.BulkReleaseOptions](Options, decoded(api.DecodeBulkRelease)),

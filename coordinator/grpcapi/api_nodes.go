@@ -172,11 +172,11 @@ func (s nodes) Reconcile(ctx context.Context, r *apiv1.ReconcileRequest) (*apiv1
 }
 
 // Delete implements apiv1.NodesServer.
-func (s nodes) Delete(ctx context.Context, r *apiv1.NodeRequest) (*apiv1.Node, error) {
+func (s nodes) Delete(ctx context.Context, r *apiv1.RemoveNodeRequest) (*apiv1.Node, error) {
 	if status := s.a.on(ctx, service.VerbDelete, service.KindNodes, "", r.GetName()); status != nil {
 		return nil, status
 	}
-	got, err := s.a.Service.DeleteNode(ctx, r.GetName())
+	got, err := s.a.Service.DeleteNode(requiring(ctx, r.GetPreconditions()), r.GetName())
 	return answered(service.TypedNode(got), err, new(apiv1.Node))
 }
 

@@ -101,16 +101,21 @@ func (s served[T, M]) get(ctx context.Context, r *apiv1.GetRequest) (M, error) {
 	return answered(got, err, s.empty())
 }
 
-func (s served[T, M]) remove(ctx context.Context, r *apiv1.GetRequest) (M, error) {
+func (s served[T, M]) remove(ctx context.Context, r *apiv1.RemoveRequest) (M, error) {
 	var none M
 	if status := s.allowed(ctx, service.VerbDelete, r.GetNamespace(), r.GetName()); status != nil {
 		return none, status
 	}
-	got, err := s.Remove(ctx, r.GetNamespace(), r.GetName())
+	got, err := s.Remove(requiring(ctx, r.GetPreconditions()), r.GetNamespace(), r.GetName())
 	if err == nil {
 		s.Typed(got)
 	}
 	return answered(got, err, s.empty())
+}
+
+// requiring is the context of a deletion with its preconditions.
+func requiring(ctx context.Context, p *apiv1.Preconditions) context.Context {
+	return service.WithPreconditions(ctx, api.Preconditions{UID: p.GetUid(), ResourceVersion: p.GetResourceVersion()})
 }
 
 func (s served[T, M]) patch(ctx context.Context, r *apiv1.PatchRequest) (M, error) {
@@ -190,7 +195,7 @@ func (s resourceQuotas) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv
 }
 
 // Delete implements apiv1.ResourceQuotasServer.
-func (s resourceQuotas) Delete(ctx context.Context, r *apiv1.GetRequest) (*apiv1.ResourceQuota, error) {
+func (s resourceQuotas) Delete(ctx context.Context, r *apiv1.RemoveRequest) (*apiv1.ResourceQuota, error) {
 	return s.served().remove(ctx, r)
 }
 
@@ -243,7 +248,7 @@ func (s quotaTrees) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Qu
 }
 
 // Delete implements apiv1.QuotaTreesServer.
-func (s quotaTrees) Delete(ctx context.Context, r *apiv1.GetRequest) (*apiv1.QuotaTree, error) {
+func (s quotaTrees) Delete(ctx context.Context, r *apiv1.RemoveRequest) (*apiv1.QuotaTree, error) {
 	return s.served().remove(ctx, r)
 }
 
@@ -340,7 +345,7 @@ func (s quotaForests) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.
 }
 
 // Delete implements apiv1.QuotaForestsServer.
-func (s quotaForests) Delete(ctx context.Context, r *apiv1.GetRequest) (*apiv1.QuotaForest, error) {
+func (s quotaForests) Delete(ctx context.Context, r *apiv1.RemoveRequest) (*apiv1.QuotaForest, error) {
 	return s.served().remove(ctx, r)
 }
 
@@ -393,6 +398,6 @@ func (s quotaBindings) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1
 }
 
 // Delete implements apiv1.QuotaBindingsServer.
-func (s quotaBindings) Delete(ctx context.Context, r *apiv1.GetRequest) (*apiv1.QuotaBinding, error) {
+func (s quotaBindings) Delete(ctx context.Context, r *apiv1.RemoveRequest) (*apiv1.QuotaBinding, error) {
 	return s.served().remove(ctx, r)
 }

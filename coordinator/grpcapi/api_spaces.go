@@ -96,7 +96,7 @@ func (s tenants) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Tenan
 }
 
 // Delete implements apiv1.TenantsServer.
-func (s tenants) Delete(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Tenant, error) {
+func (s tenants) Delete(ctx context.Context, r *apiv1.RemoveRequest) (*apiv1.Tenant, error) {
 	return s.served().remove(ctx, r)
 }
 
@@ -152,6 +152,6 @@ func (s namespaces) Patch(ctx context.Context, r *apiv1.PatchRequest) (*apiv1.Na
 }
 
 // Delete implements apiv1.NamespacesServer.
-func (s namespaces) Delete(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Namespace, error) {
+func (s namespaces) Delete(ctx context.Context, r *apiv1.RemoveRequest) (*apiv1.Namespace, error) {
 	return s.served().remove(ctx, r)
 }

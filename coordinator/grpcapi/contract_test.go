@@ -223,8 +223,14 @@ func story() []step {
 		{method: "POST", path: "/quotaforests", body: wood, code: 201, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewQuotaForestsClient(c).Create(ctx, asMessage(wood, new(apiv1.QuotaForest)))
 		}},
+		{method: "DELETE", path: "/quotatrees/Lab", body: `{"preconditions":{"resourceVersion":"1"}}`, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewQuotaTreesClient(c).Delete(ctx, &apiv1.RemoveRequest{Name: "Lab", Preconditions: &apiv1.Preconditions{ResourceVersion: "1"}})
+		}},
+		{method: "DELETE", path: "/nodes/n1", body: `{"preconditions":{"uid":"another"}}`, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNodesClient(c).Delete(ctx, &apiv1.RemoveNodeRequest{Name: "n1", Preconditions: &apiv1.Preconditions{Uid: "another"}})
+		}},
 		{method: "DELETE", path: "/quotatrees/Lab", code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
-			return apiv1.NewQuotaTreesClient(c).Delete(ctx, &apiv1.GetRequest{Name: "Lab"})
+			return apiv1.NewQuotaTreesClient(c).Delete(ctx, &apiv1.RemoveRequest{Name: "Lab"})
 		}},
 		{method: "POST", path: "/quotabindings", body: bound, code: 201, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewQuotaBindingsClient(c).Create(ctx, asMessage(bound, new(apiv1.QuotaBinding)))
@@ -275,7 +281,7 @@ func story() []step {
 			return apiv1.NewNamespacesClient(c).List(ctx, &apiv1.ListRequest{FieldSelector: "spec.tenant=vision"})
 		}},
 		{method: "DELETE", path: "/tenants/vision", code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
-			return apiv1.NewTenantsClient(c).Delete(ctx, &apiv1.GetRequest{Name: "vision"})
+			return apiv1.NewTenantsClient(c).Delete(ctx, &apiv1.RemoveRequest{Name: "vision"})
 		}},
 		{method: "GET", path: "/nodes/n1/evictions", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewNodesClient(c).ListEvictions(ctx, &apiv1.NodeRequest{Name: "n1"})

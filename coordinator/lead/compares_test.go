@@ -160,7 +160,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 		"the deletion of a node": {
 			func(x *scene) {
 				x.hear(grant.Disconnected{Node: "n1"})
-				x.give(ClientRequest{1, DeleteNode{"n1"}})
+				x.give(ClientRequest{1, DeleteNode{Node: "n1"}})
 				x.tells("n1", record.Enrolled{Keys: []string{"k"}})
 			},
 			"certificate unchanged, nodes/n1/identity unchanged, nodes/n1/lease absent, nodes/n1/spec unchanged",

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -15,19 +16,21 @@ import (
 const deleteAttempts = 8
 
 // deleteNode reads what the store has of a node, judges that, and deletes it.
-func (l *Leader) deleteNode(id resource.NodeID, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *Leader) deleteNode(r DeleteNode, attempts int, answer func(*api.Node, *api.Status)) {
+	id := r.Node
 	t := l.nextToken()
 	l.nodeReads[t] = func(in NodeReadAnswer) {
 		if in.Err != nil {
 			answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
 			return
 		}
-		l.deleteRead(id, in.Kvs, in.Certified, attempts, answer)
+		l.deleteRead(r, in.Kvs, in.Certified, attempts, answer)
 	}
 	l.out.add(Effect{Kind: ReadNodeKeys, Token: t, Node: id})
 }
 
-func (l *Leader) deleteRead(id resource.NodeID, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
+	id := r.Node
 	n := l.nodes[id]
 	found, err := nodeKeysOf(kvs)
 	switch {
@@ -38,11 +41,15 @@ func (l *Leader) deleteRead(id resource.NodeID, kvs []record.KV, certified recor
 		answer(nil, api.Errorf(404, "node %s not found", id))
 		return
 	}
-	if status := l.refuseDeletion(n, found); status != nil {
+	object := l.nodeObject(n)
+	status := requireNode(r.Require, object, found.spec.ModRev, newestOf(kvs))
+	if status == nil {
+		status = l.refuseDeletion(n, found)
+	}
+	if status != nil {
 		answer(nil, status)
 		return
 	}
-	object := l.nodeObject(n)
 	key := record.NodeIdentityKey(id)
 	// Every commit and every registration compares with the identity, or with
 	// its absence: none that was judged before lands after this.
@@ -62,12 +69,35 @@ func (l *Leader) deleteRead(id resource.NodeID, kvs []record.KV, certified recor
 			l.deleted(n, rev)
 			answer(object, nil)
 		case attempts > 1:
-			l.deleteNode(id, attempts-1, answer)
+			l.deleteNode(r, attempts-1, answer)
 		default:
 			answer(nil, api.Errorf(409, "node %s changed %d times while it was to be deleted (%v): its agent is alive", id, deleteAttempts, err))
 		}
 	}
 	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+}
+
+// requireNode refuses a deletion of a node without the required values. Of its versions
+// each counts from its specification's to the newest that clients are shown.
+func requireNode(p api.Preconditions, n *api.Node, spec, newest resource.Revision) *api.Status {
+	if status := (api.Preconditions{UID: p.UID}).Check("node "+n.Metadata.Name, n.Metadata); status != nil {
+		return status
+	}
+	if shown, err := strconv.ParseInt(n.Metadata.ResourceVersion, 10, 64); err == nil {
+		newest = max(newest, resource.Revision(shown))
+	}
+	if atVersion("node", n.Metadata.Name, p.ResourceVersion, spec, newest) == nil {
+		return nil
+	}
+	return api.Preconditions{ResourceVersion: p.ResourceVersion}.Check("node "+n.Metadata.Name, n.Metadata)
+}
+
+// newestOf is the newest revision of keys.
+func newestOf(kvs []record.KV) (newest resource.Revision) {
+	for _, kv := range kvs {
+		newest = max(newest, kv.ModRev)
+	}
+	return newest
 }
 
 // endCertificate adds that a node's certificate counts no more: a host that was

@@ -24,8 +24,14 @@ type (
 		Object *api.Namespace
 		Create bool
 	}
-	DeleteTenant    struct{ Name string }
-	DeleteNamespace struct{ Name string }
+	DeleteTenant struct {
+		Name    string
+		Require api.Preconditions
+	}
+	DeleteNamespace struct {
+		Name    string
+		Require api.Preconditions
+	}
 )
 
 func (r PutTenant) serve(l *Leader, c *call)       { l.changeQuotas(c, r.judge) }
@@ -92,6 +98,9 @@ func (r DeleteTenant) judge(l *Leader) (quotaWrite, *api.Status) {
 	if t == nil {
 		return quotaWrite{}, NoTenant(r.Name)
 	}
+	if status := r.Require.Check("tenant "+r.Name, at(t.object.Metadata, t.rev)); status != nil {
+		return quotaWrite{}, status
+	}
 	if owned := l.namespacesOf(r.Name); len(owned) > 0 {
 		count := counted(nil, len(owned), "namespace", 0, "")
 		return quotaWrite{}, api.Errorf(409, "tenant %s owns %s, the first is %s: delete them or give them another tenant first",
@@ -109,6 +118,9 @@ func (r DeleteNamespace) judge(l *Leader) (quotaWrite, *api.Status) {
 	n := l.spaces.namespaces[r.Name]
 	if n == nil {
 		return quotaWrite{}, NoNamespace(r.Name)
+	}
+	if status := r.Require.Check("namespace "+r.Name, at(n.object.Metadata, n.rev)); status != nil {
+		return quotaWrite{}, status
 	}
 	if contents := l.contentsOf(r.Name); len(contents) > 0 {
 		return quotaWrite{}, api.Errorf(409, "namespace %s has %s: delete them first", r.Name, listed(contents)).Because(api.FailedPrecondition)

@@ -30,7 +30,12 @@ type FenceNode struct {
 }
 
 // DeleteNode forgets a node that has left for good.
-type DeleteNode struct{ Node resource.NodeID }
+// A node without the required values is left as it is, with 409; of its versions each
+// counts that is not older than the node's specification.
+type DeleteNode struct {
+	Node    resource.NodeID
+	Require api.Preconditions
+}
 
 func (r PatchNode) serve(l *Leader, c *call) {
 	if status := (api.Preconditions{UID: r.Patch.UID}).Check("node "+string(r.Node), api.ObjectMeta{UID: shown.NodeUID(r.Node)}); status != nil && l.nodes[r.Node] != nil {
@@ -133,5 +138,5 @@ func (r FenceNode) serve(l *Leader, c *call) {
 }
 
 func (r DeleteNode) serve(l *Leader, c *call) {
-	l.deleteNode(r.Node, deleteAttempts, func(n *api.Node, status *api.Status) { c.answer(n, status) })
+	l.deleteNode(r, deleteAttempts, func(n *api.Node, status *api.Status) { c.answer(n, status) })
 }

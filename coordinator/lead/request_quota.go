@@ -24,7 +24,12 @@ type (
 		// AllowUnknown keeps misspelt names of resources.
 		AllowUnknown bool
 	}
-	DeleteResourceQuota struct{ Namespace, Name string }
+	// DeleteResourceQuota and the other deletions are refused with 409 where the
+	// object does not have the required values.
+	DeleteResourceQuota struct {
+		Namespace, Name string
+		Require         api.Preconditions
+	}
 	// PutQuotaTree, putQuotaForest and putQuotaBinding write an object that is
 	// valid by itself. create: there must be none of its name.
 	PutQuotaTree struct {
@@ -41,9 +46,18 @@ type (
 		Object *api.QuotaBinding
 		Create bool
 	}
-	DeleteQuotaTree    struct{ Name string }
-	DeleteQuotaForest  struct{ Name string }
-	DeleteQuotaBinding struct{ Namespace string }
+	DeleteQuotaTree struct {
+		Name    string
+		Require api.Preconditions
+	}
+	DeleteQuotaForest struct {
+		Name    string
+		Require api.Preconditions
+	}
+	DeleteQuotaBinding struct {
+		Namespace string
+		Require   api.Preconditions
+	}
 )
 
 func (r PutResourceQuota) serve(l *Leader, c *call)    { l.changeQuotas(c, r.judge) }
@@ -122,6 +136,9 @@ func (r DeleteResourceQuota) judge(l *Leader) (quotaWrite, *api.Status) {
 	if status == nil {
 		status = notConfigured(r.Namespace, r.Name)
 	}
+	if status == nil {
+		status = r.Require.Check(resourceQuotaName(r.Namespace, r.Name), at(q.object.Metadata, q.rev))
+	}
 	if status != nil {
 		return quotaWrite{}, status
 	}
@@ -176,6 +193,9 @@ func (r PutQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 func (r DeleteQuotaTree) judge(l *Leader) (quotaWrite, *api.Status) {
 	t, status := l.quotaTree(r.Name)
 	if status == nil {
+		status = r.Require.Check("quota tree "+r.Name, at(t.object.Metadata, t.rev))
+	}
+	if status == nil {
 		status = l.unused(r.Name)
 	}
 	if status != nil {
@@ -212,6 +232,9 @@ func (r PutQuotaForest) judge(l *Leader) (quotaWrite, *api.Status) {
 
 func (r DeleteQuotaForest) judge(l *Leader) (quotaWrite, *api.Status) {
 	f, status := l.quotaForest(r.Name)
+	if status == nil {
+		status = r.Require.Check("quota forest "+r.Name, at(f.object.Metadata, f.rev))
+	}
 	if status != nil {
 		return quotaWrite{}, status
 	}
@@ -250,6 +273,9 @@ func (r PutQuotaBinding) judge(l *Leader) (quotaWrite, *api.Status) {
 
 func (r DeleteQuotaBinding) judge(l *Leader) (quotaWrite, *api.Status) {
 	b, status := l.quotaBinding(r.Namespace)
+	if status == nil {
+		status = r.Require.Check("quota binding "+r.Namespace, at(b.object.Metadata, b.rev))
+	}
 	if status != nil {
 		return quotaWrite{}, status
 	}

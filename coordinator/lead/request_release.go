@@ -18,10 +18,12 @@ type ReleaseAllocations struct {
 type bulk struct {
 	result api.BulkRelease
 	freed  resource.Vector
+	// forms are the units of the amounts as they were requested: "m" of 8000m.
+	forms api.Forms
 }
 
 func (r ReleaseAllocations) serve(l *Leader, c *call) {
-	b := &bulk{result: api.BulkRelease{DryRun: r.DryRun}, freed: resource.Vector{}}
+	b := &bulk{result: api.BulkRelease{DryRun: r.DryRun}, freed: resource.Vector{}, forms: api.Forms{}}
 	var leaving []*unit
 	for _, name := range r.Names {
 		u, _, status := l.member(r.Namespace, name)
@@ -89,6 +91,9 @@ func (b *bulk) release(u *unit, held resource.Vector) {
 		b.result.Allocations = append(b.result.Allocations, u.record.Name)
 	}
 	b.freed.Add(held)
+	if held != nil && u.allocation != nil {
+		b.forms.Note(held, u.allocation.Spec.Resources.Requests)
+	}
 }
 
 // fail counts an allocation that does not end.
@@ -100,7 +105,7 @@ func (b *bulk) fail(name string, why *api.Status) {
 }
 
 func (b *bulk) answer() *api.BulkRelease {
-	b.result.TotalResourcesFreed = api.Amounts(b.freed)
+	b.result.TotalResourcesFreed = b.forms.Amounts(b.freed)
 	return &b.result
 }
 

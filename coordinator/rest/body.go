@@ -32,6 +32,11 @@ func (h *handler) document(c *call, also ...string) ([]byte, *api.Status) {
 	if status != nil || kind != typeYAML {
 		return body, status
 	}
+	return h.fromYAML(c, body)
+}
+
+// fromYAML converts a body from YAML into JSON.
+func (h *handler) fromYAML(c *call, body []byte) ([]byte, *api.Status) {
 	if !take(c.ctx(), h.room.yaml, int64(len(body))) {
 		return nil, h.throttled(c, throttleBodies, "YAML documents of others are being converted; ask again, or send JSON")
 	}
@@ -89,7 +94,7 @@ var (
 	releaseParameters = append([]string{"labelSelector"}, deleteParameters...)
 )
 
-// optional reads a body in JSON that need not be there.
+// optional reads a body as JSON, converting YAML. The body need not be there.
 func (h *handler) optional(c *call) ([]byte, *api.Status) {
 	if c.r.ContentLength == 0 {
 		return nil, nil
@@ -98,8 +103,11 @@ func (h *handler) optional(c *call) ([]byte, *api.Status) {
 	if status != nil || len(body) == 0 {
 		return nil, status
 	}
-	_, status = contentType(c.r, typeJSON)
-	return body, status
+	kind, status := contentType(c.r, typeJSON, typeYAML)
+	if status != nil || kind == typeJSON {
+		return body, status
+	}
+	return h.fromYAML(c, body)
 }
 
 // contentType returns which of the accepted types the body has, or 415.

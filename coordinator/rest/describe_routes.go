@@ -123,7 +123,7 @@ func nodeRoutes() map[string]description {
 			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has not registered yet, or has another resourceVersion than the patch"},
 			example: `/api/v1/nodes/gpu-1/status {"status": {"allocatable": {"nvidia.com/gpu": "3"}}}`,
 		},
-		"DELETE " + node:            {text: "Forgets a node that has left for good.", answer: "Node", code: 200, refusals: map[int]string{409: alive + ", or work is left on it"}, example: "/api/v1/nodes/gpu-1"},
+		"DELETE " + node:            {text: "Forgets a node that has left for good. Of the options the preconditions alone have an effect.", body: "DeleteOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: alive + ", or work is left on it, or the preconditions do not hold"}, example: "/api/v1/nodes/gpu-1"},
 		"POST " + node + "/approve": {text: "Approves the capacity that a node has registered last. The request may be repeated.", body: "ApproveOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: "the node has registered anew since the resourceVersion of the body"}, example: "/api/v1/nodes/gpu-1/approve"},
 		"POST " + node + "/drain":   {text: "Cordons a node and gives notice to each unit that runs there. The request may be repeated, to see the progress and to give notice to units that have come since; an uncordon ends the drain.", body: "DrainOptions", optional: true, answer: "Drain", code: 200, example: `/api/v1/nodes/gpu-1/drain {"gracePeriodSeconds": 60}`},
 		"GET " + node + "/evictions": {
@@ -218,7 +218,7 @@ func documentRoutes(collection, one, kind, at, name, document, patch string) map
 		"GET " + collection + one:    {text: "Shows a " + kind + ".", answer: kind, code: 200, example: at + "/" + name},
 		"PUT " + collection + one:    {text: "Replaces a " + kind + ", with code 200, or creates one, with code 201. A metadata.resourceVersion in the document is a precondition.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + named(name)},
 		"PATCH " + collection + one:  {text: "Changes a " + kind + " by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a field.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + patch},
-		"DELETE " + collection + one: {text: "Removes a " + kind + ". Units that run go on.", answer: kind, code: 200, refusals: map[int]string{409: "the object is in use; the message says by which other object"}, example: at + "/" + name},
+		"DELETE " + collection + one: {text: "Removes a " + kind + ". Units that run go on. Of the options the preconditions alone have an effect.", body: "DeleteOptions", optional: true, answer: kind, code: 200, refusals: map[int]string{409: "the object is in use, and the message says by which other object; or the preconditions do not hold"}, example: at + "/" + name},
 	}
 }
 

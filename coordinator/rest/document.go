@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/musterd/muster/api"
@@ -119,11 +120,35 @@ func (d documented[T]) one(c *call) (answer, error) {
 	return d.answered(http.StatusOK, got, err)
 }
 
-func (d documented[T]) delete(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
-		return answer{}, status
+func (d documented[T]) delete(h *handler) endpoint {
+	return func(c *call) (answer, error) {
+		ctx, status := h.removal(c)
+		if status != nil {
+			return answer{}, status
+		}
+		namespace, name := d.key(c)
+		got, err := d.Remove(ctx, namespace, name)
+		return d.answered(http.StatusOK, got, err)
 	}
-	namespace, name := d.key(c)
-	got, err := d.Remove(c.ctx(), namespace, name)
-	return d.answered(http.StatusOK, got, err)
+}
+
+// removal reads the options of a DELETE of an object that holds nothing: its
+// preconditions count, and the other options have no effect.
+func (h *handler) removal(c *call) (context.Context, *api.Status) {
+	if status := c.parameters(); status != nil {
+		return nil, status
+	}
+	body, status := h.optional(c)
+	if status != nil {
+		return nil, status
+	}
+	o, status := api.DecodeDeleteOptions(body)
+	if status != nil {
+		return nil, status
+	}
+	c.warnRecordedOnly(o.OfWork())
+	if o.Preconditions == nil {
+		return c.ctx(), nil
+	}
+	return service.WithPreconditions(c.ctx(), *o.Preconditions), nil
 }

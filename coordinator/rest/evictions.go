@@ -17,11 +17,8 @@ func (h *handler) preempt(c *call) (answer, error) {
 	if status := c.parameters(); status != nil {
 		return answer{}, status
 	}
-	body, status := h.body(c)
+	body, status := h.document(c)
 	if status != nil {
-		return answer{}, status
-	}
-	if _, status := contentType(c.r, typeJSON); status != nil {
 		return answer{}, status
 	}
 	p, status := api.DecodePreemption(body)

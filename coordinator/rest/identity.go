@@ -80,7 +80,7 @@ func (h *handler) banNode(c *call, by string) (answer, error) {
 	if status != nil {
 		return answer{}, status
 	}
-	reason, status := api.DecodeNodeBan(body)
+	reason, status := api.DecodeNodeBan(c.name, body)
 	if status != nil {
 		return answer{}, status
 	}

@@ -39,7 +39,7 @@ func routeDocuments[T api.QuotaDocument](h *handler, collection, one string, kin
 	h.route("GET "+collection+one, to(service.VerbGet, kind), d.one)
 	h.route("PUT "+collection+one, to(service.VerbUpdate, kind), d.put(h))
 	h.route("PATCH "+collection+one, to(service.VerbPatch, kind), d.patch(h))
-	h.route("DELETE "+collection+one, to(service.VerbDelete, kind), d.delete)
+	h.route("DELETE "+collection+one, to(service.VerbDelete, kind), d.delete(h))
 }
 
 func (h *handler) resourceQuotas() documented[api.ResourceQuota] {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -37,7 +38,7 @@ func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, e
 
 // DeleteQuotaForest implements service.Quotas.
 func (c *Cluster) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name})
+	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name, Require: service.PreconditionsOf(ctx)})
 }
 
 // PutQuotaBinding implements service.Quotas. Units that run stay charged as they
@@ -70,5 +71,5 @@ func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList,
 
 // DeleteQuotaBinding implements service.Quotas.
 func (c *Cluster) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace})
+	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace, Require: service.PreconditionsOf(ctx)})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -37,7 +38,7 @@ func (c *Cluster) ListTenants(ctx context.Context) (*api.TenantList, error) {
 
 // DeleteTenant implements service.Spaces.
 func (c *Cluster) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name})
+	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name, Require: service.PreconditionsOf(ctx)})
 }
 
 // PutNamespace implements service.Spaces.
@@ -69,5 +70,5 @@ func (c *Cluster) ListNamespaces(ctx context.Context) (*api.NamespaceList, error
 
 // DeleteNamespace implements service.Spaces.
 func (c *Cluster) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	return ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name})
+	return ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name, Require: service.PreconditionsOf(ctx)})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
@@ -67,7 +68,7 @@ func (c *Cluster) FenceNode(ctx context.Context, name string, o api.FenceOptions
 // while an ended transaction may still run there for all that is known, and while
 // a quarantine is being ended.
 func (c *Cluster) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name)})
+	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: service.PreconditionsOf(ctx)})
 }
 
 // ReconcileNode implements service.Nodes.

@@ -68,6 +68,67 @@ func (*GetQuotaModeRequest) Descriptor() ([]byte, []int) {
 	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
 }
 
+// RemoveRequest names an object that holds nothing, and values that it must have.
+type RemoveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Preconditions *Preconditions         `protobuf:"bytes,3,opt,name=preconditions,proto3" json:"preconditions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRequest) Reset() {
+	*x = RemoveRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRequest) ProtoMessage() {}
+
+func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
+func (*RemoveRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RemoveRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RemoveRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveRequest) GetPreconditions() *Preconditions {
+	if x != nil {
+		return x.Preconditions
+	}
+	return nil
+}
+
 // GetRequest names an object; namespace is empty for kinds that are in none.
 type GetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -81,7 +142,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -93,7 +154,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -106,7 +167,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -150,7 +211,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -162,7 +223,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -175,7 +236,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -236,7 +297,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -248,7 +309,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -261,7 +322,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -305,7 +366,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -317,7 +378,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -330,7 +391,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -371,7 +432,7 @@ type BulkReleaseRequest struct {
 
 func (x *BulkReleaseRequest) Reset() {
 	*x = BulkReleaseRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -383,7 +444,7 @@ func (x *BulkReleaseRequest) String() string {
 func (*BulkReleaseRequest) ProtoMessage() {}
 
 func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -396,7 +457,7 @@ func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
 func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BulkReleaseRequest) GetNamespace() string {
@@ -425,7 +486,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +498,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +511,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -489,7 +550,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +562,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +575,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -560,7 +621,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +633,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +646,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -626,7 +687,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +699,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +712,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -677,7 +738,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +750,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +763,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -710,6 +771,59 @@ func (x *NodeRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+// RemoveNodeRequest names a node, and values that the node must have.
+type RemoveNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Preconditions *Preconditions         `protobuf:"bytes,2,opt,name=preconditions,proto3" json:"preconditions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveNodeRequest) Reset() {
+	*x = RemoveNodeRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveNodeRequest) ProtoMessage() {}
+
+func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
+func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RemoveNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveNodeRequest) GetPreconditions() *Preconditions {
+	if x != nil {
+		return x.Preconditions
+	}
+	return nil
 }
 
 type DrainRequest struct {
@@ -722,7 +836,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +848,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +861,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -774,7 +888,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +900,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +913,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -826,7 +940,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +952,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +965,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -878,7 +992,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1004,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1017,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -931,7 +1045,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1057,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1070,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -990,7 +1104,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1116,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1129,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RenameRequest) GetName() string {
@@ -1040,7 +1154,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1166,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1179,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 type GetQueuesRequest struct {
@@ -1076,7 +1190,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1202,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1215,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 type GetTenantUsageRequest struct {
@@ -1115,7 +1229,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1241,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1254,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -1165,7 +1279,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1291,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1304,7 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
@@ -1198,7 +1312,11 @@ var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x15\n" +
-	"\x13GetQuotaModeRequest\"m\n" +
+	"\x13GetQuotaModeRequest\"\x85\x01\n" +
+	"\rRemoveRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12B\n" +
+	"\rpreconditions\x18\x03 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditions\"m\n" +
 	"\n" +
 	"GetRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1247,7 +1365,10 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"preemption\x18\x02 \x01(\v2 .muster.api.v1.PreemptionRequestR\n" +
 	"preemption\"!\n" +
 	"\vNodeRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"Y\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"k\n" +
+	"\x11RemoveNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12B\n" +
+	"\rpreconditions\x18\x02 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditions\"Y\n" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\aoptions\x18\x02 \x01(\v2\x1b.muster.api.v1.DrainOptionsR\aoptions\"]\n" +
@@ -1295,7 +1416,7 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
 	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
-	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xd5\a\n" +
+	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xdb\a\n" +
 	"\x05Nodes\x125\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x17.muster.api.v1.NodeList\x12E\n" +
@@ -1308,55 +1429,55 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Drain\x12\x1b.muster.api.v1.DrainRequest\x1a\x14.muster.api.v1.Drain\x12=\n" +
 	"\aApprove\x12\x1d.muster.api.v1.ApproveRequest\x1a\x13.muster.api.v1.Node\x129\n" +
 	"\x05Fence\x12\x1b.muster.api.v1.FenceRequest\x1a\x13.muster.api.v1.Node\x12K\n" +
-	"\tReconcile\x12\x1f.muster.api.v1.ReconcileRequest\x1a\x1d.muster.api.v1.Reconciliation\x129\n" +
-	"\x06Delete\x12\x1a.muster.api.v1.NodeRequest\x1a\x13.muster.api.v1.Node\x12N\n" +
+	"\tReconcile\x12\x1f.muster.api.v1.ReconcileRequest\x1a\x1d.muster.api.v1.Reconciliation\x12?\n" +
+	"\x06Delete\x12 .muster.api.v1.RemoveNodeRequest\x1a\x13.muster.api.v1.Node\x12N\n" +
 	"\rListEvictions\x12\x1a.muster.api.v1.NodeRequest\x1a!.muster.api.v1.EvictionNoticeList\x12[\n" +
 	"\x0eWatchEvictions\x12$.muster.api.v1.WatchEvictionsRequest\x1a!.muster.api.v1.EvictionWatchEvent0\x012^\n" +
 	"\fCoordinators\x12N\n" +
-	"\x04List\x12&.muster.api.v1.ListCoordinatorsRequest\x1a\x1e.muster.api.v1.CoordinatorList2\xf9\x03\n" +
+	"\x04List\x12&.muster.api.v1.ListCoordinatorsRequest\x1a\x1e.muster.api.v1.CoordinatorList2\xfc\x03\n" +
 	"\x0eResourceQuotas\x12D\n" +
 	"\x06Create\x12\x1c.muster.api.v1.ResourceQuota\x1a\x1c.muster.api.v1.ResourceQuota\x12>\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1c.muster.api.v1.ResourceQuota\x12D\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a .muster.api.v1.ResourceQuotaList\x12N\n" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a&.muster.api.v1.ResourceQuotaWatchEvent0\x01\x12D\n" +
 	"\x06Update\x12\x1c.muster.api.v1.ResourceQuota\x1a\x1c.muster.api.v1.ResourceQuota\x12B\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1c.muster.api.v1.ResourceQuota\x12A\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1c.muster.api.v1.ResourceQuota2\xd2\x04\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1c.muster.api.v1.ResourceQuota\x12D\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1c.muster.api.v1.ResourceQuota2\xd5\x04\n" +
 	"\n" +
 	"QuotaTrees\x12<\n" +
 	"\x06Create\x12\x18.muster.api.v1.QuotaTree\x1a\x18.muster.api.v1.QuotaTree\x12:\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.QuotaTree\x12@\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1c.muster.api.v1.QuotaTreeList\x12<\n" +
 	"\x06Update\x12\x18.muster.api.v1.QuotaTree\x1a\x18.muster.api.v1.QuotaTree\x12>\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.QuotaTree\x12=\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.QuotaTree\x12E\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.QuotaTree\x12@\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x18.muster.api.v1.QuotaTree\x12E\n" +
 	"\aReclaim\x12\x1d.muster.api.v1.ReclaimRequest\x1a\x1b.muster.api.v1.QuotaReclaim\x12@\n" +
 	"\x06Rename\x12\x1c.muster.api.v1.RenameRequest\x1a\x18.muster.api.v1.QuotaTree\x12B\n" +
-	"\vTryConsumer\x12\x17.muster.api.v1.Consumer\x1a\x1a.muster.api.v1.QuotaDryRun2\xe5\x03\n" +
+	"\vTryConsumer\x12\x17.muster.api.v1.Consumer\x1a\x1a.muster.api.v1.QuotaDryRun2\xe8\x03\n" +
 	"\fQuotaForests\x12@\n" +
 	"\x06Create\x12\x1a.muster.api.v1.QuotaForest\x1a\x1a.muster.api.v1.QuotaForest\x12<\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.QuotaForest\x12B\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1e.muster.api.v1.QuotaForestList\x12L\n" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a$.muster.api.v1.QuotaForestWatchEvent0\x01\x12@\n" +
 	"\x06Update\x12\x1a.muster.api.v1.QuotaForest\x1a\x1a.muster.api.v1.QuotaForest\x12@\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1a.muster.api.v1.QuotaForest\x12?\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.QuotaForest2\xef\x03\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1a.muster.api.v1.QuotaForest\x12B\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1a.muster.api.v1.QuotaForest2\xf2\x03\n" +
 	"\rQuotaBindings\x12B\n" +
 	"\x06Create\x12\x1b.muster.api.v1.QuotaBinding\x1a\x1b.muster.api.v1.QuotaBinding\x12=\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1b.muster.api.v1.QuotaBinding\x12C\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1f.muster.api.v1.QuotaBindingList\x12M\n" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a%.muster.api.v1.QuotaBindingWatchEvent0\x01\x12B\n" +
 	"\x06Update\x12\x1b.muster.api.v1.QuotaBinding\x1a\x1b.muster.api.v1.QuotaBinding\x12A\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1b.muster.api.v1.QuotaBinding\x12@\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x1b.muster.api.v1.QuotaBinding2\xb3\x03\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1b.muster.api.v1.QuotaBinding\x12C\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1b.muster.api.v1.QuotaBinding2\xb6\x03\n" +
 	"\aTenants\x126\n" +
 	"\x06Create\x12\x15.muster.api.v1.Tenant\x1a\x15.muster.api.v1.Tenant\x127\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x15.muster.api.v1.Tenant\x12=\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x19.muster.api.v1.TenantList\x12G\n" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1f.muster.api.v1.TenantWatchEvent0\x01\x126\n" +
 	"\x06Update\x12\x15.muster.api.v1.Tenant\x1a\x15.muster.api.v1.Tenant\x12;\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x15.muster.api.v1.Tenant\x12:\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x15.muster.api.v1.Tenant2\xd1\x03\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x15.muster.api.v1.Tenant\x12=\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x15.muster.api.v1.Tenant2\xd4\x03\n" +
 	"\n" +
 	"Namespaces\x12<\n" +
 	"\x06Create\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12:\n" +
@@ -1364,8 +1485,8 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1c.muster.api.v1.NamespaceList\x12J\n" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\".muster.api.v1.NamespaceWatchEvent0\x01\x12<\n" +
 	"\x06Update\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12>\n" +
-	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.Namespace\x12=\n" +
-	"\x06Delete\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.Namespace2\x8d\x02\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.Namespace\x12@\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x18.muster.api.v1.Namespace2\x8d\x02\n" +
 	"\x05Usage\x12g\n" +
 	"\x15GetClusterUtilization\x12+.muster.api.v1.GetClusterUtilizationRequest\x1a!.muster.api.v1.ClusterUtilization\x12G\n" +
 	"\tGetQueues\x12\x1f.muster.api.v1.GetQueuesRequest\x1a\x19.muster.api.v1.QueueUsage\x12R\n" +
@@ -1387,280 +1508,285 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_muster_api_v1_api_proto_goTypes = []any{
 	(*GetQuotaModeRequest)(nil),          // 0: muster.api.v1.GetQuotaModeRequest
-	(*GetRequest)(nil),                   // 1: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                  // 2: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                 // 3: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                // 4: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),           // 5: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),               // 6: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),      // 7: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),             // 8: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),               // 9: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                  // 10: muster.api.v1.NodeRequest
-	(*DrainRequest)(nil),                 // 11: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),               // 12: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                 // 13: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),             // 14: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),               // 15: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                // 16: muster.api.v1.RenameRequest
-	(*GetClusterUtilizationRequest)(nil), // 17: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),             // 18: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),        // 19: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),      // 20: muster.api.v1.ListCoordinatorsRequest
-	(*durationpb.Duration)(nil),          // 21: google.protobuf.Duration
-	(*structpb.Struct)(nil),              // 22: google.protobuf.Struct
-	(*DeleteOptions)(nil),                // 23: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),           // 24: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                   // 25: muster.api.v1.Allocation
-	(*Job)(nil),                          // 26: muster.api.v1.Job
-	(*PreemptionRequest)(nil),            // 27: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                 // 28: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),               // 29: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                 // 30: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),             // 31: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),               // 32: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                  // 33: muster.api.v1.QuotaRename
-	(*WatchRequest)(nil),                 // 34: muster.api.v1.WatchRequest
-	(*Node)(nil),                         // 35: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),        // 36: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                // 37: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                    // 38: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                     // 39: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                  // 40: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                 // 41: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                       // 42: muster.api.v1.Tenant
-	(*Namespace)(nil),                    // 43: muster.api.v1.Namespace
-	(*QuotaModePatch)(nil),               // 44: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                  // 45: muster.api.v1.Explanation
-	(*AllocationList)(nil),               // 46: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),         // 47: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                  // 48: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),             // 49: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                   // 50: muster.api.v1.Preemption
-	(*JobList)(nil),                      // 51: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                // 52: muster.api.v1.JobWatchEvent
-	(*NodeList)(nil),                     // 53: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),               // 54: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                        // 55: muster.api.v1.Drain
-	(*Reconciliation)(nil),               // 56: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),           // 57: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),           // 58: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),              // 59: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),            // 60: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),      // 61: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                // 62: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),                 // 63: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                  // 64: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),              // 65: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),        // 66: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),             // 67: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),       // 68: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                   // 69: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),             // 70: muster.api.v1.TenantWatchEvent
-	(*NamespaceList)(nil),                // 71: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),          // 72: muster.api.v1.NamespaceWatchEvent
-	(*ClusterUtilization)(nil),           // 73: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                   // 74: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                  // 75: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                    // 76: muster.api.v1.QuotaMode
+	(*RemoveRequest)(nil),                // 1: muster.api.v1.RemoveRequest
+	(*GetRequest)(nil),                   // 2: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                  // 3: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                 // 4: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                // 5: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),           // 6: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),               // 7: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),      // 8: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),             // 9: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),               // 10: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                  // 11: muster.api.v1.NodeRequest
+	(*RemoveNodeRequest)(nil),            // 12: muster.api.v1.RemoveNodeRequest
+	(*DrainRequest)(nil),                 // 13: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),               // 14: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                 // 15: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),             // 16: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),               // 17: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                // 18: muster.api.v1.RenameRequest
+	(*GetClusterUtilizationRequest)(nil), // 19: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),             // 20: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),        // 21: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),      // 22: muster.api.v1.ListCoordinatorsRequest
+	(*Preconditions)(nil),                // 23: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),          // 24: google.protobuf.Duration
+	(*structpb.Struct)(nil),              // 25: google.protobuf.Struct
+	(*DeleteOptions)(nil),                // 26: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),           // 27: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                   // 28: muster.api.v1.Allocation
+	(*Job)(nil),                          // 29: muster.api.v1.Job
+	(*PreemptionRequest)(nil),            // 30: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                 // 31: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),               // 32: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                 // 33: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),             // 34: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),               // 35: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                  // 36: muster.api.v1.QuotaRename
+	(*WatchRequest)(nil),                 // 37: muster.api.v1.WatchRequest
+	(*Node)(nil),                         // 38: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),        // 39: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                // 40: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                    // 41: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                     // 42: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                  // 43: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                 // 44: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                       // 45: muster.api.v1.Tenant
+	(*Namespace)(nil),                    // 46: muster.api.v1.Namespace
+	(*QuotaModePatch)(nil),               // 47: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                  // 48: muster.api.v1.Explanation
+	(*AllocationList)(nil),               // 49: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),         // 50: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                  // 51: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),             // 52: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                   // 53: muster.api.v1.Preemption
+	(*JobList)(nil),                      // 54: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                // 55: muster.api.v1.JobWatchEvent
+	(*NodeList)(nil),                     // 56: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),               // 57: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                        // 58: muster.api.v1.Drain
+	(*Reconciliation)(nil),               // 59: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),           // 60: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),           // 61: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),              // 62: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),            // 63: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),      // 64: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                // 65: muster.api.v1.QuotaTreeList
+	(*QuotaReclaim)(nil),                 // 66: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                  // 67: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),              // 68: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),        // 69: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),             // 70: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),       // 71: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                   // 72: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),             // 73: muster.api.v1.TenantWatchEvent
+	(*NamespaceList)(nil),                // 74: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),          // 75: muster.api.v1.NamespaceWatchEvent
+	(*ClusterUtilization)(nil),           // 76: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                   // 77: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                  // 78: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                    // 79: muster.api.v1.QuotaMode
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	21,  // 0: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	22,  // 1: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	23,  // 2: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	24,  // 3: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	25,  // 4: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	21,  // 5: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	26,  // 6: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	21,  // 7: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	27,  // 8: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	28,  // 9: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	29,  // 10: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	30,  // 11: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	31,  // 12: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	32,  // 13: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	33,  // 14: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	21,  // 15: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	7,   // 16: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	7,   // 17: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	1,   // 18: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 19: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	34,  // 20: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 21: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	4,   // 22: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	5,   // 23: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	6,   // 24: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	1,   // 25: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	9,   // 26: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	8,   // 27: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	8,   // 28: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	1,   // 29: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 30: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	34,  // 31: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 32: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	4,   // 33: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	4,   // 34: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	6,   // 35: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	1,   // 36: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	1,   // 37: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 38: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	34,  // 39: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	35,  // 40: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	3,   // 41: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	3,   // 42: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	10,  // 43: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	10,  // 44: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	11,  // 45: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	12,  // 46: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	13,  // 47: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	14,  // 48: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	10,  // 49: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.NodeRequest
-	10,  // 50: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	36,  // 51: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	20,  // 52: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	37,  // 53: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	1,   // 54: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 55: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	34,  // 56: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	37,  // 57: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	3,   // 58: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 59: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.GetRequest
-	38,  // 60: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	1,   // 61: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 62: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	38,  // 63: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	3,   // 64: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 65: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.GetRequest
-	15,  // 66: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	16,  // 67: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	39,  // 68: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	40,  // 69: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	1,   // 70: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 71: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	34,  // 72: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	40,  // 73: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	3,   // 74: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 75: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.GetRequest
-	41,  // 76: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	1,   // 77: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 78: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	34,  // 79: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	41,  // 80: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	3,   // 81: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 82: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.GetRequest
-	42,  // 83: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	1,   // 84: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 85: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	34,  // 86: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	42,  // 87: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	3,   // 88: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 89: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.GetRequest
-	43,  // 90: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	1,   // 91: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	2,   // 92: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	34,  // 93: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	43,  // 94: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	3,   // 95: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 96: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.GetRequest
-	17,  // 97: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	18,  // 98: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	19,  // 99: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	0,   // 100: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	44,  // 101: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	25,  // 102: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	45,  // 103: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	25,  // 104: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	46,  // 105: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	47,  // 106: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	25,  // 107: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	25,  // 108: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	48,  // 109: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	45,  // 110: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	49,  // 111: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	50,  // 112: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	26,  // 113: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	45,  // 114: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	26,  // 115: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	51,  // 116: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	52,  // 117: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	26,  // 118: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	26,  // 119: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	26,  // 120: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	45,  // 121: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	49,  // 122: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	35,  // 123: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	53,  // 124: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	54,  // 125: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	35,  // 126: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	35,  // 127: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	35,  // 128: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	35,  // 129: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	35,  // 130: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	55,  // 131: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	35,  // 132: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	35,  // 133: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	56,  // 134: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	35,  // 135: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	57,  // 136: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	58,  // 137: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	59,  // 138: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	37,  // 139: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	37,  // 140: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	60,  // 141: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	61,  // 142: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	37,  // 143: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	37,  // 144: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	37,  // 145: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	38,  // 146: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	38,  // 147: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	62,  // 148: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	38,  // 149: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	38,  // 150: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	38,  // 151: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	63,  // 152: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	38,  // 153: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	64,  // 154: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	40,  // 155: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	40,  // 156: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	65,  // 157: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	66,  // 158: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	40,  // 159: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	40,  // 160: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	40,  // 161: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	41,  // 162: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	41,  // 163: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	67,  // 164: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	68,  // 165: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	41,  // 166: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	41,  // 167: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	41,  // 168: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	42,  // 169: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	42,  // 170: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	69,  // 171: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	70,  // 172: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	42,  // 173: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	42,  // 174: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	42,  // 175: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	43,  // 176: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	43,  // 177: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	71,  // 178: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	72,  // 179: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	43,  // 180: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	43,  // 181: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	43,  // 182: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	73,  // 183: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	74,  // 184: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	75,  // 185: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	76,  // 186: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	76,  // 187: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	102, // [102:188] is the sub-list for method output_type
-	16,  // [16:102] is the sub-list for method input_type
-	16,  // [16:16] is the sub-list for extension type_name
-	16,  // [16:16] is the sub-list for extension extendee
-	0,   // [0:16] is the sub-list for field type_name
+	23,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	24,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	25,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	26,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	27,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	28,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	24,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	29,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	24,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	30,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	23,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	31,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	32,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	33,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	34,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	35,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	36,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	24,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	8,   // 18: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	8,   // 19: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	2,   // 20: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 21: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	37,  // 22: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	4,   // 23: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	5,   // 24: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	6,   // 25: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	7,   // 26: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	2,   // 27: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	10,  // 28: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	9,   // 29: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	9,   // 30: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	2,   // 31: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 32: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	37,  // 33: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	4,   // 34: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	5,   // 35: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	5,   // 36: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	7,   // 37: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	2,   // 38: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	2,   // 39: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 40: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	37,  // 41: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	38,  // 42: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	4,   // 43: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	4,   // 44: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	11,  // 45: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	11,  // 46: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	13,  // 47: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	14,  // 48: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	15,  // 49: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	16,  // 50: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	12,  // 51: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	11,  // 52: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	39,  // 53: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	22,  // 54: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	40,  // 55: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	2,   // 56: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 57: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	37,  // 58: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	40,  // 59: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	4,   // 60: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 61: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	41,  // 62: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	2,   // 63: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 64: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	41,  // 65: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	4,   // 66: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 67: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	17,  // 68: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	18,  // 69: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	42,  // 70: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	43,  // 71: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	2,   // 72: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 73: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	37,  // 74: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	43,  // 75: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	4,   // 76: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 77: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	44,  // 78: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	2,   // 79: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 80: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	37,  // 81: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	44,  // 82: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	4,   // 83: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 84: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	45,  // 85: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	2,   // 86: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 87: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	37,  // 88: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	45,  // 89: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	4,   // 90: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 91: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	46,  // 92: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	2,   // 93: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 94: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	37,  // 95: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	46,  // 96: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	4,   // 97: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 98: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	19,  // 99: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	20,  // 100: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	21,  // 101: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	0,   // 102: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	47,  // 103: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	28,  // 104: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	48,  // 105: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	28,  // 106: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	49,  // 107: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	50,  // 108: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	28,  // 109: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	28,  // 110: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	51,  // 111: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	48,  // 112: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	52,  // 113: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	53,  // 114: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	29,  // 115: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	48,  // 116: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	29,  // 117: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	54,  // 118: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	55,  // 119: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	29,  // 120: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	29,  // 121: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	29,  // 122: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	48,  // 123: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	52,  // 124: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	38,  // 125: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	56,  // 126: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	57,  // 127: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	38,  // 128: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	38,  // 129: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	38,  // 130: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	38,  // 131: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	38,  // 132: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	58,  // 133: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	38,  // 134: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	38,  // 135: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	59,  // 136: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	38,  // 137: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	60,  // 138: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	61,  // 139: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	62,  // 140: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	40,  // 141: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	40,  // 142: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	63,  // 143: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	64,  // 144: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	40,  // 145: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	40,  // 146: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	40,  // 147: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	41,  // 148: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	41,  // 149: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	65,  // 150: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	41,  // 151: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	41,  // 152: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	41,  // 153: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	66,  // 154: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	41,  // 155: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	67,  // 156: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	43,  // 157: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	43,  // 158: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	68,  // 159: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	69,  // 160: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	43,  // 161: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	43,  // 162: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	43,  // 163: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	44,  // 164: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	44,  // 165: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	70,  // 166: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	71,  // 167: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	44,  // 168: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	44,  // 169: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	44,  // 170: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	45,  // 171: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	45,  // 172: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	72,  // 173: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	73,  // 174: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	45,  // 175: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	45,  // 176: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	45,  // 177: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	46,  // 178: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	46,  // 179: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	74,  // 180: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	75,  // 181: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	46,  // 182: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	46,  // 183: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	46,  // 184: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	76,  // 185: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	77,  // 186: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	78,  // 187: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	79,  // 188: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	79,  // 189: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	104, // [104:190] is the sub-list for method output_type
+	18,  // [18:104] is the sub-list for method input_type
+	18,  // [18:18] is the sub-list for extension type_name
+	18,  // [18:18] is the sub-list for extension extendee
+	0,   // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
@@ -1679,7 +1805,7 @@ func file_muster_api_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   12,
 		},

@@ -1037,7 +1037,7 @@ type NodesClient interface {
 	// Ends a quarantine, or without a mode shows the effect of each mode.
 	Reconcile(ctx context.Context, in *ReconcileRequest, opts ...grpc.CallOption) (*Reconciliation, error)
 	// Forgets a node that has left for good.
-	Delete(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*Node, error)
+	Delete(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*Node, error)
 	// Lists the notices of evictions on a node. For admins.
 	ListEvictions(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*EvictionNoticeList, error)
 	// Follows the notices of evictions on a node; see watch.proto. For admins.
@@ -1181,7 +1181,7 @@ func (c *nodesClient) Reconcile(ctx context.Context, in *ReconcileRequest, opts 
 	return out, nil
 }
 
-func (c *nodesClient) Delete(ctx context.Context, in *NodeRequest, opts ...grpc.CallOption) (*Node, error) {
+func (c *nodesClient) Delete(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*Node, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Node)
 	err := c.cc.Invoke(ctx, Nodes_Delete_FullMethodName, in, out, cOpts...)
@@ -1248,7 +1248,7 @@ type NodesServer interface {
 	// Ends a quarantine, or without a mode shows the effect of each mode.
 	Reconcile(context.Context, *ReconcileRequest) (*Reconciliation, error)
 	// Forgets a node that has left for good.
-	Delete(context.Context, *NodeRequest) (*Node, error)
+	Delete(context.Context, *RemoveNodeRequest) (*Node, error)
 	// Lists the notices of evictions on a node. For admins.
 	ListEvictions(context.Context, *NodeRequest) (*EvictionNoticeList, error)
 	// Follows the notices of evictions on a node; see watch.proto. For admins.
@@ -1299,7 +1299,7 @@ func (UnimplementedNodesServer) Fence(context.Context, *FenceRequest) (*Node, er
 func (UnimplementedNodesServer) Reconcile(context.Context, *ReconcileRequest) (*Reconciliation, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reconcile not implemented")
 }
-func (UnimplementedNodesServer) Delete(context.Context, *NodeRequest) (*Node, error) {
+func (UnimplementedNodesServer) Delete(context.Context, *RemoveNodeRequest) (*Node, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedNodesServer) ListEvictions(context.Context, *NodeRequest) (*EvictionNoticeList, error) {
@@ -1539,7 +1539,7 @@ func _Nodes_Reconcile_Handler(srv interface{}, ctx context.Context, dec func(int
 }
 
 func _Nodes_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(NodeRequest)
+	in := new(RemoveNodeRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -1551,7 +1551,7 @@ func _Nodes_Delete_Handler(srv interface{}, ctx context.Context, dec func(interf
 		FullMethod: Nodes_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NodesServer).Delete(ctx, req.(*NodeRequest))
+		return srv.(NodesServer).Delete(ctx, req.(*RemoveNodeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1791,7 +1791,7 @@ type ResourceQuotasClient interface {
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *ResourceQuota, opts ...grpc.CallOption) (*ResourceQuota, error)
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*ResourceQuota, error)
-	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*ResourceQuota, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*ResourceQuota, error)
 }
 
 type resourceQuotasClient struct {
@@ -1871,7 +1871,7 @@ func (c *resourceQuotasClient) Patch(ctx context.Context, in *PatchRequest, opts
 	return out, nil
 }
 
-func (c *resourceQuotasClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*ResourceQuota, error) {
+func (c *resourceQuotasClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*ResourceQuota, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResourceQuota)
 	err := c.cc.Invoke(ctx, ResourceQuotas_Delete_FullMethodName, in, out, cOpts...)
@@ -1896,7 +1896,7 @@ type ResourceQuotasServer interface {
 	// metadata.resource_version asks for one.
 	Update(context.Context, *ResourceQuota) (*ResourceQuota, error)
 	Patch(context.Context, *PatchRequest) (*ResourceQuota, error)
-	Delete(context.Context, *GetRequest) (*ResourceQuota, error)
+	Delete(context.Context, *RemoveRequest) (*ResourceQuota, error)
 	mustEmbedUnimplementedResourceQuotasServer()
 }
 
@@ -1925,7 +1925,7 @@ func (UnimplementedResourceQuotasServer) Update(context.Context, *ResourceQuota)
 func (UnimplementedResourceQuotasServer) Patch(context.Context, *PatchRequest) (*ResourceQuota, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
-func (UnimplementedResourceQuotasServer) Delete(context.Context, *GetRequest) (*ResourceQuota, error) {
+func (UnimplementedResourceQuotasServer) Delete(context.Context, *RemoveRequest) (*ResourceQuota, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedResourceQuotasServer) mustEmbedUnimplementedResourceQuotasServer() {}
@@ -2051,7 +2051,7 @@ func _ResourceQuotas_Patch_Handler(srv interface{}, ctx context.Context, dec fun
 }
 
 func _ResourceQuotas_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
+	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -2063,7 +2063,7 @@ func _ResourceQuotas_Delete_Handler(srv interface{}, ctx context.Context, dec fu
 		FullMethod: ResourceQuotas_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ResourceQuotasServer).Delete(ctx, req.(*GetRequest))
+		return srv.(ResourceQuotasServer).Delete(ctx, req.(*RemoveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -2135,7 +2135,7 @@ type QuotaTreesClient interface {
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *QuotaTree, opts ...grpc.CallOption) (*QuotaTree, error)
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*QuotaTree, error)
-	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaTree, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*QuotaTree, error)
 	// Ends what has to end so that no node of the tree is over its quota.
 	Reclaim(ctx context.Context, in *ReclaimRequest, opts ...grpc.CallOption) (*QuotaReclaim, error)
 	// Renames a node of a tree. Units that run stay charged to it, and the bindings
@@ -2203,7 +2203,7 @@ func (c *quotaTreesClient) Patch(ctx context.Context, in *PatchRequest, opts ...
 	return out, nil
 }
 
-func (c *quotaTreesClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaTree, error) {
+func (c *quotaTreesClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*QuotaTree, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaTree)
 	err := c.cc.Invoke(ctx, QuotaTrees_Delete_FullMethodName, in, out, cOpts...)
@@ -2256,7 +2256,7 @@ type QuotaTreesServer interface {
 	// metadata.resource_version asks for one.
 	Update(context.Context, *QuotaTree) (*QuotaTree, error)
 	Patch(context.Context, *PatchRequest) (*QuotaTree, error)
-	Delete(context.Context, *GetRequest) (*QuotaTree, error)
+	Delete(context.Context, *RemoveRequest) (*QuotaTree, error)
 	// Ends what has to end so that no node of the tree is over its quota.
 	Reclaim(context.Context, *ReclaimRequest) (*QuotaReclaim, error)
 	// Renames a node of a tree. Units that run stay charged to it, and the bindings
@@ -2289,7 +2289,7 @@ func (UnimplementedQuotaTreesServer) Update(context.Context, *QuotaTree) (*Quota
 func (UnimplementedQuotaTreesServer) Patch(context.Context, *PatchRequest) (*QuotaTree, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
-func (UnimplementedQuotaTreesServer) Delete(context.Context, *GetRequest) (*QuotaTree, error) {
+func (UnimplementedQuotaTreesServer) Delete(context.Context, *RemoveRequest) (*QuotaTree, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedQuotaTreesServer) Reclaim(context.Context, *ReclaimRequest) (*QuotaReclaim, error) {
@@ -2413,7 +2413,7 @@ func _QuotaTrees_Patch_Handler(srv interface{}, ctx context.Context, dec func(in
 }
 
 func _QuotaTrees_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
+	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -2425,7 +2425,7 @@ func _QuotaTrees_Delete_Handler(srv interface{}, ctx context.Context, dec func(i
 		FullMethod: QuotaTrees_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QuotaTreesServer).Delete(ctx, req.(*GetRequest))
+		return srv.(QuotaTreesServer).Delete(ctx, req.(*RemoveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -2557,7 +2557,7 @@ type QuotaForestsClient interface {
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *QuotaForest, opts ...grpc.CallOption) (*QuotaForest, error)
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*QuotaForest, error)
-	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaForest, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*QuotaForest, error)
 }
 
 type quotaForestsClient struct {
@@ -2637,7 +2637,7 @@ func (c *quotaForestsClient) Patch(ctx context.Context, in *PatchRequest, opts .
 	return out, nil
 }
 
-func (c *quotaForestsClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaForest, error) {
+func (c *quotaForestsClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*QuotaForest, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaForest)
 	err := c.cc.Invoke(ctx, QuotaForests_Delete_FullMethodName, in, out, cOpts...)
@@ -2662,7 +2662,7 @@ type QuotaForestsServer interface {
 	// metadata.resource_version asks for one.
 	Update(context.Context, *QuotaForest) (*QuotaForest, error)
 	Patch(context.Context, *PatchRequest) (*QuotaForest, error)
-	Delete(context.Context, *GetRequest) (*QuotaForest, error)
+	Delete(context.Context, *RemoveRequest) (*QuotaForest, error)
 	mustEmbedUnimplementedQuotaForestsServer()
 }
 
@@ -2691,7 +2691,7 @@ func (UnimplementedQuotaForestsServer) Update(context.Context, *QuotaForest) (*Q
 func (UnimplementedQuotaForestsServer) Patch(context.Context, *PatchRequest) (*QuotaForest, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
-func (UnimplementedQuotaForestsServer) Delete(context.Context, *GetRequest) (*QuotaForest, error) {
+func (UnimplementedQuotaForestsServer) Delete(context.Context, *RemoveRequest) (*QuotaForest, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedQuotaForestsServer) mustEmbedUnimplementedQuotaForestsServer() {}
@@ -2817,7 +2817,7 @@ func _QuotaForests_Patch_Handler(srv interface{}, ctx context.Context, dec func(
 }
 
 func _QuotaForests_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
+	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -2829,7 +2829,7 @@ func _QuotaForests_Delete_Handler(srv interface{}, ctx context.Context, dec func
 		FullMethod: QuotaForests_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QuotaForestsServer).Delete(ctx, req.(*GetRequest))
+		return srv.(QuotaForestsServer).Delete(ctx, req.(*RemoveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -2901,7 +2901,7 @@ type QuotaBindingsClient interface {
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *QuotaBinding, opts ...grpc.CallOption) (*QuotaBinding, error)
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*QuotaBinding, error)
-	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaBinding, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*QuotaBinding, error)
 }
 
 type quotaBindingsClient struct {
@@ -2981,7 +2981,7 @@ func (c *quotaBindingsClient) Patch(ctx context.Context, in *PatchRequest, opts 
 	return out, nil
 }
 
-func (c *quotaBindingsClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaBinding, error) {
+func (c *quotaBindingsClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*QuotaBinding, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(QuotaBinding)
 	err := c.cc.Invoke(ctx, QuotaBindings_Delete_FullMethodName, in, out, cOpts...)
@@ -3006,7 +3006,7 @@ type QuotaBindingsServer interface {
 	// metadata.resource_version asks for one.
 	Update(context.Context, *QuotaBinding) (*QuotaBinding, error)
 	Patch(context.Context, *PatchRequest) (*QuotaBinding, error)
-	Delete(context.Context, *GetRequest) (*QuotaBinding, error)
+	Delete(context.Context, *RemoveRequest) (*QuotaBinding, error)
 	mustEmbedUnimplementedQuotaBindingsServer()
 }
 
@@ -3035,7 +3035,7 @@ func (UnimplementedQuotaBindingsServer) Update(context.Context, *QuotaBinding) (
 func (UnimplementedQuotaBindingsServer) Patch(context.Context, *PatchRequest) (*QuotaBinding, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
-func (UnimplementedQuotaBindingsServer) Delete(context.Context, *GetRequest) (*QuotaBinding, error) {
+func (UnimplementedQuotaBindingsServer) Delete(context.Context, *RemoveRequest) (*QuotaBinding, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedQuotaBindingsServer) mustEmbedUnimplementedQuotaBindingsServer() {}
@@ -3161,7 +3161,7 @@ func _QuotaBindings_Patch_Handler(srv interface{}, ctx context.Context, dec func
 }
 
 func _QuotaBindings_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
+	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -3173,7 +3173,7 @@ func _QuotaBindings_Delete_Handler(srv interface{}, ctx context.Context, dec fun
 		FullMethod: QuotaBindings_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QuotaBindingsServer).Delete(ctx, req.(*GetRequest))
+		return srv.(QuotaBindingsServer).Delete(ctx, req.(*RemoveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -3245,7 +3245,7 @@ type TenantsClient interface {
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *Tenant, opts ...grpc.CallOption) (*Tenant, error)
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Tenant, error)
-	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Tenant, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Tenant, error)
 }
 
 type tenantsClient struct {
@@ -3325,7 +3325,7 @@ func (c *tenantsClient) Patch(ctx context.Context, in *PatchRequest, opts ...grp
 	return out, nil
 }
 
-func (c *tenantsClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Tenant, error) {
+func (c *tenantsClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Tenant, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Tenant)
 	err := c.cc.Invoke(ctx, Tenants_Delete_FullMethodName, in, out, cOpts...)
@@ -3350,7 +3350,7 @@ type TenantsServer interface {
 	// metadata.resource_version asks for one.
 	Update(context.Context, *Tenant) (*Tenant, error)
 	Patch(context.Context, *PatchRequest) (*Tenant, error)
-	Delete(context.Context, *GetRequest) (*Tenant, error)
+	Delete(context.Context, *RemoveRequest) (*Tenant, error)
 	mustEmbedUnimplementedTenantsServer()
 }
 
@@ -3379,7 +3379,7 @@ func (UnimplementedTenantsServer) Update(context.Context, *Tenant) (*Tenant, err
 func (UnimplementedTenantsServer) Patch(context.Context, *PatchRequest) (*Tenant, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
-func (UnimplementedTenantsServer) Delete(context.Context, *GetRequest) (*Tenant, error) {
+func (UnimplementedTenantsServer) Delete(context.Context, *RemoveRequest) (*Tenant, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedTenantsServer) mustEmbedUnimplementedTenantsServer() {}
@@ -3505,7 +3505,7 @@ func _Tenants_Patch_Handler(srv interface{}, ctx context.Context, dec func(inter
 }
 
 func _Tenants_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
+	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -3517,7 +3517,7 @@ func _Tenants_Delete_Handler(srv interface{}, ctx context.Context, dec func(inte
 		FullMethod: Tenants_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TenantsServer).Delete(ctx, req.(*GetRequest))
+		return srv.(TenantsServer).Delete(ctx, req.(*RemoveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -3589,7 +3589,7 @@ type NamespacesClient interface {
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *Namespace, opts ...grpc.CallOption) (*Namespace, error)
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Namespace, error)
-	Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Namespace, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Namespace, error)
 }
 
 type namespacesClient struct {
@@ -3669,7 +3669,7 @@ func (c *namespacesClient) Patch(ctx context.Context, in *PatchRequest, opts ...
 	return out, nil
 }
 
-func (c *namespacesClient) Delete(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Namespace, error) {
+func (c *namespacesClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Namespace, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Namespace)
 	err := c.cc.Invoke(ctx, Namespaces_Delete_FullMethodName, in, out, cOpts...)
@@ -3694,7 +3694,7 @@ type NamespacesServer interface {
 	// metadata.resource_version asks for one.
 	Update(context.Context, *Namespace) (*Namespace, error)
 	Patch(context.Context, *PatchRequest) (*Namespace, error)
-	Delete(context.Context, *GetRequest) (*Namespace, error)
+	Delete(context.Context, *RemoveRequest) (*Namespace, error)
 	mustEmbedUnimplementedNamespacesServer()
 }
 
@@ -3723,7 +3723,7 @@ func (UnimplementedNamespacesServer) Update(context.Context, *Namespace) (*Names
 func (UnimplementedNamespacesServer) Patch(context.Context, *PatchRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
-func (UnimplementedNamespacesServer) Delete(context.Context, *GetRequest) (*Namespace, error) {
+func (UnimplementedNamespacesServer) Delete(context.Context, *RemoveRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
 func (UnimplementedNamespacesServer) mustEmbedUnimplementedNamespacesServer() {}
@@ -3849,7 +3849,7 @@ func _Namespaces_Patch_Handler(srv interface{}, ctx context.Context, dec func(in
 }
 
 func _Namespaces_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetRequest)
+	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -3861,7 +3861,7 @@ func _Namespaces_Delete_Handler(srv interface{}, ctx context.Context, dec func(i
 		FullMethod: Namespaces_Delete_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NamespacesServer).Delete(ctx, req.(*GetRequest))
+		return srv.(NamespacesServer).Delete(ctx, req.(*RemoveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
