@@ -94,26 +94,26 @@ func exact(name resource.Name) bool {
 // amounts reads quantities into base units and holds each within what one
 // member may ask for.
 func amounts(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
-	if status := atMost(path, len(quantities), MaxResources); status != nil {
-		return nil, status
-	}
+	var faults faults
+	faults.add(atMost(path, len(quantities), MaxResources))
 	v := make(resource.Vector, len(quantities)+1)
 	for _, name := range sortedKeys(quantities) {
 		text := quantities[name]
 		at := key(path, string(name))
 		amount, err := ParseAmount(name, text)
 		if err != nil {
-			return nil, invalid(at, "%v", err)
+			faults.add(invalid(at, "%v", err))
+			continue
 		}
 		if most := most(name); amount > most {
-			return nil, invalid(at, "%q is more than %s, the most one member may ask for", clip(text), resource.FormatAmount(name, most))
+			faults.add(invalid(at, "%q is more than %s, the most one member may ask for", clip(text), resource.FormatAmount(name, most)))
 		}
 		if whole := int64(resource.WholeDevice); name == resource.GPU && amount > whole && amount%whole != 0 {
-			return nil, invalid(at, "%q is neither whole devices nor a share of one: want a whole number, or less than 1", clip(text))
+			faults.add(invalid(at, "%q is neither whole devices nor a share of one: want a whole number, or less than 1", clip(text)))
 		}
 		v[name] = amount
 	}
-	return v, nil
+	return v, faults.status()
 }
 
 // AmountsAs is Amounts, with each amount that is as requested in the words of the

@@ -3,7 +3,10 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/musterd/muster/api/internal/strict"
 )
@@ -27,32 +30,80 @@ var (
 	deleteOptionsDecoder = strict.For[DeleteOptions]()
 )
 
-// decode turns a refusal of the strict decoder into a Status: 400, or 422 for
-// numbers no field can hold.
+// decode turns the refusals of the strict decoder into a Status: 400, or 422 for
+// numbers no field can hold. The value is nil with every refusal.
 func decode[T any](d strict.Decoder[T], doc []byte) (*T, *Status) {
+	v, status := decodePart(d, doc)
+	if status != nil {
+		return nil, status
+	}
+	return v, nil
+}
+
+// decodePart is decode that returns the value of a document which can be read beside
+// its faults: the value lacks the fields that have one.
+func decodePart[T any](d strict.Decoder[T], doc []byte) (*T, *Status) {
 	if len(doc) > MaxDocument {
 		return nil, Errorf(http.StatusRequestEntityTooLarge,
 			"the document has %d bytes, the limit is %d", len(doc), MaxDocument)
 	}
-	v, err := d.Decode(doc)
-	if err == nil {
-		return v, nil
+	v, errs := d.Decode(doc)
+	var faults faults
+	for _, err := range errs {
+		code := http.StatusBadRequest
+		if err.Problem == strict.OutOfRange {
+			code = http.StatusUnprocessableEntity
+		}
+		if err.Path == "" {
+			faults.add(Errorf(code, "%s", err.Message))
+		} else {
+			faults.add(faultAt(code, err.Path, err.Message))
+		}
 	}
-	if err.Problem == strict.OutOfRange {
-		return nil, Errorf(http.StatusUnprocessableEntity, "%s", err.Error())
+	return v, faults.status()
+}
+
+// decodeValid reads a document and validates it, so that the refusal has the faults of
+// both. A fault that check finds in a field which could not be read is left out.
+func decodeValid[T any](d strict.Decoder[T], doc []byte, check func(*T) *Status) (*T, *Status) {
+	v, unread := decodePart(d, doc)
+	if v == nil {
+		return nil, unread
 	}
-	return nil, Errorf(http.StatusBadRequest, "%s", err.Error())
+	if status := allFaults(unread, beside(unread, check(v))); status != nil {
+		return nil, status
+	}
+	return v, nil
+}
+
+// beside is the refusal without the causes in fields that another refusal names.
+func beside(unread, status *Status) *Status {
+	if unread == nil || status == nil {
+		return status
+	}
+	left := slices.DeleteFunc(slices.Clone(status.Causes), func(c Cause) bool {
+		return slices.ContainsFunc(unread.Causes, func(u Cause) bool {
+			return strings.HasPrefix(c.Field, u.Field) || strings.HasPrefix(u.Field, c.Field)
+		})
+	})
+	if len(left) == 0 {
+		return nil
+	}
+	other := *status
+	other.Causes = left
+	return &other
 }
 
 // checkKind refuses documents of another kind or version.
 func checkKind(apiVersion, kind, want string) *Status {
+	var faults faults
 	if apiVersion != "" && apiVersion != APIVersion {
-		return Errorf(http.StatusBadRequest, "apiVersion: want %q or nothing, got %q", APIVersion, apiVersion)
+		faults.add(faultAt(http.StatusBadRequest, "apiVersion", fmt.Sprintf("want %q or nothing, got %q", APIVersion, clip(apiVersion))))
 	}
 	if kind != "" && kind != want {
-		return Errorf(http.StatusBadRequest, "kind: want %q or nothing, got %q", want, kind)
+		faults.add(faultAt(http.StatusBadRequest, "kind", fmt.Sprintf("want %q or nothing, got %q", want, clip(kind))))
 	}
-	return nil
+	return faults.status()
 }
 
 // DecodeAllocation reads and validates a submission. Malformed documents are
@@ -61,58 +112,42 @@ func checkKind(apiVersion, kind, want string) *Status {
 // Fields that belong to the server (status, uid, timestamps) are dropped, so that the
 // output of a get may be submitted again.
 func DecodeAllocation(doc []byte) (*Allocation, *Status) {
-	a, status := StoredAllocation(doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := a.Validate(); status != nil {
-		return nil, status
-	}
-	return a, nil
+	return decodeValid(allocationDecoder, doc, func(a *Allocation) *Status { return allFaults(a.settle(), a.Validate()) })
+}
+
+// settle checks and names version and kind, and drops the fields of the server.
+func (a *Allocation) settle() *Status {
+	status := checkKind(a.APIVersion, a.Kind, KindAllocation)
+	a.APIVersion, a.Kind = APIVersion, KindAllocation
+	a.Metadata.dropServerFields()
+	a.Status = AllocationStatus{}
+	return status
 }
 
 // StoredAllocation reads a submission that was accepted before. An earlier
 // version may have accepted documents that Validate refuses today.
 func StoredAllocation(doc []byte) (*Allocation, *Status) {
-	a, status := decode(allocationDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := checkKind(a.APIVersion, a.Kind, KindAllocation); status != nil {
-		return nil, status
-	}
-	a.APIVersion, a.Kind = APIVersion, KindAllocation
-	a.Metadata.dropServerFields()
-	a.Status = AllocationStatus{}
-	return a, nil
+	return decodeValid(allocationDecoder, doc, (*Allocation).settle)
 }
 
 // DecodeJob reads and validates a job as DecodeAllocation does an allocation.
 func DecodeJob(doc []byte) (*Job, *Status) {
-	j, status := StoredJob(doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := j.Validate(); status != nil {
-		return nil, status
-	}
-	return j, nil
+	return decodeValid(jobDecoder, doc, func(j *Job) *Status { return allFaults(j.settle(), j.Validate()) })
 }
 
-// StoredJob reads a job as StoredAllocation does an allocation.
-func StoredJob(doc []byte) (*Job, *Status) {
-	j, status := decode(jobDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := checkKind(j.APIVersion, j.Kind, KindJob); status != nil {
-		return nil, status
-	}
+// settle is that of an allocation.
+func (j *Job) settle() *Status {
+	status := checkKind(j.APIVersion, j.Kind, KindJob)
 	j.APIVersion, j.Kind = APIVersion, KindJob
 	j.Metadata.dropServerFields()
 	j.Spec.Template.Metadata.dropServerFields()
 	j.Status = JobStatus{}
-	return j, nil
+	return status
+}
+
+// StoredJob reads a job as StoredAllocation does an allocation.
+func StoredJob(doc []byte) (*Job, *Status) {
+	return decodeValid(jobDecoder, doc, (*Job).settle)
 }
 
 // dropServerFields clears the fields that only the server may set.

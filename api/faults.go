@@ -33,3 +33,20 @@ func allFaults(found ...*Status) *Status {
 	joined.Causes = causes[:min(len(causes), MaxFaults)]
 	return &joined
 }
+
+// faults collects the refusals of one document, up to MaxFaults. The zero value is
+// empty.
+type faults struct{ found []*Status }
+
+// add takes a refusal, nil for none.
+func (f *faults) add(s *Status) {
+	if s != nil && len(f.found) < MaxFaults {
+		f.found = append(f.found, s)
+	}
+}
+
+// status is the refusal of the document, nil where no fault was found.
+func (f *faults) status() *Status { return allFaults(f.found...) }
+
+// statusOf drops the value that a check returns beside its refusal.
+func statusOf[T any](_ T, s *Status) *Status { return s }

@@ -65,12 +65,12 @@ func (p MapPatch) Apply(m map[string]string) map[string]string {
 // syntax, their number, and that none of them is reserved. The path names them
 // in the refusal.
 func CheckNodeLabels(path string, labels map[string]string) *Status {
+	var faults faults
 	for _, k := range sortedKeys(labels) {
-		if status := checkUnreserved(path, k); status != nil {
-			return status
-		}
+		faults.add(checkUnreserved(path, k))
 	}
-	return checkLabels(path, labels)
+	faults.add(checkLabels(path, labels))
+	return faults.status()
 }
 
 func checkUnreserved(path, label string) *Status {
@@ -83,18 +83,17 @@ func checkUnreserved(path, label string) *Status {
 // CheckAnnotations validates annotations: their number, the syntax of their
 // keys, and that all of them together have at most 256 KiB.
 func CheckAnnotations(path string, annotations map[string]string) *Status {
-	if status := atMost(path, len(annotations), MaxAnnotations); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(atMost(path, len(annotations), MaxAnnotations))
 	size := 0
 	for _, k := range sortedKeys(annotations) {
 		if !IsLabelKey(k) {
-			return invalid(key(path, k), "%q is not an annotation key: %s", clip(k), labelKeyRule)
+			faults.add(invalid(key(path, k), "%q is not an annotation key: %s", clip(k), labelKeyRule))
 		}
 		size += len(k) + len(annotations[k])
 	}
 	if size > maxAnnotations {
-		return invalid(path, "%d bytes in all, the limit is %d", size, maxAnnotations)
+		faults.add(invalid(path, "%d bytes in all, the limit is %d", size, maxAnnotations))
 	}
-	return nil
+	return faults.status()
 }

@@ -99,18 +99,17 @@ const (
 
 // checkLabels validates a set of labels, in order of their keys.
 func checkLabels(path string, labels map[string]string) *Status {
-	if status := atMost(path, len(labels), MaxLabels); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(atMost(path, len(labels), MaxLabels))
 	for _, k := range sortedKeys(labels) {
 		if !IsLabelKey(k) {
-			return invalid(key(path, k), "%q is not a label key: %s", clip(k), labelKeyRule)
+			faults.add(invalid(key(path, k), "%q is not a label key: %s", clip(k), labelKeyRule))
 		}
 		if v := labels[k]; !IsLabelValue(v) {
-			return invalid(key(path, k), "%q is not a label value: %s", clip(v), labelValueRule)
+			faults.add(invalid(key(path, k), "%q is not a label value: %s", clip(v), labelValueRule))
 		}
 	}
-	return nil
+	return faults.status()
 }
 
 // maxAnnotations bounds keys and values of all annotations together, in bytes.
@@ -118,25 +117,27 @@ const maxAnnotations = 256 << 10
 
 // checkMeta validates metadata; a name is required unless nameLimit is 0.
 func checkMeta(path string, m ObjectMeta, nameLimit int) *Status {
+	var faults faults
 	switch {
 	case nameLimit == 0 && m.Name != "":
-		return invalid(path+".name", "%q: members are named after the job, leave it out", clip(m.Name))
+		faults.add(invalid(path+".name", "%q: members are named after the job, leave it out", clip(m.Name)))
 	case nameLimit > 0 && m.Name == "":
-		return invalid(path+".name", "required: "+subdomainRule, nameLimit)
+		faults.add(invalid(path+".name", "required: "+subdomainRule, nameLimit))
 	case nameLimit > 0 && (!IsSubdomain(m.Name) || len(m.Name) > nameLimit):
-		return invalid(path+".name", "%q is not a name: "+subdomainRule, clip(m.Name), nameLimit)
+		faults.add(invalid(path+".name", "%q is not a name: "+subdomainRule, clip(m.Name), nameLimit))
 	}
-	return checkMetaBesideName(path, m)
+	faults.add(checkMetaBesideName(path, m))
+	return faults.status()
 }
 
 func checkMetaBesideName(path string, m ObjectMeta) *Status {
+	var faults faults
 	if m.Namespace != "" && !IsLabel(m.Namespace) {
-		return invalid(path+".namespace", "%q is not a namespace: %s", clip(m.Namespace), labelRule)
+		faults.add(invalid(path+".namespace", "%q is not a namespace: %s", clip(m.Namespace), labelRule))
 	}
-	if status := checkLabels(path+".labels", m.Labels); status != nil {
-		return status
-	}
-	return CheckAnnotations(path+".annotations", m.Annotations)
+	faults.add(checkLabels(path+".labels", m.Labels))
+	faults.add(CheckAnnotations(path+".annotations", m.Annotations))
+	return faults.status()
 }
 
 // checkDuration validates a positive Go duration ("7200s", "1h30m"); "" is

@@ -62,28 +62,20 @@ var namespaceDecoder = strict.For[Namespace]()
 // DecodeNamespace reads and validates a namespace as DecodeResourceQuota does a
 // resource quota.
 func DecodeNamespace(doc []byte) (*Namespace, *Status) {
-	n, status := decode(namespaceDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := n.Metadata.settable(&n.APIVersion, &n.Kind, KindNamespace); status != nil {
-		return nil, status
-	}
-	if status := n.Validate(); status != nil {
-		return nil, status
-	}
-	return n, nil
+	return decodeValid(namespaceDecoder, doc, func(n *Namespace) *Status {
+		status := n.Metadata.settable(&n.APIVersion, &n.Kind, KindNamespace)
+		return allFaults(status, n.Validate())
+	})
 }
 
 // Validate refuses names that are no labels, and values outside of their range.
 // Whether the tenant exists is for the server to see.
 func (n *Namespace) Validate() *Status {
-	if status := checkLabelName(n.Metadata, "namespace"); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(checkLabelName(n.Metadata, "namespace"))
 	s := &n.Spec
 	if s.Tenant != "" && !IsLabel(s.Tenant) {
-		return invalid("spec.tenant", "%q is not the name of a tenant: %s", clip(s.Tenant), labelRule)
+		faults.add(invalid("spec.tenant", "%q is not the name of a tenant: %s", clip(s.Tenant), labelRule))
 	}
 	for _, f := range []struct{ path, value, one, other string }{
 		{"spec.admission", s.Admission, "reject", "queue"},
@@ -91,14 +83,14 @@ func (n *Namespace) Validate() *Status {
 		{"spec.deviceLost", s.DeviceLost, "keep", "evict"},
 	} {
 		if f.value != "" && f.value != f.one && f.value != f.other {
-			return invalid(f.path, "%q: want %s or %s", clip(f.value), f.one, f.other)
+			faults.add(invalid(f.path, "%q: want %s or %s", clip(f.value), f.one, f.other))
 		}
 	}
 	if c := s.PriorityCeiling; c != nil && (*c < 0 || *c > MaxPriority) {
-		return invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority)
+		faults.add(invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority))
 	}
 	if s.DefaultQueue != "" && !IsLabel(s.DefaultQueue) {
-		return invalid("spec.defaultQueue", "%q is not the name of a queue: %s", clip(s.DefaultQueue), labelRule)
+		faults.add(invalid("spec.defaultQueue", "%q is not the name of a queue: %s", clip(s.DefaultQueue), labelRule))
 	}
-	return nil
+	return faults.status()
 }

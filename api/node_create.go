@@ -10,25 +10,22 @@ import (
 // part that the host is expected to have. The rest of the metadata, and the status,
 // are the server's and are dropped.
 func DecodeNodeCreate(doc []byte) (*Node, *Status) {
-	n, status := decode(nodeDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := checkKind(n.APIVersion, n.Kind, KindNode); status != nil {
-		return nil, status
-	}
-	n.APIVersion, n.Kind, n.Status = APIVersion, KindNode, NodeStatus{}
-	n.Metadata.dropServerFields()
-	return n, allFaults(
-		checkNodeName("metadata.name", n.Metadata.Name),
-		checkNoNamespace(n.Metadata),
-		CheckNodeLabels("metadata.labels", n.Metadata.Labels),
-		CheckAnnotations("metadata.annotations", n.Metadata.Annotations),
-		checkExpected("spec.capacity", n.Spec.Capacity),
-		checkExpected("spec.allocatable", n.Spec.Allocatable),
-		checkAllocatable(n.Spec),
-		checkTaints("spec.taints", n.Spec.Taints),
-	)
+	return decodeValid(nodeDecoder, doc, func(n *Node) *Status {
+		status := checkKind(n.APIVersion, n.Kind, KindNode)
+		n.APIVersion, n.Kind, n.Status = APIVersion, KindNode, NodeStatus{}
+		n.Metadata.dropServerFields()
+		return allFaults(
+			status,
+			checkNodeName("metadata.name", n.Metadata.Name),
+			checkNoNamespace(n.Metadata),
+			CheckNodeLabels("metadata.labels", n.Metadata.Labels),
+			CheckAnnotations("metadata.annotations", n.Metadata.Annotations),
+			checkExpected("spec.capacity", n.Spec.Capacity),
+			checkExpected("spec.allocatable", n.Spec.Allocatable),
+			checkAllocatable(n.Spec),
+			checkTaints("spec.taints", n.Spec.Taints),
+		)
+	})
 }
 
 func checkNoNamespace(m ObjectMeta) *Status {

@@ -8,22 +8,19 @@ var nodeDecoder = strict.For[Node]()
 // the status, and all else that only the server sets, is dropped, but for the
 // resourceVersion and the labels, among which are the agent's.
 func DecodeNode(doc []byte) (*Node, *Status) {
-	n, status := decode(nodeDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := n.Metadata.settable(&n.APIVersion, &n.Kind, KindNode); status != nil {
-		return nil, status
-	}
-	n.Status = NodeStatus{}
-	return n, allFaults(
-		checkNodeName("metadata.name", n.Metadata.Name),
-		checkLabels("metadata.labels", n.Metadata.Labels),
-		CheckAnnotations("metadata.annotations", n.Metadata.Annotations),
-		checkExpected("spec.capacity", n.Spec.Capacity),
-		checkExpected("spec.allocatable", n.Spec.Allocatable),
-		checkTaints("spec.taints", n.Spec.Taints),
-	)
+	return decodeValid(nodeDecoder, doc, func(n *Node) *Status {
+		status := n.Metadata.settable(&n.APIVersion, &n.Kind, KindNode)
+		n.Status = NodeStatus{}
+		return allFaults(
+			status,
+			checkNodeName("metadata.name", n.Metadata.Name),
+			checkLabels("metadata.labels", n.Metadata.Labels),
+			CheckAnnotations("metadata.annotations", n.Metadata.Annotations),
+			checkExpected("spec.capacity", n.Spec.Capacity),
+			checkExpected("spec.allocatable", n.Spec.Allocatable),
+			checkTaints("spec.taints", n.Spec.Taints),
+		)
+	})
 }
 
 // Creation is the node without the labels that follow from a registration, so that a

@@ -164,27 +164,26 @@ func MergeTaints(has, set []Taint) ([]Taint, *Status) {
 func isNull(raw json.RawMessage) bool { return bytes.Equal(raw, []byte("null")) }
 
 func (p NodePatch) check() *Status {
+	var faults faults
 	for _, k := range sortedKeys(p.Labels.Set) {
-		if status := checkUnreserved("metadata.labels", k); status != nil {
-			return status
+		if p.Labels.Set[k] == nil { // the others are judged below
+			faults.add(checkUnreserved("metadata.labels", k))
 		}
 	}
-	if status := CheckNodeLabels("metadata.labels", p.Labels.Apply(nil)); status != nil {
-		return status
-	}
-	if status := CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil)); status != nil {
-		return status
-	}
+	faults.add(CheckNodeLabels("metadata.labels", p.Labels.Apply(nil)))
+	faults.add(CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil)))
 	if p.Taints == nil {
-		return nil
+		return faults.status()
 	}
-	return checkTaints("spec.taints", *p.Taints)
+	faults.add(checkTaints("spec.taints", *p.Taints))
+	return faults.status()
 }
 
 // checkTaints validates all taints of a node.
 func checkTaints(path string, taints []Taint) *Status {
+	var faults faults
 	if len(taints) > MaxNodeTaints {
-		return invalid(path, "%d taints, the limit is %d", len(taints), MaxNodeTaints)
+		faults.add(invalid(path, "%d taints, the limit is %d", len(taints), MaxNodeTaints))
 	}
 	type id struct{ key, effect string }
 	seen := map[id]bool{}
@@ -192,18 +191,16 @@ func checkTaints(path string, taints []Taint) *Status {
 		at := path + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case !IsLabelKey(t.Key):
-			return invalid(at+".key", "%q is not a taint's key: %s", clip(t.Key), labelKeyRule)
+			faults.add(invalid(at+".key", "%q is not a taint's key: %s", clip(t.Key), labelKeyRule))
 		case !IsLabelValue(t.Value):
-			return invalid(at+".value", "%q is not a taint's value: %s", clip(t.Value), labelValueRule)
+			faults.add(invalid(at+".value", "%q is not a taint's value: %s", clip(t.Value), labelValueRule))
 		case seen[id{t.Key, t.Effect}]:
-			return invalid(at, "key %q with the effect %s is given twice", t.Key, t.Effect)
+			faults.add(invalid(at, "key %q with the effect %s is given twice", t.Key, t.Effect))
 		}
-		if status := checkEffect(at+".effect", t.Effect); status != nil {
-			return status
-		}
+		faults.add(checkEffect(at+".effect", t.Effect))
 		seen[id{t.Key, t.Effect}] = true
 	}
-	return nil
+	return faults.status()
 }
 
 // checkEffect accepts the one effect that placement carries out.

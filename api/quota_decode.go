@@ -32,81 +32,51 @@ type QuotaDocument interface {
 // does an allocation. Of the fields that belong to the server, uid and resourceVersion stay: an
 // update is made from it.
 func DecodeResourceQuota(doc []byte) (*ResourceQuota, *Status) {
-	q, status := decode(resourceQuotaDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := q.Metadata.settable(&q.APIVersion, &q.Kind, KindResourceQuota); status != nil {
-		return nil, status
-	}
-	q.Status = ResourceQuotaStatus{}
-	if status := q.Validate(); status != nil {
-		return nil, status
-	}
-	return q, nil
+	return decodeValid(resourceQuotaDecoder, doc, func(q *ResourceQuota) *Status {
+		status := q.Metadata.settable(&q.APIVersion, &q.Kind, KindResourceQuota)
+		q.Status = ResourceQuotaStatus{}
+		return allFaults(status, q.Validate())
+	})
 }
 
 // DecodeQuotaTree reads a quota tree as DecodeResourceQuota does a resource
 // quota. Its spec is kept as it was written: the decoder wants an object
 // without repeated keys, nothing else.
 func DecodeQuotaTree(doc []byte) (*QuotaTree, *Status) {
-	t, status := decode(quotaTreeDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := t.Metadata.settable(&t.APIVersion, &t.Kind, KindQuotaTree); status != nil {
-		return nil, status
-	}
-	t.Status = QuotaTreeStatus{}
-	if status := t.Validate(); status != nil {
-		return nil, status
-	}
-	return t, nil
+	return decodeValid(quotaTreeDecoder, doc, func(t *QuotaTree) *Status {
+		status := t.Metadata.settable(&t.APIVersion, &t.Kind, KindQuotaTree)
+		t.Status = QuotaTreeStatus{}
+		return allFaults(status, t.Validate())
+	})
 }
 
 // DecodeQuotaForest reads and validates a forest as DecodeResourceQuota does a
 // resource quota.
 func DecodeQuotaForest(doc []byte) (*QuotaForest, *Status) {
-	f, status := decode(quotaForestDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := f.Metadata.settable(&f.APIVersion, &f.Kind, KindQuotaForest); status != nil {
-		return nil, status
-	}
-	if status := f.Validate(); status != nil {
-		return nil, status
-	}
-	return f, nil
+	return decodeValid(quotaForestDecoder, doc, func(f *QuotaForest) *Status {
+		status := f.Metadata.settable(&f.APIVersion, &f.Kind, KindQuotaForest)
+		return allFaults(status, f.Validate())
+	})
 }
 
 // DecodeQuotaBinding reads and validates a binding as DecodeResourceQuota does
 // a resource quota.
 func DecodeQuotaBinding(doc []byte) (*QuotaBinding, *Status) {
-	b, status := decode(quotaBindingDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := b.Metadata.settable(&b.APIVersion, &b.Kind, KindQuotaBinding); status != nil {
-		return nil, status
-	}
-	if status := b.Validate(); status != nil {
-		return nil, status
-	}
-	return b, nil
+	return decodeValid(quotaBindingDecoder, doc, func(b *QuotaBinding) *Status {
+		status := b.Metadata.settable(&b.APIVersion, &b.Kind, KindQuotaBinding)
+		return allFaults(status, b.Validate())
+	})
 }
 
 // settable checks and names version and kind, and drops the fields that only the server
 // may set, but for the resourceVersion.
 func (m *ObjectMeta) settable(apiVersion, kind *string, want string) *Status {
-	if status := checkKind(*apiVersion, *kind, want); status != nil {
-		return status
-	}
+	status := checkKind(*apiVersion, *kind, want)
 	*apiVersion, *kind = APIVersion, want
 	required := Preconditions{m.UID, m.ResourceVersion}
 	m.dropServerFields()
 	m.UID, m.ResourceVersion = required.UID, required.ResourceVersion
-	return nil
+	return status
 }
 
 // MergePatch applies a merge patch (RFC 7386) to a document and returns the

@@ -28,41 +28,41 @@ const treeRule = "want 1..63 letters, digits, '-', '_' or '.', alphanumeric at b
 // that is none, with 422, the field and the value. Resources that Muster does
 // not hand out are counts.
 func (q *ResourceQuota) Validate() *Status {
-	if status := checkMeta("metadata", q.Metadata, MaxAllocationName); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(checkMeta("metadata", q.Metadata, MaxAllocationName))
 	hard, status := limits("spec.hard", q.Spec.Hard)
 	if status != nil {
-		return status
+		faults.add(status)
 	}
 	soft, status := limits("spec.soft", q.Spec.Soft)
 	if status != nil {
-		return status
+		faults.add(status)
 	}
 	for _, name := range soft.Names() {
 		if most, limited := hard[name]; limited && soft[name] > most {
-			return invalid(key("spec.soft", string(name)), "%q is more than the hard limit %q", clip(q.Spec.Soft[name]), clip(q.Spec.Hard[name]))
+			faults.add(invalid(key("spec.soft", string(name)), "%q is more than the hard limit %q", clip(q.Spec.Soft[name]), clip(q.Spec.Hard[name])))
 		}
 	}
-	return q.Spec.checkScopes()
+	faults.add(q.Spec.checkScopes())
+	return faults.status()
 }
 
 // limits reads quantities of any resources into base units;
 // resources that Muster does not hand out are counted.
 func limits(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
-	if status := atMost(path, len(quantities), MaxQuotaResources); status != nil {
-		return nil, status
-	}
+	var faults faults
+	faults.add(atMost(path, len(quantities), MaxQuotaResources))
 	v := make(resource.Vector, len(quantities))
 	for _, name := range sortedKeys(quantities) {
 		at := key(path, string(name))
 		amount, err := limit(name, quantities[name])
 		if err != nil {
-			return nil, invalid(at, "%v", err)
+			faults.add(invalid(at, "%v", err))
+			continue
 		}
 		v[name] = amount
 	}
-	return v, nil
+	return v, faults.status()
 }
 
 func limit(name resource.Name, text string) (int64, error) {
@@ -116,40 +116,31 @@ func (s *ResourceQuotaSpec) checkScopes() *Status {
 		given[scope] = true
 		return nil
 	}
-	if status := atMost("spec.scopes", len(s.Scopes), MaxTerms); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(atMost("spec.scopes", len(s.Scopes), MaxTerms))
 	for i, scope := range s.Scopes {
 		path := fmt.Sprintf("spec.scopes[%d]", i)
 		switch scope {
 		case ScopeTerminating, ScopeNotTerminating:
 		case ScopePriorityClass:
-			return invalid(path, "%q needs an operator: set it in spec.scopeSelector", scope)
+			faults.add(invalid(path, "%q needs an operator: set it in spec.scopeSelector", scope))
 		default:
-			return invalid(path, "%q: want Terminating or NotTerminating", clip(scope))
+			faults.add(invalid(path, "%q: want Terminating or NotTerminating", clip(scope)))
 		}
-		if status := contradicts(path, scope); status != nil {
-			return status
-		}
+		faults.add(contradicts(path, scope))
 	}
 	if s.ScopeSelector == nil {
-		return nil
+		return faults.status()
 	}
-	if status := atMost("spec.scopeSelector.matchExpressions", len(s.ScopeSelector.MatchExpressions), MaxTerms); status != nil {
-		return status
-	}
+	faults.add(atMost("spec.scopeSelector.matchExpressions", len(s.ScopeSelector.MatchExpressions), MaxTerms))
 	for i, e := range s.ScopeSelector.MatchExpressions {
 		path := fmt.Sprintf("spec.scopeSelector.matchExpressions[%d]", i)
-		if status := e.check(path); status != nil {
-			return status
-		}
+		faults.add(e.check(path))
 		if e.ScopeName != ScopePriorityClass {
-			if status := contradicts(path+".scopeName", e.ScopeName); status != nil {
-				return status
-			}
+			faults.add(contradicts(path+".scopeName", e.ScopeName))
 		}
 	}
-	return nil
+	return faults.status()
 }
 
 func (e ScopeExpression) check(path string) *Status {
@@ -186,16 +177,15 @@ func (e ScopeExpression) check(path string) *Status {
 // Validate refuses a tree without a name or a spec. Whether the spec describes
 // a tree is coordinator/quota/quotajson's to judge.
 func (t *QuotaTree) Validate() *Status {
-	if status := checkTreeMeta(t.Metadata); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(checkTreeMeta(t.Metadata))
 	switch {
 	case len(t.Spec) == 0:
-		return invalid("spec", "required: an object with resourceNames and nodes")
+		faults.add(invalid("spec", "required: an object with resourceNames and nodes"))
 	case t.Spec[0] != '{':
-		return invalid("spec", "want an object with resourceNames and nodes, got %s", clip(string(t.Spec)))
+		faults.add(invalid("spec", "want an object with resourceNames and nodes, got %s", clip(string(t.Spec))))
 	}
-	return nil
+	return faults.status()
 }
 
 // checkTreeMeta validates the metadata of trees and forests.
@@ -212,55 +202,54 @@ func checkTreeMeta(m ObjectMeta) *Status {
 // checkCluster validates metadata, beside the name, of objects in no
 // namespace.
 func checkCluster(m ObjectMeta) *Status {
+	var faults faults
 	if m.Namespace != "" {
-		return invalid("metadata.namespace", "%q: this kind is in no namespace, leave it out", clip(m.Namespace))
+		faults.add(invalid("metadata.namespace", "%q: this kind is in no namespace, leave it out", clip(m.Namespace)))
 	}
-	return checkMetaBesideName("metadata", m)
+	faults.add(checkMetaBesideName("metadata", m))
+	return faults.status()
 }
 
 // Validate refuses a forest that names no tree, or one twice.
 func (f *QuotaForest) Validate() *Status {
-	if status := checkTreeMeta(f.Metadata); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(checkTreeMeta(f.Metadata))
 	if n := len(f.Spec.Trees); n < 1 || n > MaxForestTrees {
-		return invalid("spec.trees", "%d trees: want 1..%d", n, MaxForestTrees)
+		faults.add(invalid("spec.trees", "%d trees: want 1..%d", n, MaxForestTrees))
 	}
 	for i, name := range f.Spec.Trees {
 		path := fmt.Sprintf("spec.trees[%d]", i)
 		if !IsTreeName(name) {
-			return invalid(path, "%q is not the name of a tree: %s", clip(name), treeRule)
+			faults.add(invalid(path, "%q is not the name of a tree: %s", clip(name), treeRule))
 		}
 		if slices.Contains(f.Spec.Trees[:i], name) {
-			return invalid(path, "%q is named twice", name)
+			faults.add(invalid(path, "%q is named twice", name))
 		}
 	}
-	return nil
+	return faults.status()
 }
 
 // Validate refuses a binding whose name is no namespace or which binds to a name
 // that cannot be a group's.
 func (b *QuotaBinding) Validate() *Status {
+	var faults faults
 	switch name := b.Metadata.Name; {
 	case name == "":
-		return invalid("metadata.name", "required, the namespace's: %s", labelRule)
+		faults.add(invalid("metadata.name", "required, the namespace's: %s", labelRule))
 	case !IsLabel(name):
-		return invalid("metadata.name", "%q is not a namespace: %s", clip(name), labelRule)
+		faults.add(invalid("metadata.name", "%q is not a namespace: %s", clip(name), labelRule))
 	}
-	if status := checkCluster(b.Metadata); status != nil {
-		return status
-	}
+	faults.add(checkCluster(b.Metadata))
 	if f := b.Spec.Forest; f != "" && !IsTreeName(f) {
-		return invalid("spec.forest", "%q is not the name of a forest: %s", clip(f), treeRule)
+		faults.add(invalid("spec.forest", "%q is not the name of a forest: %s", clip(f), treeRule))
 	}
-	if status := checkGroups("spec.groups", b.Spec.Groups); status != nil {
-		return status
-	}
+	faults.add(checkGroups("spec.groups", b.Spec.Groups))
 	switch b.Spec.Admission {
 	case "", "reject", "queue":
-		return nil
+		return faults.status()
 	}
-	return invalid("spec.admission", "%q: want reject or queue", clip(b.Spec.Admission))
+	faults.add(invalid("spec.admission", "%q: want reject or queue", clip(b.Spec.Admission)))
+	return faults.status()
 }
 
 // checkGroups validates a map from trees to groups.

@@ -17,13 +17,10 @@ func MemberRequest(spec AllocationSpec) (resource.Request, *Status) {
 func memberRequest(path string, spec *AllocationSpec) (resource.Request, *Status) {
 	var r resource.Request
 	requests, status := requested(path+".resources", &spec.Resources)
-	if status != nil {
-		return r, status
+	if status == nil {
+		status = fill(path+".resources.requests", requests, &r)
 	}
-	if status := fill(path+".resources.requests", requests, &r); status != nil {
-		return r, status
-	}
-	if status := placementDetails(path+".scheduling", &spec.Scheduling, &r); status != nil {
+	if status = allFaults(status, placementDetails(path+".scheduling", &spec.Scheduling, &r)); status != nil {
 		return r, status
 	}
 	if err := r.Validate(); err != nil {
@@ -35,12 +32,12 @@ func memberRequest(path string, spec *AllocationSpec) (resource.Request, *Status
 // requested returns the amounts asked for: the requests, and the limits that
 // have none.
 func requested(path string, r *Requirements) (resource.Vector, *Status) {
+	var faults faults
 	requests, status := amounts(path+".requests", r.Requests)
-	if status != nil {
-		return nil, status
-	}
+	faults.add(status)
 	limits, status := amounts(path+".limits", r.Limits)
-	if status != nil {
+	faults.add(status)
+	if status := faults.status(); status != nil {
 		return nil, status
 	}
 	for _, name := range limits.Names() {
@@ -49,13 +46,13 @@ func requested(path string, r *Requirements) (resource.Vector, *Status) {
 		case !both:
 			requests[name] = limits[name]
 		case exact(name) && request != limits[name]:
-			return nil, invalid(key(path+".requests", string(name)), "%q is not the limit %q: this resource cannot be overcommitted, request and limit must be equal",
-				clip(r.Requests[name]), clip(r.Limits[name]))
+			faults.add(invalid(key(path+".requests", string(name)), "%q is not the limit %q: this resource cannot be overcommitted, request and limit must be equal",
+				clip(r.Requests[name]), clip(r.Limits[name])))
 		case request > limits[name]:
-			return nil, invalid(key(path+".requests", string(name)), "%q is more than the limit %q", clip(r.Requests[name]), clip(r.Limits[name]))
+			faults.add(invalid(key(path+".requests", string(name)), "%q is more than the limit %q", clip(r.Requests[name]), clip(r.Limits[name])))
 		}
 	}
-	return requests, nil
+	return requests, faults.status()
 }
 
 // fill puts amounts into the request's fields. Nothing of a resource is not a

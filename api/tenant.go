@@ -65,59 +65,45 @@ var tenantDecoder = strict.For[Tenant]()
 // DecodeTenant reads and validates a tenant as DecodeResourceQuota does a resource
 // quota.
 func DecodeTenant(doc []byte) (*Tenant, *Status) {
-	t, status := decode(tenantDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := t.Metadata.settable(&t.APIVersion, &t.Kind, KindTenant); status != nil {
-		return nil, status
-	}
-	if status := t.Validate(); status != nil {
-		return nil, status
-	}
-	return t, nil
+	return decodeValid(tenantDecoder, doc, func(t *Tenant) *Status {
+		status := t.Metadata.settable(&t.APIVersion, &t.Kind, KindTenant)
+		return allFaults(status, t.Validate())
+	})
 }
 
 // Validate refuses a name that is not a label, and texts that are too long or that
 // a terminal would not print.
 func (t *Tenant) Validate() *Status {
-	if status := checkLabelName(t.Metadata, "tenant"); status != nil {
-		return status
-	}
-	if status := checkLine("spec.displayName", t.Spec.DisplayName); status != nil {
-		return status
-	}
-	if status := checkLine("spec.owner", t.Spec.Owner); status != nil {
-		return status
-	}
+	var faults faults
+	faults.add(checkLabelName(t.Metadata, "tenant"))
+	faults.add(checkLine("spec.displayName", t.Spec.DisplayName))
+	faults.add(checkLine("spec.owner", t.Spec.Owner))
 	if value := t.Spec.Unsatisfiable; value != "" && value != "wait" && value != "reject" {
-		return invalid("spec.unsatisfiable", "%q: want wait or reject", clip(value))
+		faults.add(invalid("spec.unsatisfiable", "%q: want wait or reject", clip(value)))
 	}
-	if status := atMost("spec.contacts", len(t.Spec.Contacts), MaxContacts); status != nil {
-		return status
-	}
+	faults.add(atMost("spec.contacts", len(t.Spec.Contacts), MaxContacts))
 	for i, contact := range t.Spec.Contacts {
 		path := fmt.Sprintf("spec.contacts[%d]", i)
 		if strings.TrimSpace(contact) == "" {
-			return invalid(path, "empty: name a person or an address, or leave the entry out")
+			faults.add(invalid(path, "empty: name a person or an address, or leave the entry out"))
 		}
-		if status := checkLine(path, contact); status != nil {
-			return status
-		}
+		faults.add(checkLine(path, contact))
 	}
-	return nil
+	return faults.status()
 }
 
 // checkLabelName validates the metadata of an object of no namespace whose name is
 // a label.
 func checkLabelName(m ObjectMeta, what string) *Status {
+	var faults faults
 	switch {
 	case m.Name == "":
-		return invalid("metadata.name", "required: %s", labelRule)
+		faults.add(invalid("metadata.name", "required: %s", labelRule))
 	case !IsLabel(m.Name):
-		return invalid("metadata.name", "%q is not the name of a %s: %s", clip(m.Name), what, labelRule)
+		faults.add(invalid("metadata.name", "%q is not the name of a %s: %s", clip(m.Name), what, labelRule))
 	}
-	return checkCluster(m)
+	faults.add(checkCluster(m))
+	return faults.status()
 }
 
 // checkLine refuses a text that is not one printable line.

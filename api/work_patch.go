@@ -82,22 +82,21 @@ func DecodeWorkPatch(kind, namespace, name string, doc []byte) (WorkPatch, *Stat
 		Labels:        MapPatch{Clear: isNull(nulls.Metadata.Labels), Set: d.Metadata.Labels},
 		Annotations:   MapPatch{Clear: isNull(nulls.Metadata.Annotations), Set: d.Metadata.Annotations},
 	}
-	switch m := d.Metadata; {
-	case m.Name != "" && m.Name != name:
-		return p, invalid("metadata.name", "%q: the patch is for %q, a name cannot be changed", clip(m.Name), name)
-	case m.Namespace != "" && m.Namespace != namespace:
-		return p, invalid("metadata.namespace", "%q: the patch is for an object in %q, a namespace cannot be changed", clip(m.Namespace), namespace)
+	var faults faults
+	if m := d.Metadata; m.Name != "" && m.Name != name {
+		faults.add(invalid("metadata.name", "%q: the patch is for %q, a name cannot be changed", clip(m.Name), name))
 	}
-	if p.Spec, status = specPatch(kind, d.Spec); status != nil {
-		return p, status
+	if m := d.Metadata; m.Namespace != "" && m.Namespace != namespace {
+		faults.add(invalid("metadata.namespace", "%q: the patch is for an object in %q, a namespace cannot be changed", clip(m.Namespace), namespace))
 	}
-	if p.IsZero() {
-		return p, invalid("metadata", "the patch changes nothing: want metadata.labels, metadata.annotations, %s", patchable(kind))
+	p.Spec, status = specPatch(kind, d.Spec)
+	faults.add(status)
+	if status == nil && p.IsZero() {
+		faults.add(invalid("metadata", "the patch changes nothing: want metadata.labels, metadata.annotations, %s", patchable(kind)))
 	}
-	if status := checkLabels("metadata.labels", p.Labels.Apply(nil)); status != nil {
-		return p, status
-	}
-	return p, CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil))
+	faults.add(checkLabels("metadata.labels", p.Labels.Apply(nil)))
+	faults.add(CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil)))
+	return p, faults.status()
 }
 
 // specPatch is the merge patch of a specification, nil where it has no field. A

@@ -8,26 +8,49 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one document. The error is nil or names the fault and its place; the
-// value is then incomplete and must not be used. JSON null counts as absent.
-func (dec Decoder[T]) Decode(doc []byte) (*T, *Error) {
+// Decode reads one document. The errors name each fault and its place, at most MaxErrors
+// of them in the order of the document. A fault of the syntax ends the reading; the
+// value is then nil. With other faults the value lacks the fields that have one. JSON
+// null counts as absent.
+func (dec Decoder[T]) Decode(doc []byte) (*T, []*Error) {
 	d := &decoder{data: doc}
 	if !utf8.Valid(doc) {
-		return nil, d.fail("the document is not valid UTF-8")
+		return nil, []*Error{d.fail("the document is not valid UTF-8")}
 	}
 	v := new(T)
 	d.space()
 	if d.peek() != '{' {
-		return nil, d.syntax("an object {…}")
+		return nil, []*Error{d.syntax("an object {…}")}
 	}
 	if err := d.value(reflect.ValueOf(v).Elem(), dec.plan, false); err != nil {
-		return nil, err
+		return nil, append(d.faults, err)
 	}
 	d.space()
 	if d.pos < len(d.data) {
-		return nil, d.syntax("the end of the document")
+		return nil, append(d.faults, d.syntax("the end of the document"))
 	}
-	return v, nil
+	return v, d.faults
+}
+
+// MaxErrors bounds the faults of one document.
+const MaxErrors = 32
+
+// note keeps a fault beside which the document can be read on; with as many as may be
+// kept, the fault ends the reading.
+func (d *decoder) note(e *Error) *Error {
+	if len(d.faults) == MaxErrors-1 {
+		return e
+	}
+	d.faults = append(d.faults, e)
+	return nil
+}
+
+// pass notes a fault of the next value and passes over the value.
+func (d *decoder) pass(e *Error) *Error {
+	if e := d.note(e); e != nil {
+		return e
+	}
+	return d.skip(0)
 }
 
 // decoder is one pass over one document.
@@ -36,6 +59,7 @@ type decoder struct {
 	pos    int
 	path   []step
 	values int // members and elements so far
+	faults []*Error
 }
 
 // maxValues bounds the members of objects and the elements of arrays of a whole
@@ -147,12 +171,12 @@ func (d *decoder) object(v reflect.Value, p *plan) *Error {
 		i := p.lookup(key)
 		if i < 0 {
 			if near := p.nearest(key); near != "" {
-				return d.fail(fmt.Sprintf("unknown field, did you mean %q?", near))
+				return d.pass(d.fail(fmt.Sprintf("unknown field, did you mean %q?", near)))
 			}
-			return d.fail("unknown field")
+			return d.pass(d.fail("unknown field"))
 		}
 		if seen&(1<<i) != 0 {
-			return d.fail("the field is given twice")
+			return d.pass(d.fail("the field is given twice"))
 		}
 		seen |= 1 << i
 		f := &p.fields[i]
@@ -166,7 +190,7 @@ func (d *decoder) dictionary(v reflect.Value, p *plan, numbers bool) *Error {
 	if err := d.members(func(key string) *Error {
 		k := reflect.ValueOf(key).Convert(p.typ.Key())
 		if m.MapIndex(k).IsValid() {
-			return d.fail("the key is given twice")
+			return d.pass(d.fail("the key is given twice"))
 		}
 		element.SetZero()
 		if err := d.value(element, p.elem, numbers); err != nil {
@@ -271,13 +295,13 @@ func (d *decoder) integer(v reflect.Value) *Error {
 		return err
 	}
 	if strings.ContainsAny(number, ".eE") {
-		return d.fail(fmt.Sprintf("want a whole number, got %s", excerpt(number)))
+		return d.note(d.fail(fmt.Sprintf("want a whole number, got %s", excerpt(number))))
 	}
 	n, parseErr := strconv.ParseInt(number, 10, v.Type().Bits())
 	if parseErr != nil {
 		e := d.fail(fmt.Sprintf("%s does not fit into %d bits", excerpt(number), v.Type().Bits()))
 		e.Problem = OutOfRange
-		return e
+		return d.note(e)
 	}
 	v.SetInt(n)
 	return nil

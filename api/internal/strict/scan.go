@@ -153,35 +153,47 @@ func (d *decoder) syntax(want string) *Error {
 	return d.fail(fmt.Sprintf("line %d, column %d: want %s, found %s", line, column, want, found))
 }
 
-// wrongType reports the kind of value found, or a syntax error where there is
-// none.
+// wrongType notes the kind of value found, and passes over the value. It returns a
+// syntax error where there is no value.
 func (d *decoder) wrongType(want string) *Error {
+	start := d.pos
+	fault, is := d.typeFound(want)
+	if !is {
+		return fault
+	}
+	d.pos = start
+	return d.pass(fault)
+}
+
+// typeFound words the kind of value found; is reports whether there is a value at all,
+// else the error is one of the syntax.
+func (d *decoder) typeFound(want string) (fault *Error, is bool) {
 	c := d.peek()
 	switch {
 	case c == '"':
 		s, err := d.quoted()
 		if err != nil {
-			return err
+			return err, false
 		}
-		return d.fail(fmt.Sprintf("want %s, got the string %q", want, excerpt(s)))
+		return d.fail(fmt.Sprintf("want %s, got the string %q", want, excerpt(s))), true
 	case isNumberStart(c):
 		n, err := d.number()
 		if err != nil {
-			return err
+			return err, false
 		}
 		hint := ""
 		if want == "a string" {
 			hint = " (put it in quotes)"
 		}
-		return d.fail(fmt.Sprintf("want %s, got the number %s%s", want, excerpt(n), hint))
+		return d.fail(fmt.Sprintf("want %s, got the number %s%s", want, excerpt(n), hint)), true
 	case c == '{':
-		return d.fail(fmt.Sprintf("want %s, got an object", want))
+		return d.fail(fmt.Sprintf("want %s, got an object", want)), true
 	case c == '[':
-		return d.fail(fmt.Sprintf("want %s, got an array", want))
+		return d.fail(fmt.Sprintf("want %s, got an array", want)), true
 	case c == 't' && d.word("true"), c == 'f' && d.word("false"):
-		return d.fail(fmt.Sprintf("want %s, got %t", want, c == 't'))
+		return d.fail(fmt.Sprintf("want %s, got %t", want, c == 't')), true
 	}
-	return d.syntax("a value")
+	return d.syntax("a value"), false
 }
 
 // excerpt shortens a quotation for a message.

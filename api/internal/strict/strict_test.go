@@ -61,11 +61,11 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := decoder.Decode([]byte(c.doc))
-			if err == nil {
+			_, errs := decoder.Decode([]byte(c.doc))
+			if len(errs) == 0 {
 				t.Fatalf("decoded %q", c.doc)
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+			if diff := cmp.Diff(c.want, errs[0].Error()); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})
@@ -83,6 +83,54 @@ func TestNumbersAsQuantities(t *testing.T) {
 	}
 }
 
+// checkErrors holds the faults of a document within their bounds.
+func checkErrors(t *testing.T, errs []*Error) {
+	t.Helper()
+	if len(errs) > MaxErrors {
+		t.Errorf("%d faults, want at most %d", len(errs), MaxErrors)
+	}
+	for _, e := range errs {
+		if e.Message == "" || len(e.Message) > 400 {
+			t.Errorf("a message of %d bytes: %.80q", len(e.Message), e.Message)
+		}
+	}
+}
+
+func TestAllFaultsOfADocumentAreNamed(t *testing.T) {
+	decoder := For[tree]()
+	for name, c := range map[string]struct {
+		doc  string
+		want []string
+	}{
+		"unknown fields, wrong types and a number that does not fit": {
+			`{"nam": 1, "count": 99999999999999999999, "on": [true], "labels": {"a": {}, "b": "c"}, "list": [{"small": 1.5}, 7]}`,
+			[]string{
+				`nam: unknown field, did you mean "name"?`, `count: 99999999999999999999 does not fit into 64 bits`, `on: want true or false, got an array`,
+				`labels.a: want a string, got an object`, `list[0].small: want a whole number, got 1.5`, `list[1]: want an object {…}, got the number 7`,
+			},
+		},
+		"a syntax error ends the reading": {`{"nam": 1, "on": 2, "name": }`, []string{
+			`nam: unknown field, did you mean "name"?`, `on: want true or false, got the number 2`, `name: line 1, column 29: want a value, found '}'`,
+		}},
+		"a field twice": {`{"name": "a", "name": "b", "on": "x"}`, []string{`name: the field is given twice`, `on: want true or false, got the string "x"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := decoder.Decode([]byte(c.doc))
+			var got []string
+			for _, e := range errs {
+				got = append(got, e.Error())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	many := `{"list": [` + strings.Repeat(`7, `, 1000) + `7]}`
+	if _, errs := decoder.Decode([]byte(many)); len(errs) != MaxErrors {
+		t.Errorf("%d faults of 1001 are named, want %d", len(errs), MaxErrors)
+	}
+}
+
 // FuzzDecode holds the decoder against encoding/json: what it takes,
 // encoding/json takes too and reads the same, bare quantities aside.
 func FuzzDecode(f *testing.F) {
@@ -94,8 +142,9 @@ func FuzzDecode(f *testing.F) {
 	}
 	decoder := For[tree]()
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		got, err := decoder.Decode(doc)
-		if err != nil {
+		got, errs := decoder.Decode(doc)
+		if len(errs) > 0 {
+			checkErrors(t, errs)
 			return
 		}
 		if got.Leaf != nil && len(got.Leaf.Amt) > 0 {

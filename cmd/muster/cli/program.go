@@ -3,7 +3,8 @@
 // are asked for and shown; the server decides the rest.
 //
 // A run of the program is a value (Program), so that tests start the real one.
-// Errors are one line on standard error: the failure, and the next step.
+// Errors are one line on standard error: the failure, and the next step. A refused
+// document has a further line for each further fault.
 package cli
 
 import (
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/buildinfo"
 )
 
@@ -87,6 +89,9 @@ func (p Program) Run(ctx context.Context, extra ...*cobra.Command) int {
 		return ExitMisused
 	}
 	_, _ = fmt.Fprintf(p.Stderr, "muster: %s\n", oneLine(a.advise(ctx, err)))
+	for _, fault := range furtherFaults(err) {
+		_, _ = fmt.Fprintf(p.Stderr, "  %s\n", oneLine(fault))
+	}
 	return ExitFailed
 }
 
@@ -169,4 +174,22 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// furtherFaults are the faults of a refused document beside the first one, which the
+// error itself names.
+func furtherFaults(err error) []string {
+	var status *api.Status
+	if !errors.As(err, &status) || len(status.Causes) < 2 {
+		return nil
+	}
+	var lines []string
+	for _, c := range status.Causes[1:] {
+		if c.Field == "" {
+			lines = append(lines, c.Message)
+		} else {
+			lines = append(lines, c.Field+": "+c.Message)
+		}
+	}
+	return lines
 }
