@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -189,6 +190,8 @@ func (s *story) reply(e lead.Effect) string {
 		return text
 	case *api.QuotaMode:
 		return text + fmt.Sprintf("mode %s at %s since %s by %q: %q", r.Mode, r.Metadata.ResourceVersion, r.Since, r.By, r.Reason)
+	case *lead.Explaining:
+		return "  " + strings.ReplaceAll(strings.TrimRight(why.Text(r.Answer()), "\n"), "\n", "\n    ")
 	case *api.Tenant:
 		return text + "tenant " + r.Metadata.Name
 	case *api.Namespace:

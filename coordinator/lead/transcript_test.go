@@ -37,6 +37,7 @@ import (
 //	delete a [background]
 //	release a b                  deletes several
 //	show a                       what a get answers
+//	why a                        what muster why answers an operator
 //	evict a grace=10
 //	tree Org all:-:16 lab:all:8  puts a quota tree: groups with parents and GPUs
 //	rename Org lab vision        renames a group
@@ -196,6 +197,8 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(lead.ReleaseAllocations{Namespace: namespace, Names: words[1:], Options: api.DeleteOptions{GracePeriodSeconds: &grace}})
 	case "show":
 		s.showObject(namespace, words[1])
+	case "why":
+		s.ask(lead.ExplainAllocation{Namespace: namespace, Name: words[1], Asked: lead.Asked{Operator: true}})
 	case "evict":
 		s.ask(lead.EvictUnit{Options: lead.EvictOptions{Namespace: namespace, Name: words[1]}, Notice: noticeOf(grace)})
 	case "fence":

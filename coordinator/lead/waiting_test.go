@@ -51,7 +51,7 @@ func TestAUnitIsStoredWithTheReasonWhyItWaits(t *testing.T) {
 		t.Errorf("the store has %+v", x.storedWaiting(a))
 	}
 	c := x.conditionOf(a, "Scheduled")
-	if c.Reason != "WaitingForResources" || c.Message != "no place now; `muster why a` says why" || c.LastTransitionTime != Stamp(x.clock) {
+	if c.Reason != "WaitingForResources" || c.Message != "no place now; `muster why a -n default` says why" || c.LastTransitionTime != Stamp(x.clock) {
 		t.Errorf("shown as %+v", c)
 	}
 	x.second()

@@ -170,7 +170,7 @@ func TestAJobCountsItsMembers(t *testing.T) {
 		want.Phase, want.Conditions = api.Running, []api.Condition{{Type: "Running", Status: "True"}}
 		if want.Active == 0 {
 			reason := "WaitingForResources"
-			want.Phase, want.Message = api.Queued, "no place now; `muster why j` says why"
+			want.Phase, want.Message = api.Queued, "no place now; `muster why j -n default` says why"
 			if phases[0] == api.Pending {
 				reason, want.Message = "Unscheduled", "waiting for the scheduler"
 			}

@@ -28,12 +28,9 @@ func CodeOf(quotaIsShort bool) string {
 }
 
 // NoPlace is an object that was tried in vain. The command of its message can be
-// pasted.
+// pasted whatever namespace the reader's context has.
 func NoPlace(namespace, name string) record.Waiting {
-	if namespace != "default" {
-		name += " -n " + namespace
-	}
-	return record.Waiting{Code: noPlace, Message: "no place now; `muster why " + name + "` says why"}
+	return record.Waiting{Code: noPlace, Message: "no place now; `muster why " + name + " -n " + namespace + "` says why"}
 }
 
 // OverQuota is a unit that quota holds back.

@@ -130,7 +130,7 @@ func cases() map[string]*why.Facts {
 		resource.ReasonNodeSelector: "label zone is a, want b", resource.ReasonNodeAffinity: "label zone is a, node affinity wants zone In (b, c)",
 		resource.ReasonTaint: "taint team=nlp:NoSchedule is not tolerated", resource.ReasonCordoned: "", resource.ReasonUnreachable: "", resource.ReasonUnregistered: "",
 		resource.ReasonViolation: "", resource.ReasonDiskFull: "", resource.ReasonQuarantined: "", resource.ReasonBanned: "", resource.ReasonFenced: "",
-		resource.ReasonDead: "", resource.ReasonUnread: "", resource.ReasonHostDiffers: "", resource.ReasonApproval: "", resource.ReasonSilent: "",
+		resource.ReasonDead: "", resource.ReasonUnread: "", resource.ReasonHostDiffers: "", resource.ReasonApproval: "", resource.ReasonSilent: "", resource.ReasonMemoryPressure: "",
 	} {
 		all["node: "+code] = waiting(on(150, "n", plain(code, detail))...)
 	}

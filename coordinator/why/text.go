@@ -27,13 +27,10 @@ func Bounded(e *api.Explanation, most int) string {
 	return strings.ToValidUTF8(all[0][:min(most, len(all[0]))], "")
 }
 
-// reference is how an object is named on the command line.
+// reference is how an object is named on the command line, whatever namespace the
+// reader's context has.
 func reference(e *api.Explanation) string {
-	text := strings.ToLower(e.Object) + "/" + e.Name
-	if e.Namespace != "default" {
-		text += " -n " + e.Namespace
-	}
-	return text
+	return strings.ToLower(e.Object) + "/" + e.Name + " -n " + e.Namespace
 }
 
 func lines(e *api.Explanation) []string {

@@ -35,6 +35,7 @@ type app struct {
 
 	client         *sdk.Client // once connect has run
 	namespaceGiven bool        // on the command line
+	ownNamespace   string      // that of commands without -n: of the context, or the default
 	trusted        string      // the file of authorities that connect found; "" = the system's
 	fromContext    bool        // connect found the address in a context
 	warned         sync.Map    // the texts of warnings that were printed
@@ -79,9 +80,10 @@ func (a *app) connect() error {
 			token = c.Token
 		}
 		caFile = cmp.Or(caFile, c.CertificateAuthority)
-		a.namespace = cmp.Or(a.namespace, c.Namespace)
+		a.ownNamespace = c.Namespace
 	}
-	a.namespace = cmp.Or(a.namespace, defaultNamespace)
+	a.ownNamespace = cmp.Or(a.ownNamespace, defaultNamespace)
+	a.namespace = cmp.Or(a.namespace, a.ownNamespace)
 	if !api.IsLabel(a.namespace) {
 		if a.namespaceGiven {
 			return usagef("--namespace %q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
@@ -212,7 +214,7 @@ func (a *app) adviseServer(ctx context.Context, err error) string {
 	case errors.As(err, &status) && status.Code == http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not let you in: %s (--token, MUSTER_TOKEN or the context)", server, status.Message)
 	case errors.As(err, &status) && status.Code == http.StatusForbidden && strings.Contains(status.Message, "quota"):
-		return err.Error() + "; muster quota get" + inNamespace(a.namespace) + " shows who holds what"
+		return err.Error() + "; muster quota get" + a.inNamespace(a.namespace) + " shows who holds what"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("cannot connect to %s: connection refused; is it running? start one with: muster dev", server)
 	case errors.Is(err, context.DeadlineExceeded):

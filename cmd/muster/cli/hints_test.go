@@ -88,6 +88,12 @@ func TestHintsCanBePasted(t *testing.T) {
 		{"", "quota explain ml/nothing", "muster get jobs -A"},
 		{"", "quota get rq nothing -n ml", "muster quota get resourcequotas -n ml"},
 		{"", "quota delete rq nothing -n ml", "muster quota get resourcequotas -n ml"},
+		// Under a context of another namespace even the default one has to be named.
+		{strings.ReplaceAll(job("plain", "7"), `"namespace": "ml"`, `"namespace": "default"`), "submit -f -", ""},
+		{"", "config set-context test --namespace lab", ""},
+		{"", "get job plain -n default -o yaml", "muster why plain -n default"},
+		{"", "describe job plain -n default", "muster why plain -n default"},
+		{"", "quota get rq nothing -n default", "muster quota get resourcequotas -n default"},
 	} {
 		stdin := step.stdin
 		if strings.Contains(step.args, "--timeout") {

@@ -73,21 +73,21 @@ func (a *app) at(k kind, namespace string) sdk.Resource {
 // fetch gets one object.
 func (a *app) fetch(ctx context.Context, k kind, namespace, name string, g sdk.GetOptions) (object, error) {
 	o, err := a.at(k, namespace).Get(ctx, name, g)
-	return object{Object: o}, hint(k, namespace, err)
+	return object{Object: o}, a.hint(k, namespace, err)
 }
 
 // remove deletes one object and returns its last state.
 func (a *app) remove(ctx context.Context, k kind, namespace, name string, options api.DeleteOptions) (object, error) {
 	o, err := a.at(k, namespace).Delete(ctx, name, options)
-	return object{Object: o}, hint(k, namespace, err)
+	return object{Object: o}, a.hint(k, namespace, err)
 }
 
 // hint says where to look for a quota that is not there.
-func hint(k kind, namespace string, err error) error {
+func (a *app) hint(k kind, namespace string, err error) error {
 	if err != nil && k.isQuota() && isNotFound(err) {
 		where := ""
 		if k.namespaced() {
-			where = inNamespace(namespace)
+			where = a.inNamespace(namespace)
 		}
 		return fmt.Errorf("%w; muster quota get %s%s shows what there is", err, k.plural(), where)
 	}

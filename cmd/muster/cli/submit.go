@@ -150,7 +150,7 @@ func (a *app) await(ctx context.Context, o object, started, deadline time.Time) 
 		left := time.Until(deadline)
 		if left <= 0 {
 			return o, fmt.Errorf("%s is still %s when the time of --timeout is up; muster why %s%s says why, and it stays submitted",
-				o, phase, o.meta().Name, inNamespace(o.meta().Namespace))
+				o, phase, o.meta().Name, a.inNamespace(o.meta().Namespace))
 		}
 		wait := slice
 		if quiet := patience - time.Since(started); quiet > 0 {

@@ -94,7 +94,7 @@ func (a *app) explain(ctx context.Context, k kind, name string, exact bool, o sd
 func (a *app) explanation(k kind, e *api.Explanation) {
 	a.printf("%s", why.Text(e))
 	if len(e.Quota) > 0 {
-		a.printf("\nmuster quota explain %s/%s shows the quota that counts, muster quota get%s who holds it\n", e.Namespace, e.Name, inNamespace(e.Namespace))
+		a.printf("\nmuster quota explain %s/%s shows the quota that counts, muster quota get%s who holds it\n", e.Namespace, e.Name, a.inNamespace(e.Namespace))
 	}
 	if len(e.EachNode) > 0 {
 		a.printf("\n")
@@ -113,9 +113,10 @@ func (a *app) explanation(k kind, e *api.Explanation) {
 	}
 }
 
-// inNamespace is the flag that a hint needs to work as it is pasted.
-func inNamespace(namespace string) string {
-	if namespace == "default" {
+// inNamespace is the flag that a command needs for objects of a namespace, "" where a
+// command without the flag finds them.
+func (a *app) inNamespace(namespace string) string {
+	if namespace == a.ownNamespace {
 		return ""
 	}
 	return " -n " + namespace
