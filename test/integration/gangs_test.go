@@ -67,7 +67,7 @@ func TestGangOfFourRunsOnThirtyTwoDistinctDevices(t *testing.T) {
 	d.wantPhase("gang-5", api.Queued)
 }
 
-// mustExplainFive checks what `muster why gang-5` says while fit of the five
+// mustExplainFive checks what `muster why gang-5 -n default` says while fit of the five
 // members would fit.
 func (d *devCluster) mustExplainFive(fit int) {
 	d.t.Helper()
