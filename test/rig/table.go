@@ -39,8 +39,9 @@ var Steps = map[string]string{
 	"txn evicting":      "COMMITTED becomes EVICTING: of an operator's victim, or of all of a preemptor's (6.3)",
 	"txn swap":          "the victims are RELEASED and the preemptor is COMMITTED (6.5)",
 	"txn quota":         "a quota is changed",
+	"txn enqueue":       "a job that grows stores its new units, with their places in the order",
 	"txn dequeue":       "a unit that waited ends",
-	"txn job":           "a job's end is asked for",
+	"txn job":           "a job's end is asked for, its document changes, or units beyond its number are removed",
 	"txn job ends":      "a job and its units are removed",
 	"txn collect":       "records that everybody has acknowledged are removed (1)",
 
