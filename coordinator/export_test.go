@@ -64,3 +64,12 @@ func (c *Coordinator) Check(ctx context.Context) error {
 	}
 	return broken
 }
+
+// HoldLoop stops the leader's loop until release is called, and returns once the
+// loop stands still.
+func (c *Coordinator) HoldLoop() (release func()) {
+	held, end := make(chan struct{}), make(chan struct{})
+	c.term.Load().post(func() { close(held); <-end })
+	<-held
+	return func() { close(end) }
+}
