@@ -139,6 +139,12 @@ var cases = map[string]attack{
 	"20,000 streams reset at once at the REST API": {
 		row: "S2", level: a0, mode: "reset-at-rest", coordinators: one, want: []string{streamsLimited},
 	},
+	"headers without an end to a coordinator": {
+		row: "S2", level: a0, mode: "continuation-at-coordinator", coordinators: one, want: []string{headersLimited}, never: []string{"connection: open"},
+	},
+	"headers without an end to the REST API": {
+		row: "S2", level: a0, mode: "continuation-at-rest", coordinators: one, want: []string{headersLimited}, never: []string{"connection: open"},
+	},
 	// The limits on idle connections are longer than a short round.
 	"300 connections without a handshake": {
 		row: "S2", level: a0, mode: "half-handshakes", coordinators: one, lasts: 12 * time.Second, lastsLong: 15 * time.Second,
@@ -291,6 +297,9 @@ var cases = map[string]attack{
 	"100 lists that nobody reads": {
 		row: "S11", level: a2, mode: "stalled-lists", coordinators: one,
 	},
+	"200 watches that nobody reads": {
+		row: "S11", level: a2, mode: "stalled-watches", coordinators: one,
+	},
 	"bodies of 1 MB that never come": {
 		row: "S11", level: a2, mode: "slow-bodies", coordinators: one,
 	},
@@ -370,6 +379,8 @@ var cases = map[string]attack{
 const refusedRegistration = "false registration: InvalidArgument|false registration: ResourceExhausted|false registration: Internal"
 
 const streamsLimited = "settings: streams are limited|connection: GOAWAY|connection: closed by the server|connection: no HTTP/2 without a certificate|connection: refused"
+
+const headersLimited = "connection: closed by the server|connection: no HTTP/2 without a certificate|connection: refused"
 
 // rows are the rows of group S that this package has to cover. S12 belongs to
 // the work on tenants' tokens.

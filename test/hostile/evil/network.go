@@ -38,11 +38,13 @@ var networkModes = map[string]func(context.Context, *run) error{
 	"messages-at-agent": func(ctx context.Context, r *run) error {
 		return r.messages(ctx, r.Agents[0].GRPC, "/scheduler.v1.NodeAgent/BindAllocation", 7<<20)
 	},
-	"streams-at-coordinator": func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].GRPC, false) },
-	"streams-at-agent":       func(ctx context.Context, r *run) error { return r.streams(ctx, r.Agents[0].GRPC, false) },
-	"streams-at-rest":        func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].REST, false) },
-	"reset-at-coordinator":   func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].GRPC, true) },
-	"reset-at-rest":          func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].REST, true) },
+	"streams-at-coordinator":      func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].GRPC, false) },
+	"streams-at-agent":            func(ctx context.Context, r *run) error { return r.streams(ctx, r.Agents[0].GRPC, false) },
+	"streams-at-rest":             func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].REST, false) },
+	"reset-at-coordinator":        func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].GRPC, true) },
+	"reset-at-rest":               func(ctx context.Context, r *run) error { return r.streams(ctx, r.Coordinators[0].REST, true) },
+	"continuation-at-coordinator": func(ctx context.Context, r *run) error { return r.continuation(ctx, r.Coordinators[0].GRPC) },
+	"continuation-at-rest":        func(ctx context.Context, r *run) error { return r.continuation(ctx, r.Coordinators[0].REST) },
 	"idle-connections": func(ctx context.Context, r *run) error {
 		return r.hold(ctx, 300, idleAfterHandshake, r.Coordinators[0].GRPC, r.Coordinators[0].REST)
 	},

@@ -62,6 +62,20 @@ var tenantModes = map[string]func(context.Context, *run) error{
 			return err
 		})
 	},
+	"stalled-watches": func(ctx context.Context, r *run) error {
+		c, err := r.client(16)
+		if err != nil {
+			return err
+		}
+		if err := fill(ctx, r, c, min(400*r.Size, 500)); err != nil {
+			return err
+		}
+		r.ready()
+		return r.stalled(ctx, 200, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "GET %s?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", jobs, r.RESTToken)
+			return err
+		})
+	},
 	"slow-bodies": func(ctx context.Context, r *run) error {
 		r.ready()
 		return r.stalled(ctx, min(1000, 300*r.Size), func(w io.Writer) error {
