@@ -16,6 +16,10 @@ const (
 	BookmarkEvery = 10 * time.Second
 	// mostChanges bounds the changes that a watch takes at a time.
 	mostChanges = 64
+	// mostInitial bounds the objects that a watch takes at a time at its beginning,
+	// in bytes: unlike changes, their texts are the watch's own. One object more may
+	// be taken.
+	mostInitial = 64 << 10
 )
 
 // Watch is the changes of one kind from a place in the history on: none is
@@ -165,7 +169,7 @@ func (w *Watch) take(ctx context.Context) (objects.Changes, error) {
 // takeInitial returns the next objects that were there when the watch began; a
 // bookmark says that these are all.
 func (w *Watch) takeInitial() (c objects.Changes) {
-	for len(c.Events) < mostChanges {
+	for bytes := 0; len(c.Events) < mostChanges && bytes < mostInitial; {
 		item, more := w.initial()
 		if !more {
 			w.initial = nil
@@ -173,7 +177,9 @@ func (w *Watch) takeInitial() (c objects.Changes) {
 			return c
 		}
 		object := item.Object()
-		c.Events = append(c.Events, &objects.Event{Name: item.Name, Type: objects.Added, Object: object, JSON: objects.Encode(object)})
+		text := objects.Encode(object)
+		c.Events = append(c.Events, &objects.Event{Name: item.Name, Type: objects.Added, Object: object, JSON: text})
+		bytes += len(text)
 	}
 	return c
 }

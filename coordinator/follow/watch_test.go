@@ -525,3 +525,47 @@ func cmpNames(a, b objects.Name) int {
 	}
 	return 1
 }
+
+// A watch that begins takes few bytes at a time, whatever the size of the objects.
+func TestAWatchBeginsInSmallParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const documents, size = 40, 20 << 10
+		back := mem.Open(mem.Options{})
+		for i := range documents {
+			unit := record.Unit{
+				UID: resource.UnitUID(fmt.Sprint("uid-", i)), Kind: record.AllocUnit, Namespace: "ml", Name: fmt.Sprint("a", i), Tenant: "ml", Queue: "default", Phase: string(api.Pending), Members: 1,
+				Document: fmt.Appendf(nil, `{"metadata":{"name":"a%d","annotations":{"note":%q}},"spec":{"resources":{"requests":{"cpu":"1"}}}}`, i, bytes.Repeat([]byte("x"), size)),
+			}
+			if _, err := back.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(unit.Path().Key(), record.MustEncode(unit))}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f := startCoordinator(back)
+		defer f.kill()
+		synctest.Wait()
+		w, err := f.Watch(t.Context(), objects.WatchOptions{Kind: objects.Allocations})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		for given := 0; ; {
+			c, err := w.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken := 0
+			for _, e := range c.Events {
+				taken += len(e.JSON)
+			}
+			if given += len(c.Events); taken > mostInitial+2*size {
+				t.Fatalf("%d objects of %d bytes come at a time, want at most %d bytes", len(c.Events), taken, mostInitial+2*size)
+			}
+			if c.Bookmark.Revision > 0 {
+				if given != documents {
+					t.Errorf("%d objects, want %d", given, documents)
+				}
+				return
+			}
+		}
+	})
+}
