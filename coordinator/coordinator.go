@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
@@ -27,6 +28,7 @@ type Coordinator struct {
 	metrics *metrics
 
 	follower *follow.Follower
+	rights   *access.Table        // as the follower has followed
 	term     atomic.Pointer[term] // nil while another leads
 	retired  chan struct{}        // closed: it campaigns no more
 	resigned chan struct{}        // closed once it leads no more, for good
@@ -59,8 +61,10 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 		metrics: newMetrics(r), targets: map[resource.NodeID]target{}, suspects: map[resource.NodeID]bool{},
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}), questions: make(chan struct{}, mostQuestions),
 	}
+	c.rights = access.NewTable(c.log)
 	c.follower = follow.New(follow.Options{
-		Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
+		Rights: c.rights,
+		Store:  s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
 		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)) },
 	})
 	return c, nil

@@ -26,7 +26,7 @@ func (c *Coordinator) QueueUsage(ctx context.Context, reader service.Principal) 
 	if err != nil {
 		return nil, err
 	}
-	return monitor.Queues(f, reader.Tenant, reader.Admin), nil
+	return monitor.Queues(f, reader.Tenant, reader.Everywhere(service.Tenants)), nil
 }
 
 // TenantUsage implements service.Metrics.

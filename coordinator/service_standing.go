@@ -21,5 +21,5 @@ func (c *Coordinator) TryQuota(ctx context.Context, consumer []byte, reader serv
 	if err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec, Operator: reader.Admin, Tenant: reader.Tenant})
+	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec, Operator: reader.Everywhere(service.Tenants), Tenant: reader.Tenant})
 }

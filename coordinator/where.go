@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -60,6 +61,10 @@ func (c *Coordinator) Revision() int64 {
 	}
 	return 0
 }
+
+// Rights are the access tokens and the role bindings, as this coordinator has followed
+// the store.
+func (c *Coordinator) Rights() *access.Table { return c.rights }
 
 // Self implements service.Roster.
 func (c *Coordinator) Self() api.Coordinator {

@@ -116,6 +116,9 @@ var wrongByMeaning = map[string][]wrong{
 	"Namespace spec.tenant": wrongNames, "Namespace spec.defaultQueue": wrongNames, "Namespace spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}},
 	"Consumer spec.id": {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
+	"RoleBinding spec.tenant": wrongNames, "RoleBinding spec.namespaces": wrongLists, "RoleBinding spec.subjects.name": wrongLines,
+	"AccessToken spec.user": append([]wrong{{" ", "required"}}, wrongLines...), "AccessToken spec.tenant": wrongNames, "AccessToken spec.namespaces": wrongLists,
+	"AccessToken spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "AccessToken spec.description": wrongLines,
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 	"QuotaModePatch reason": wrongLines,
 }

@@ -64,6 +64,8 @@ func table() []entry {
 		kind[api.QuotaBinding](Manifest, decoded(api.DecodeQuotaBinding)),
 		kind[api.Tenant](Manifest, decoded(api.DecodeTenant)),
 		kind[api.Namespace](Manifest, decoded(api.DecodeNamespace)),
+		kind[api.RoleBinding](Manifest, decoded(api.DecodeRoleBinding)),
+		kind[api.AccessToken](Manifest, timed(api.DecodeAccessToken)),
 		kind[api.Consumer](Manifest, decodeConsumer),
 		kind[api.BootstrapToken](Manifest, timed(api.DecodeBootstrapToken)),
 		kind[api.Authority](Manifest, nil),
@@ -78,6 +80,7 @@ func table() []entry {
 		kind[api.ApproveOptions](Options, decoded(api.DecodeApproveOptions)),
 		kind[api.ReconcileOptions](Options, decoded(api.DecodeReconcileOptions)),
 		kind[api.QuotaRename](Options, decoded(api.DecodeQuotaRename)),
+		kind[api.RotateOptions](Options, decoded(api.DecodeRotateOptions)),
 		kind[api.ReclaimOptions](Options, decoded(api.DecodeReclaimOptions)),
 		kind[api.QuotaModePatch](Options, decoded(api.DecodeQuotaModePatch)),
 

@@ -79,6 +79,7 @@ func effective(t *testing.T) map[string]string {
 		"Job.spec.parallelism":                  strconv.Itoa(new(api.Job).Members()),
 		"BootstrapToken.spec.ttl":               short(enroll.DefaultTokenTTL),
 		"BootstrapToken.spec.uses":              "1",
+		"RotateOptions.overlap":                 short(api.DefaultOverlap),
 		"OperatorCertificate.spec.ttl":          short(enroll.DefaultOperatorTTL),
 		"QuotaTree.spec.resourceNames":          defaultResources(),
 		"QuotaTree.spec.nodes.parent":           "nil",

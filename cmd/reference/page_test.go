@@ -93,6 +93,7 @@ func file(k Kind) string { return strings.ToLower(k.Name) + ".md" }
 // pages are the pages beside those of kinds.
 var pages = [][2]string{
 	{"rest.md", "Every route of the REST API: callers, parameters, bodies, codes, an example."},
+	{"roles.md", "Every right: the roles that may use a verb on a kind."},
 	{"metrics.md", "Every series of Prometheus: type, labels, unit, meaning."},
 	{"muster.md", "Every command and flag of muster."},
 	{"muster-agent.yaml.md", "Every key of the agent's configuration file."},

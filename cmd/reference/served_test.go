@@ -37,6 +37,9 @@ var served = map[string][2]string{
 	"QuotaModePatch":     {"PATCH", "/quota"},
 	"Tenant":             {"POST", "/tenants"},
 	"Namespace":          {"POST", "/namespaces"},
+	"AccessToken":        {"POST", "/tokens"},
+	"RoleBinding":        {"POST", "/rolebindings"},
+	"RotateOptions":      {"POST", "/tokens/at-5d1f09c2ab/rotate"},
 }
 
 // identities are kinds that a server without TLS does not serve.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/lead"
@@ -145,7 +146,6 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err = d.openSecurity(ctx, registry); err != nil {
 		return d, err
 	}
-	d.callers = service.StaticToken(c.AdminToken.Secret())
 	d.coordinator, err = coordinator.New(coordinator.Config{
 		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
@@ -158,6 +158,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err != nil {
 		return d, err
 	}
+	d.callers = access.Authenticator{Table: d.coordinator.Rights(), Other: service.StaticToken(c.AdminToken.Secret())}
 	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log)
 	d.cluster = prometheus.NewRegistry()
 	d.cluster.MustRegister(monitor.New(d.coordinator, time.Now))
@@ -181,7 +182,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
-		Identity: d.security.documents(),
+		Identity: d.security.documents(), Credentials: d.credentials(),
 	})
 	mux := http.NewServeMux()
 	d.serveMetrics(mux, registry)

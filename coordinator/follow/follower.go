@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
@@ -31,6 +32,7 @@ type Follower struct {
 	forget     func(context.Context, *record.WentBackError)
 	leads      func() bool
 	registered func(News)
+	rights     *access.Table // changed under mu
 
 	owners atomic.Pointer[owners]        // replaced under mu
 	mode   atomic.Pointer[api.QuotaMode] // likewise; nil for Normal, never changed
@@ -73,13 +75,18 @@ type Options struct {
 	// Registered takes each registration and each new address of a node that the
 	// watch brings; it must not block.
 	Registered func(News)
+	// Rights takes the access tokens and the role bindings; nil = nobody needs them.
+	Rights *access.Table
 }
 
 // New returns a follower that has not loaded anything yet.
 func New(o Options) *Follower {
+	if o.Rights == nil {
+		o.Rights = access.NewTable(o.Log)
+	}
 	return &Follower{
 		store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
-		registered: o.Registered, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
+		registered: o.Registered, rights: o.Rights, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
 	}
 }
 
@@ -151,6 +158,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	f.owners.Store(nil)
 	f.mode.Store(nil)
+	f.rights.Reset()
 	for _, kv := range kvs {
 		f.put(kv)
 	}
@@ -173,6 +181,7 @@ func (f *Follower) put(kv record.KV) {
 	f.kvs[kv.Key] = kv
 	f.noteOwner(kv.Key, &kv)
 	f.noteMode(kv.Key, &kv)
+	f.rights.Note(kv.Key, &kv)
 	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
 	}
@@ -188,12 +197,14 @@ func (f *Follower) remove(key string) {
 	delete(f.kvs, key)
 	f.noteOwner(key, nil)
 	f.noteMode(key, nil)
+	f.rights.Note(key, nil)
 	delete(f.leaders, key)
 }
 
 // move notes that the cache is at a revision, and shows it unless nobody looks.
 // f.mu is held.
 func (f *Follower) move(rev resource.Revision) {
+	f.rights.Publish() // before anybody sees the revision
 	f.revision = rev
 	f.moved(rev)
 	if leads := f.leads(); !leads || f.feeds.records {

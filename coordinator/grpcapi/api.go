@@ -154,7 +154,12 @@ func caller(ctx context.Context) service.Principal {
 // may refuses a caller that may not use a verb on a kind, and a namespace that
 // cannot be.
 func (a *API) may(ctx context.Context, verb service.Verb, kind service.Kind, namespace string) *api.Status {
-	if status := a.Access.Authorize(caller(ctx), verb, kind, namespace); status != nil {
+	return a.mayOn(ctx, verb, kind, namespace, "")
+}
+
+// mayOn is may of one object, "" for none.
+func (a *API) mayOn(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
+	if status := a.Access.Authorize(caller(ctx), verb, kind, namespace, name); status != nil {
 		return status
 	}
 	if namespace != "" {
@@ -167,7 +172,7 @@ func (a *API) may(ctx context.Context, verb service.Verb, kind service.Kind, nam
 
 // on is may of one object.
 func (a *API) on(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
-	if status := a.may(ctx, verb, kind, namespace); status != nil {
+	if status := a.mayOn(ctx, verb, kind, namespace, name); status != nil {
 		return status
 	}
 	return service.CheckName(kind, name)

@@ -38,7 +38,7 @@ func (s served[T, M]) allowed(ctx context.Context, verb service.Verb, namespace,
 	if verb != service.VerbCreate {
 		within = s.space(namespace, name)
 	}
-	if status := s.a.Access.Authorize(caller(ctx), verb, s.kind, within); status != nil {
+	if status := s.a.Access.Authorize(caller(ctx), verb, s.kind, within, name); status != nil {
 		return status
 	}
 	switch {

@@ -28,20 +28,20 @@ func inNoNamespace(namespace string) *api.Status {
 // ownTenant restricts a selection to the caller's tenant, nil for a caller that
 // sees all tenants.
 func ownTenant(ctx context.Context) func(*service.Selection) {
-	return own(ctx, service.KindTenants, "metadata.name")
+	return own(ctx, service.KindTenants)
 }
 
 // ownNamespaces is as ownTenant.
 func ownNamespaces(ctx context.Context) func(*service.Selection) {
-	return own(ctx, service.KindNamespaces, "spec.tenant")
+	return own(ctx, service.KindNamespaces)
 }
 
-func own(ctx context.Context, kind service.Kind, field string) func(*service.Selection) {
+func own(ctx context.Context, kind service.Kind) func(*service.Selection) {
 	p := caller(ctx)
 	if !service.Filters(p, kind) {
 		return nil
 	}
-	return func(s *service.Selection) { s.Fields = s.Fields.With(field, string(p.Tenant)) }
+	return func(s *service.Selection) { s.Fields = s.Fields.Own(p, kind) }
 }
 
 // tenants implements muster.api.v1.Tenants.

@@ -65,7 +65,7 @@ func repeated(ctx context.Context, c service.Create) {
 
 // explainOptions are the caller's.
 func explainOptions(ctx context.Context, everyNode bool) service.ExplainOptions {
-	return service.ExplainOptions{Operator: caller(ctx).Admin, EveryNode: everyNode}
+	return service.ExplainOptions{Operator: caller(ctx).Everywhere(service.Tenants), EveryNode: everyNode}
 }
 
 // patchOf is the JSON of a merge patch.

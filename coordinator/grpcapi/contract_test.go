@@ -154,7 +154,7 @@ func story() []step {
 		{method: "GET", path: ml + "/allocations/A_B", code: 400, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Get(ctx, key("A_B"))
 		}},
-		{method: "GET", path: "/namespaces/speech/allocations/train", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+		{method: "GET", path: "/namespaces/speech/allocations/train", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Get(ctx, &apiv1.GetRequest{Namespace: "speech", Name: "train"})
 		}},
 		{method: "GET", path: "/allocations", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
@@ -259,7 +259,7 @@ func story() []step {
 		{method: "POST", path: "/tenants", body: `{"metadata":{"name":"A_B"}}`, code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewTenantsClient(c).Create(ctx, asMessage(`{"metadata":{"name":"A_B"}}`, new(apiv1.Tenant)))
 		}},
-		{method: "GET", path: "/tenants/vision", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+		{method: "GET", path: "/tenants/vision", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewTenantsClient(c).Get(ctx, &apiv1.GetRequest{Name: "vision"})
 		}},
 		{method: "GET", path: "/tenants/A_B", code: 400, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
@@ -298,7 +298,7 @@ func story() []step {
 		{method: "GET", path: "/metrics/tenants/ml/usage", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "ml"})
 		}},
-		{method: "GET", path: "/metrics/tenants/vision/usage", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+		{method: "GET", path: "/metrics/tenants/vision/usage", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "vision"})
 		}},
 		{method: "GET", path: "/metrics/tenants/ml/usage?period=48h0m0s", code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {

@@ -43,5 +43,5 @@ func (s *Server) may(ctx context.Context, verb service.Verb, kind service.Kind, 
 	if !known {
 		return api.Errorf(http.StatusUnauthorized, "nobody has checked who calls")
 	}
-	return s.Access.Authorize(p, verb, kind, namespace)
+	return s.Access.Authorize(p, verb, kind, namespace, "")
 }

@@ -128,7 +128,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 		"another's is not": {func(ctx context.Context, c musterv1.QuotasClient) error {
 			_, err := c.GetQuotaBinding(ctx, key("", "other"))
 			return err
-		}, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated},
+		}, codes.NotFound, codes.NotFound, codes.Unauthenticated},
 		"all namespaces are for admins": {func(ctx context.Context, c musterv1.QuotasClient) error {
 			_, err := c.ListResourceQuotas(ctx, &musterv1.ListResourceQuotasRequest{})
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
@@ -39,7 +40,30 @@ func (a *API) enter(ctx context.Context, method string) (r request, known contex
 	if a.Proven != nil {
 		a.Proven(ctx)
 	}
+	ctx = service.WithCaller(ctx, service.Caller{Principal: p, RequestID: r.id, Address: address(ctx)})
 	return r, context.WithValue(context.WithValue(ctx, principalKey{}, p), requestID{}, r.id), nil
+}
+
+// address is where a call comes from, "" where unknown.
+func address(ctx context.Context) string {
+	if p, known := peer.FromContext(ctx); known && p.Addr != nil {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+// hold ends a stream when its caller's token was revoked or has expired, and when the
+// caller's roles have changed: the client opens the stream again by the new ones.
+func (a *API) hold(ctx context.Context) (held context.Context, end func()) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	before := caller(ctx).Roles()
+	return service.Hold(ctx, a.Authenticator, func(ctx context.Context) (service.Principal, *api.Status) {
+		p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
+		if status == nil && p.Roles() != before {
+			status = api.Errorf(http.StatusForbidden, "the roles of %q have changed from %s to %s: open the watch again", p.Name, before, p.Roles())
+		}
+		return p, status
+	})
 }
 
 // left is the error that a call ends with: refusals have the id of the request,
@@ -98,7 +122,13 @@ func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 		return status
 	}
 	addNotices(known, a.Notices)
-	return next(srv, knownStream{stream, known})
+	held, end := a.hold(known)
+	defer end()
+	err = next(srv, knownStream{stream, held})
+	if ended := service.Refused(held); ended != nil {
+		return ended
+	}
+	return err
 }
 
 // knownStream is a stream whose caller is known.

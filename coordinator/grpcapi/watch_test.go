@@ -358,8 +358,8 @@ func TestAWatchThatCannotBegin(t *testing.T) {
 		want    string
 	}{
 		"a stranger":               {"stranger", &apiv1.WatchRequest{Namespace: "ml"}, codes.Unauthenticated, "the token is not valid here"},
-		"of all namespaces":        {"ml", &apiv1.WatchRequest{}, codes.PermissionDenied, "only an admin"},
-		"of another namespace":     {"ml", &apiv1.WatchRequest{Namespace: "speech"}, codes.PermissionDenied, `may not use namespace "speech"`},
+		"of all namespaces":        {"ml", &apiv1.WatchRequest{}, codes.PermissionDenied, "have a role in the whole cluster"},
+		"of another namespace":     {"ml", &apiv1.WatchRequest{Namespace: "speech"}, codes.NotFound, "namespace speech not found"},
 		"no namespace's name":      {"admin", &apiv1.WatchRequest{Namespace: "A_B"}, codes.InvalidArgument, `namespace "A_B"`},
 		"no selector":              {"admin", &apiv1.WatchRequest{LabelSelector: "a in b"}, codes.InvalidArgument, "label_selector="},
 		"a selector without end":   {"admin", &apiv1.WatchRequest{LabelSelector: strings.Repeat("a,", 10_000)}, codes.InvalidArgument, "label_selector: 20000 bytes long, the limit is 16384"},

@@ -17,7 +17,7 @@ const SchemaVersion = 1
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode |
-		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured
+		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken
 	check() error
 }
 

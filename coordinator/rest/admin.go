@@ -14,7 +14,7 @@ func AdminOnly(a service.Authenticator, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, status := authenticate(a, r)
 		if status == nil {
-			status = service.Access{}.Authorize(p, service.VerbGet, service.KindMetrics, "")
+			status = service.Access{}.Authorize(p, service.VerbGet, service.KindMetrics, "", "")
 		}
 		if status == nil {
 			h.ServeHTTP(w, r)

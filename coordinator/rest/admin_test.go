@@ -33,7 +33,7 @@ func TestOnlyAdminsSeeWhatIsForAdmins(t *testing.T) {
 		says   string
 	}{
 		"an administrator":          {"Bearer boss", 200, "secret"},
-		"a tenant":                  {"Bearer ann", 403, `only an admin may do this, \"ann\" is none`},
+		"a tenant":                  {"Bearer ann", 403, `want the role operator or admin; \"ann\" has editor of tenant ml`},
 		"somebody with a bad token": {"Bearer x", 401, "the token is not valid here"},
 		"somebody without a token":  {"", 401, "no token: send the header"},
 	} {

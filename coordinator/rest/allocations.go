@@ -154,7 +154,7 @@ func (h *handler) explainAllocation(c *call) (answer, error) {
 
 // explainOptions are the caller's, as the query has them.
 func (c *call) explainOptions() service.ExplainOptions {
-	return service.ExplainOptions{Operator: c.caller.Admin, EveryNode: c.query.everyNode}
+	return service.ExplainOptions{Operator: c.caller.Everywhere(service.Tenants), EveryNode: c.query.everyNode}
 }
 
 // untouchedAllocation is the answer to a dry run of a deletion: the allocation as

@@ -14,9 +14,11 @@ import (
 // Route describes one route of the API, for its reference.
 type Route struct {
 	Method, Path string
-	// Access is "anyone", "tenant" (any valid token, within its namespace) or "admin".
+	// Access is "anyone", or the role with the fewest rights that may use the route.
 	Access string
-	Text   string
+	// Everywhere: the role has to count in the whole cluster.
+	Everywhere bool
+	Text       string
 	// Parameters are the names of the query's parameters.
 	Parameters []string
 	// Body and Answer are kinds of documents, "" for none. A list is the kind with
@@ -70,7 +72,7 @@ func Routes() []Route {
 		method, path, _ := strings.Cut(pattern, " ")
 		d := all[pattern]
 		routes = append(routes, Route{
-			Method: method, Path: path, Access: who.needs(pattern).String(), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
+			Method: method, Path: path, Access: who.needs().String(), Everywhere: who.everywhere(pattern), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
 			Optional: d.optional, Code: d.code, Refusals: d.refusals, Example: d.example,
 		})
 	}
@@ -91,5 +93,6 @@ func FieldSelectors() map[string][]string {
 		api.KindQuotaTree: slices.Sorted(maps.Keys(service.ListedQuotaTrees.Fields)), api.KindQuotaForest: slices.Sorted(maps.Keys(service.ListedQuotaForests.Fields)),
 		api.KindQuotaBinding: slices.Sorted(maps.Keys(service.ListedQuotaBindings.Fields)),
 		api.KindTenant:       slices.Sorted(maps.Keys(service.ListedTenants.Fields)), api.KindNamespace: slices.Sorted(maps.Keys(service.ListedNamespaces.Fields)),
+		api.KindRoleBinding: slices.Sorted(maps.Keys(service.ListedRoleBindings.Fields)),
 	}
 }

@@ -24,7 +24,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), identityRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), identityRoutes(), credentialRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -220,6 +220,21 @@ func documentRoutes(collection, one, kind, at, name, document, patch string) map
 		"PATCH " + collection + one:  {text: "Changes a " + kind + " by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a field.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + patch},
 		"DELETE " + collection + one: {text: "Removes a " + kind + ". Units that run go on. Of the options the preconditions alone have an effect.", body: "DeleteOptions", optional: true, answer: kind, code: 200, refusals: map[int]string{409: "the object is in use, and the message says by which other object; or the preconditions do not hold"}, example: at + "/" + name},
 	}
+}
+
+// credentialRoutes describes the routes of access tokens and role bindings.
+func credentialRoutes() map[string]description {
+	const tokens, bindings = "/api/v1/tokens", "/api/v1/rolebindings"
+	all := map[string]description{
+		"POST " + tokens:                    {text: "Makes an access token. The answer alone has the token itself. A tenant-admin makes tokens of the own tenant.", body: "AccessToken", answer: "AccessToken", code: 201, example: tokens + ` {"spec": {"user": "ada@example.org", "role": "editor", "tenant": "vision", "ttl": "720h"}}`},
+		"GET " + tokens:                     {text: "Lists the access tokens, oldest first, without the tokens themselves. A tenant-admin gets those of the own tenant.", answer: "AccessTokenList", code: 200, example: tokens},
+		"GET " + tokens + "/{name}":         {text: "Shows an access token, without the token itself.", answer: "AccessToken", code: 200, example: tokens + "/at-5d1f09c2ab"},
+		"DELETE " + tokens + "/{name}":      {text: "Revokes an access token. The answer comes once each live coordinator refuses the token, or after 5 s; open watches of its bearers end.", answer: "AccessToken", code: 200, example: tokens + "/at-5d1f09c2ab"},
+		"POST " + tokens + "/{name}/rotate": {text: "Gives an access token a new secret. The answer alone has the token with the new secret; the secret before is valid for the overlap.", body: "RotateOptions", optional: true, answer: "AccessToken", code: 200, refusals: map[int]string{409: "the token has expired"}, example: tokens + `/at-5d1f09c2ab/rotate {"overlap": "1h"}`},
+		"GET " + bindings:                   {text: "Lists the role bindings, by name. A tenant-admin gets those of the own tenant.", answer: "RoleBindingList", code: 200, isList: true, example: bindings},
+	}
+	maps.Copy(all, documentRoutes(bindings, "/{name}", api.KindRoleBinding, bindings, "vision.editors", `{"kind": "RoleBinding", "metadata": {"name": "NAME"}, "spec": {"role": "editor", "tenant": "vision", "subjects": [{"kind": "User", "name": "ada@example.org"}]}}`, `{"metadata": {"labels": {"team": "vision"}}}`))
+	return all
 }
 
 // identityRoutes describes the routes of tokens, certificates and bans.

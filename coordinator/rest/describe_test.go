@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/reference"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/fresh"
@@ -96,13 +97,27 @@ func (c callers) Authenticate(ctx context.Context, given string) (service.Princi
 	return c.Authenticator.Authenticate(ctx, given)
 }
 
+// credentials have the token and the binding of the examples.
+func credentials(t *testing.T) service.Credentials {
+	t.Helper()
+	token := record.AccessToken{
+		ID: "at-5d1f09c2ab", User: "ada@example.org", Creator: "admin", Created: "2026-03-01T12:00:00Z",
+		Secrets: []record.TokenSecret{{SHA256: strings.Repeat("0", 64), Created: "2026-03-01T12:00:00Z"}},
+	}
+	binding := record.Object{
+		UID: "rolebinding-1", Name: "vision.editors", Created: "2026-03-01T12:00:00Z",
+		Document: []byte(`{"kind":"RoleBinding","metadata":{"name":"vision.editors"},"spec":{"role":"editor","tenant":"vision","subjects":[{"kind":"User","name":"ada@example.org"}]}}`),
+	}
+	return resttest.Credentials(t, record.Put(record.AccessTokenKey(token.ID), record.MustEncode(token)), record.Put(record.RoleBindingKey(binding.Name), record.MustEncode(binding)))
+}
+
 // documentedWorld serves every route, and has an object for each example.
 func documentedWorld(t *testing.T) http.Handler {
 	t.Helper()
 	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	h := checkedHandler(t, rest.Config{
 		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
-		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Roster: alone{}, Version: "v0.0.0-test",
+		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Credentials: credentials(t), Roster: alone{}, Version: "v0.0.0-test",
 	})
 	examples := map[string]string{}
 	for _, r := range rest.Routes() {
@@ -272,8 +287,12 @@ func TestRoutesLetInTheirCallersAndNoOthers(t *testing.T) {
 		}
 		answer := sendExample(h, r.Method, r.Example, tenantToken)
 		foreign := strings.Contains(r.Path, "{namespace}") || strings.Contains(r.Path, "{tenant}")
-		if want := r.Access == "admin" || foreign; (answer.Code == http.StatusForbidden) != want {
-			t.Errorf("%s by a tenant of another namespace: %d; it is for %s", r.Pattern(), answer.Code, r.Access)
+		above := r.Everywhere || r.Access != "viewer" && r.Access != "editor"
+		switch {
+		case foreign && answer.Code != http.StatusNotFound:
+			t.Errorf("%s by an editor of another namespace: %d; it is for %s", r.Pattern(), answer.Code, r.Access)
+		case !foreign && (answer.Code == http.StatusForbidden) != above:
+			t.Errorf("%s by an editor: %d; it is for %s", r.Pattern(), answer.Code, r.Access)
 		}
 	}
 }
@@ -327,7 +346,7 @@ func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
 	h := documentedWorld(t)
 	at := map[string]string{
 		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
-		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces",
+		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings",
 	}
 	for kind, fields := range rest.FieldSelectors() {
 		for _, f := range fields {
@@ -345,8 +364,8 @@ var codes = []struct {
 }{
 	{400, "The URL, a parameter or the document is malformed: an unknown field, a wrong type, no JSON or YAML.", "Correct the request."},
 	{401, "The token is missing or unknown.", "Send `Authorization: Bearer TOKEN`."},
-	{403, "The token is not for this namespace or not an admin's, or the allocation is over quota.", "Ask an operator."},
-	{404, "The object does not exist, or the path is none of this API.", "Correct the name."},
+	{403, "The roles of the token do not suffice, or the allocation is over quota.", "Ask an operator, or a tenant-admin of the tenant."},
+	{404, "The object does not exist, or it is in a namespace where no role of the token counts, or the path is none of this API.", "Correct the name; ask for a role."},
 	{405, "The path takes other methods, which the header Allow names.", "Use one of them."},
 	{409, "The object exists, has changed, or is in a state that forbids the request.", "Read the object, then decide again."},
 	{413, "The body is larger than 1 MiB.", "Split the document."},
@@ -354,15 +373,16 @@ var codes = []struct {
 	{422, "The document is well formed and no cluster could satisfy it; the message names the field, its value and the limit.", "Correct the document."},
 	{429, "There is no room for the request now; or, with the reason TooManyObjects, the namespace has as many objects as it may have.", "Wait for the time of the header Retry-After; or delete objects."},
 	{500, "The coordinator failed; its log says why.", "Ask again; report the log."},
-	{501, "The coordinator runs without TLS and has no identities.", "Set tls.enabled."},
+	{501, "The coordinator runs without TLS and has no identities, or keeps no tokens.", "Set tls.enabled."},
 	{503, "No leader answers. With the reason NotLeader nothing was done; with LeaderLost or LeaderUnreachable the request may have been carried out.", "Ask again, with the same Idempotency-Key."},
 }
 
 func TestTheReferenceOfRoutesIsFresh(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# REST\n\n<!-- Generated by make reference from the source. Do not edit. -->\n\n" +
-		"Every route needs the header `Authorization: Bearer TOKEN`, but for those of *anyone*. *tenant* is any valid token, within the namespace\n" +
-		"of its name; *admin* is an operator's. Bodies are JSON or, of submissions, YAML (`Content-Type: application/json`, `application/yaml`), of at\n" +
+		"Every route needs the header `Authorization: Bearer TOKEN`, but for those of *anyone*. Each route names the role with the fewest rights that\n" +
+		"may use it; [roles.md](roles.md) has the whole table. A role counts in the namespaces that it is given for: everything in the others is answered\n" +
+		"as if it did not exist, with 404. Bodies are JSON or, of submissions, YAML (`Content-Type: application/json`, `application/yaml`), of at\n" +
 		"most 1 MiB. Prometheus reads `/metrics` on the same port.\n\n" +
 		"## Parameters\n\n| parameter | type | default | meaning |\n|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
@@ -391,8 +411,34 @@ func TestTheReferenceOfRoutesIsFresh(t *testing.T) {
 	fresh.File(t, filepath.Join("..", "..", "docs", "reference", "rest.md"), b.String())
 }
 
+func TestTheReferenceOfRolesIsFresh(t *testing.T) {
+	roles := []service.Role{service.Viewer, service.Editor, service.TenantAdmin, service.Operator, service.Admin, service.Node}
+	var b strings.Builder
+	b.WriteString("# Roles\n\n<!-- Generated by make reference from the source. Do not edit. -->\n\n" +
+		"A role is a set of rights: a verb on a kind, as the kind is named in the paths of [REST](rest.md). An [AccessToken](accesstoken.md) has a role, and a\n" +
+		"[RoleBinding](rolebinding.md) gives roles to users and tokens; [security.md](../security.md#who-may-do-what) says how. A role counts in the namespaces\n" +
+		"that it is given for. Kinds marked with * are in namespaces, or are tenants: elsewhere the answer is 404. The other kinds belong to the cluster, and a\n" +
+		"role counts for them wherever it was given.\n\n| kind | verb |")
+	for _, r := range roles {
+		fmt.Fprintf(&b, " %s |", r)
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat(":-:|", len(roles)) + "\n")
+	for _, r := range service.Rights() {
+		star := ""
+		if r.Namespaced {
+			star = "*"
+		}
+		fmt.Fprintf(&b, "| %s%s | %s |", r.Kind, star, r.Verb)
+		for _, role := range roles {
+			b.WriteString(map[bool]string{true: " yes |", false: " |"}[r.Roles.Has(role)])
+		}
+		b.WriteString("\n")
+	}
+	fresh.File(t, filepath.Join("..", "..", "docs", "reference", "roles.md"), b.String())
+}
+
 func writeRoute(b *strings.Builder, r rest.Route) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n| | |\n|---|---|\n| for | %s |\n", r.Pattern(), r.Text, r.Access)
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n| | |\n|---|---|\n| for | %s%s |\n", r.Pattern(), r.Text, r.Access, map[bool]string{true: ", in the whole cluster"}[r.Everywhere])
 	if len(r.Parameters) > 0 {
 		fmt.Fprintf(b, "| parameters | `%s` |\n", strings.Join(r.Parameters, "`, `"))
 	}

@@ -40,7 +40,9 @@ type Config struct {
 	Ready func(context.Context) error
 	// Version is the program's version.
 	Version string
-	// Identity serves certificates, tokens and bans; nil where the cluster runs
+	// Credentials serves access tokens and role bindings; nil = none.
+	Credentials service.Credentials
+	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
 	// BodyTimeout bounds how long a request's body may take to arrive; 0 = 10 s.
@@ -87,6 +89,9 @@ func NewHandler(c Config) http.Handler {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Credentials == nil {
+		c.Credentials = service.NoCredentials{}
 	}
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = bodyTimeout
@@ -135,6 +140,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeQuotaMode(v1)
 	h.routeSpaces(v1)
 	h.routeIdentity(v1)
+	h.routeCredentials(v1)
 
 	if c.Roster != nil {
 		h.route("GET "+v1+"/coordinators", to(service.VerbList, service.KindCoordinators), h.listCoordinators)
@@ -163,12 +169,18 @@ var anyone access
 // to is the right to use a verb on a kind.
 func to(verb service.Verb, kind service.Kind) access { return access{verb, kind} }
 
-// needs is the role that a route asks for.
-func (a access) needs(pattern string) service.Role {
+// needs are the roles that a route asks for.
+func (a access) needs() service.Roles {
 	if a == anyone {
 		return service.Anyone
 	}
-	return service.Needs(a.verb, a.kind, strings.Contains(pattern, "{namespace}"))
+	return service.Needs(a.verb, a.kind)
+}
+
+// everywhere reports whether a role has to count in the whole cluster: the route is
+// over all namespaces.
+func (a access) everywhere(pattern string) bool {
+	return a != anyone && service.NeedsEverywhere(a.kind) && !strings.Contains(pattern, "{namespace}")
 }
 
 // call is one request on its way to an endpoint.
@@ -266,7 +278,7 @@ func (h *handler) routeLeaderFirst(pattern string, who access, serve endpoint) {
 }
 
 func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirst bool) {
-	if who.needs(pattern) == service.Nobody {
+	if who.needs() == service.Nobody {
 		panic(fmt.Sprintf("rest: %s: the table of rights has no %s of %s", pattern, who.verb, who.kind))
 	}
 	h.routes[pattern] = who
@@ -311,6 +323,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	if who != anyone {
 		h.showNotices(w.Header())
 	}
+	defer h.hold(c, who)()
 	warned := c.collectWarnings()
 	if leaderFirst && !asksToWatch(r) {
 		if code, answered := h.leaderAnswers(c); answered {
@@ -323,7 +336,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	}
 	addWarnings(w.Header(), warned())
 	if err != nil {
-		return h.refuse(w, h.statusOf(r, err))
+		return h.refuse(w, h.statusOf(c.r, err))
 	}
 	return h.reply(c, a)
 }
@@ -342,13 +355,10 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		}
 		ProveConnection(r.Context())
 		c.caller = p
-		within := c.namespace
-		if who.kind == service.KindTenants {
-			within = c.name
-		}
-		if status := h.Access.Authorize(p, who.verb, who.kind, within); status != nil {
+		if status := h.authorize(c, who, p); status != nil {
 			return nil, status
 		}
+		c.r = r.WithContext(service.WithCaller(r.Context(), service.Caller{Principal: p, RequestID: r.Header.Get(requestIDHeader), Address: r.RemoteAddr}))
 	}
 	if c.namespace != "" {
 		if status := service.CheckNamespace(c.namespace); status != nil {
@@ -365,10 +375,39 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 	return c, nil
 }
 
+// authorize refuses a caller that may not use the endpoint.
+func (h *handler) authorize(c *call, who access, p service.Principal) *api.Status {
+	within := c.namespace
+	if who.kind == service.KindTenants {
+		within = c.name
+	}
+	return h.Access.Authorize(p, who.verb, who.kind, within, c.name)
+}
+
+// hold ends a request that lasts when its caller may not use the endpoint any more:
+// the token was revoked or has expired, or its rights have changed.
+func (h *handler) hold(c *call, who access) (end func()) {
+	if query := c.r.URL.RawQuery; who == anyone || !strings.Contains(query, "watch=") && !strings.Contains(query, "wait=") {
+		return func() {}
+	}
+	ctx, end := service.Hold(c.ctx(), h.Authenticator, func(context.Context) (service.Principal, *api.Status) {
+		p, status := authenticate(h.Authenticator, c.r)
+		if status == nil {
+			status = h.authorize(c, who, p)
+		}
+		return p, status
+	})
+	c.r = c.r.WithContext(ctx)
+	return end
+}
+
 // statusOf turns a service's error into the answer's status.
 func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	var status *api.Status
+	ended := service.Refused(r.Context())
 	switch {
+	case ended != nil:
+		return ended
 	case errors.As(err, &status):
 		return status
 	case r.Context().Err() != nil:

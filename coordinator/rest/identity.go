@@ -67,11 +67,7 @@ func found[T any](v *T, err error) (answer, error) {
 // named serves an endpoint that records the caller's name.
 func (h *handler) named(serve func(c *call, by string) (answer, error)) endpoint {
 	return func(c *call) (answer, error) {
-		who, status := authenticate(h.Authenticator, c.r)
-		if status != nil {
-			return answer{}, status
-		}
-		return serve(c, who.Name)
+		return serve(c, c.caller.Name)
 	}
 }
 

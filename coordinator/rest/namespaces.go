@@ -6,8 +6,8 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// routeSpaces registers the endpoints of tenants and namespaces. A tenant reads
-// itself and its own namespaces; admins change them.
+// routeSpaces registers the endpoints of tenants and namespaces. Everybody reads the
+// own ones; admins change them.
 func (h *handler) routeSpaces(v1 string) {
 	tenants := documented[api.Tenant]{service.TenantDocuments(h.Service), clusterKey, nil}
 	namespaces := documented[api.Namespace]{service.NamespaceDocuments(h.Service), func(c *call) (namespace, name string) { return "", c.namespace }, nil}
@@ -21,9 +21,7 @@ func (h *handler) listTenants(c *call) (answer, error) {
 	if status := listing(c, service.ListedTenants); status != nil {
 		return answer{}, status
 	}
-	if service.Filters(c.caller, service.KindTenants) {
-		c.query.Fields = c.query.Fields.With("metadata.name", string(c.caller.Tenant))
-	}
+	c.query.Fields = c.query.Fields.Own(c.caller, service.KindTenants)
 	if c.query.watch {
 		return watching(h, c, service.ListedTenants, objects.Tenants)
 	}
@@ -41,9 +39,7 @@ func (h *handler) listNamespaces(c *call) (answer, error) {
 	if status := listing(c, service.ListedNamespaces); status != nil {
 		return answer{}, status
 	}
-	if service.Filters(c.caller, service.KindNamespaces) {
-		c.query.Fields = c.query.Fields.With("spec.tenant", string(c.caller.Tenant))
-	}
+	c.query.Fields = c.query.Fields.Own(c.caller, service.KindNamespaces)
 	if c.query.watch {
 		return watching(h, c, service.ListedNamespaces, objects.Namespaces)
 	}

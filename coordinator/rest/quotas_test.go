@@ -95,7 +95,7 @@ func TestQuotaIsForAdminsToChange(t *testing.T) {
 	h := checkedHandler(t, rest.Config{Service: cluster, Authenticator: tenants{}})
 	for request, want := range map[string]int{
 		"GET /api/v1/namespaces/ml-team/resourcequotas":          200,
-		"GET /api/v1/namespaces/other/resourcequotas":            403,
+		"GET /api/v1/namespaces/other/resourcequotas":            404,
 		"GET /api/v1/resourcequotas":                             403,
 		"POST /api/v1/namespaces/ml-team/resourcequotas":         403,
 		"PATCH /api/v1/namespaces/ml-team/resourcequotas/q":      403,
@@ -109,9 +109,9 @@ func TestQuotaIsForAdminsToChange(t *testing.T) {
 		"POST /api/v1/quotaforests":                              403,
 		"GET /api/v1/quotabindings":                              403,
 		"GET /api/v1/quotabindings/ml-team":                      200,
-		"GET /api/v1/quotabindings/other":                        403,
+		"GET /api/v1/quotabindings/other":                        404,
 		"PATCH /api/v1/quotabindings/ml-team":                    403,
-		"GET /api/v1/namespaces/other/allocations/x/quota":       403,
+		"GET /api/v1/namespaces/other/allocations/x/quota":       404,
 		"GET /api/v1/namespaces/ml-team/jobs/x/quota":            404,
 		"GET /api/v1/namespaces/ml-team/resourcequotas/q/status": 404,
 	} {

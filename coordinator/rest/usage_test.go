@@ -80,8 +80,8 @@ func TestATenantSeesItsOwnUsageAlone(t *testing.T) {
 	}{
 		"an admin sees every tenant":              {"root", "ml", http.StatusOK},
 		"a tenant sees itself":                    {"ml", "ml", http.StatusOK},
-		"a tenant does not see another":           {"ml", "speech", http.StatusForbidden},
-		"a tenant does not see one without usage": {"ml", "nobody", http.StatusForbidden},
+		"a tenant does not see another":           {"ml", "speech", http.StatusNotFound},
+		"a tenant does not see one without usage": {"ml", "nobody", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := askAs(t, h, c.caller, "GET", "/api/v1/metrics/tenants/"+c.tenant+"/usage", nil); got != c.want {

@@ -170,6 +170,8 @@ func (s *watchStream) unbounded() { _ = s.control.SetWriteDeadline(time.Time{}) 
 func (s *watchStream) last(ctx context.Context, h *handler, err error) *api.Status {
 	var status *api.Status
 	switch {
+	case service.Refused(ctx) != nil:
+		return service.Refused(ctx)
 	case ctx.Err() != nil:
 		return nil
 	case errors.As(err, &status):

@@ -1,7 +1,10 @@
 package service
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
@@ -24,6 +27,8 @@ const (
 	KindQuotaBindings  Kind = "quotabindings"
 	KindConsumers      Kind = "consumers" // of quota, tried without effect
 	KindTokens         Kind = "bootstraptokens"
+	KindAccessTokens   Kind = "tokens" // of people and programs, for this API
+	KindRoleBindings   Kind = "rolebindings"
 	KindAuthorities    Kind = "authorities"
 	KindOperators      Kind = "operatorcertificates"
 	KindBans           Kind = "nodebans"
@@ -54,94 +59,111 @@ const (
 	VerbFence     Verb = "fence"
 	VerbReconcile Verb = "reconcile"
 	VerbReclaim   Verb = "reclaim"
+	VerbRotate    Verb = "rotate"
 )
-
-// Role is the least role that a right needs.
-type Role uint8
-
-// The roles, from the one with the fewest rights.
-const (
-	Nobody  Role = iota
-	Anyone       // no token is needed
-	Tenants      // any valid token; within its namespaces where the kind is in one
-	Admins
-)
-
-// String names the role as the reference of the API does.
-func (r Role) String() string { return [...]string{"nobody", "anyone", "tenant", "admin"}[r] }
 
 // rights are those of one kind. The objects of a namespaced kind are in
-// namespaces, and only an admin lists or watches those of all namespaces.
+// namespaces; a list over all of them needs a role of the whole cluster.
 type rights struct {
 	namespaced bool
-	// ofTenants: the objects are tenants, and a tenant has the one of its name.
+	// ofTenants: the objects are tenants, and a caller of a tenant has the one of its
+	// name.
 	ofTenants bool
-	// listsOwn: a list over all namespaces shows a tenant its own objects.
+	// listsOwn: a list over all namespaces shows a caller of a tenant its own objects.
 	listsOwn bool
-	verbs    map[Verb]Role
+	// noun is the kind in the refusal of an object that does not exist.
+	noun  string
+	verbs map[Verb]Roles
 }
 
 // work are the rights on allocations and jobs.
-func work() rights {
-	return rights{namespaced: true, verbs: map[Verb]Role{
-		VerbCreate: Tenants, VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants, VerbPatch: Tenants, VerbDelete: Tenants,
-		VerbExplain: Tenants, VerbCancel: Tenants,
+func work(noun string) rights {
+	return rights{namespaced: true, noun: noun, verbs: map[Verb]Roles{
+		VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants, VerbExplain: Tenants,
+		VerbCreate: Editors, VerbPatch: Editors, VerbDelete: Enders, VerbCancel: Enders,
 	}}
 }
 
-// documents are the rights on a kind that tenants read and admins write.
+// documents are the rights on a kind that every role reads and admins write.
 func documents(namespaced bool) rights {
-	return rights{namespaced: namespaced, verbs: map[Verb]Role{
+	return rights{namespaced: namespaced, verbs: map[Verb]Roles{
 		VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants,
 		VerbCreate: Admins, VerbUpdate: Admins, VerbPatch: Admins, VerbDelete: Admins,
 	}}
 }
 
-// forAdmins are the rights on a kind that tenants do not see.
-func forAdmins() rights {
-	return rights{verbs: map[Verb]Role{VerbGet: Admins, VerbList: Admins, VerbCreate: Admins, VerbDelete: Admins}}
+// only are the rights on a kind that no other role sees.
+func only(roles Roles) rights {
+	return rights{verbs: map[Verb]Roles{VerbGet: roles, VerbList: roles, VerbCreate: roles, VerbDelete: roles}}
 }
 
 // table is the rights of each kind: kind × verb.
 func table() map[Kind]rights {
 	trees := documents(false)
 	trees.verbs[VerbReclaim] = Admins
-	nodes := documents(false)
 	tenants, namespaces := documents(false), documents(true)
 	tenants.ofTenants, tenants.listsOwn, namespaces.listsOwn = true, true, true
-	for _, verb := range []Verb{VerbApprove, VerbDrain, VerbFence, VerbReconcile} {
-		nodes.verbs[verb] = Admins
+	tenants.noun, namespaces.noun = "tenant", "namespace"
+	quotas, bindings := documents(true), documents(true)
+	quotas.noun, bindings.noun = "resource quota", "quota binding"
+	nodes := documents(false)
+	for _, verb := range []Verb{VerbCreate, VerbPatch, VerbDelete, VerbApprove, VerbDrain, VerbFence, VerbReconcile} {
+		nodes.verbs[verb] = Operators
 	}
+	tokens, roles := only(TenantAdmins), only(TenantAdmins)
+	tokens.verbs[VerbRotate] = TenantAdmins
+	roles.verbs[VerbUpdate], roles.verbs[VerbPatch] = TenantAdmins, TenantAdmins
 	return map[Kind]rights{
-		KindAllocations: work(), KindJobs: work(),
-		KindPreemptions: {namespaced: true, verbs: map[Verb]Role{VerbCreate: Admins}},
+		KindAllocations: work("allocation"), KindJobs: work("job"),
+		KindPreemptions: {namespaced: true, noun: "allocation", verbs: map[Verb]Roles{VerbCreate: Operators}},
 		KindNodes:       nodes,
-		KindEvictions:   {verbs: map[Verb]Role{VerbList: Admins, VerbWatch: Admins}},
-		KindCoordinators: {verbs: map[Verb]Role{
+		KindEvictions:   {verbs: map[Verb]Roles{VerbList: Operators, VerbWatch: Operators}},
+		KindCoordinators: {verbs: map[Verb]Roles{
 			VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants,
 		}},
-		KindResourceQuotas: documents(true), KindQuotaTrees: trees, KindQuotaForests: documents(false), KindQuotaBindings: documents(true),
-		KindConsumers: {verbs: map[Verb]Role{VerbTry: Tenants}},
-		KindTokens:    forAdmins(), KindAuthorities: forAdmins(), KindOperators: forAdmins(), KindBans: forAdmins(), KindMetrics: forAdmins(),
-		KindUsage:   {verbs: map[Verb]Role{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
+		KindResourceQuotas: quotas, KindQuotaTrees: trees, KindQuotaForests: documents(false), KindQuotaBindings: bindings,
+		KindConsumers: {verbs: map[Verb]Roles{VerbTry: Tenants}},
+		KindTokens:    only(Operators), KindBans: only(Operators), KindMetrics: only(Operators),
+		KindAuthorities: only(Admins), KindOperators: only(Admins),
+		KindUsage:   {verbs: map[Verb]Roles{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
 		KindTenants: tenants, KindNamespaces: namespaces,
-		KindQuotaModes: {verbs: map[Verb]Role{VerbGet: Tenants, VerbPatch: Admins}},
+		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
+		// Which of these a tenant-admin may see and change depends on the tenant that the
+		// object names: MayGrant.
+		KindAccessTokens: tokens, KindRoleBindings: roles,
 	}
 }
 
 var rightsOf = table()
 
-// Needs is the least role that may use a verb on a kind, within a namespace or,
-// for a namespaced kind, over all of them. Nobody means that there is no such
-// verb.
-func Needs(verb Verb, kind Kind, withinNamespace bool) Role {
-	of := rightsOf[kind]
-	role := of.verbs[verb]
-	if role == Tenants && of.namespaced && !withinNamespace && !of.listsOwn {
-		return Admins
-	}
-	return role
+// Right is one row of the table of rights: the roles that may use a verb on a kind.
+type Right struct {
+	Kind  Kind
+	Verb  Verb
+	Roles Roles
+	// Namespaced: a role counts in the namespaces that it covers.
+	Namespaced bool
 }
+
+// Rights is the table of rights, by kind and verb.
+func Rights() []Right {
+	var all []Right
+	for kind, of := range rightsOf {
+		for verb, roles := range of.verbs {
+			all = append(all, Right{kind, verb, roles, of.namespaced || of.ofTenants})
+		}
+	}
+	slices.SortFunc(all, func(a, b Right) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verb, b.Verb)) })
+	return all
+}
+
+// Needs are the roles that may use a verb on a kind. Nobody means that there is no
+// such verb.
+func Needs(verb Verb, kind Kind) Roles { return rightsOf[kind].verbs[verb] }
+
+// NeedsEverywhere reports whether a request over all namespaces of a kind needs a role
+// of the whole cluster.
+func NeedsEverywhere(kind Kind) bool { return rightsOf[kind].namespaced && !rightsOf[kind].listsOwn }
 
 // Access decides who may do what. The zero value gives each tenant the namespace
 // that bears its name.
@@ -151,40 +173,97 @@ type Access struct {
 	TenantOf func(namespace string) resource.TenantID
 }
 
-// Authorize returns the 403 for a principal that may not use a verb on a kind,
-// nil for any other principal. namespace is "" for a kind that is in none, and
-// for all namespaces; of a tenant it is the name. An admin may use each verb that a
-// kind has; a tenant those that the table gives to tenants, within the namespaces
-// that the tenant owns. Where Filters reports true, the caller of a list gets the
-// tenant's own objects alone.
-func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace string) *api.Status {
-	switch role := Needs(verb, kind, namespace != ""); {
-	case role == Nobody:
+// Authorize returns the refusal of a principal that may not use a verb on a kind,
+// nil for any other principal. namespace is "" for a kind that is in none, and for
+// all namespaces; of a tenant it is the name. name is the object, "" for none.
+//
+// Where no role of the principal counts in the namespace, the answer is the 404 of
+// an object that does not exist, before anything is looked up: nobody learns what
+// there is in the namespaces of others. Where a role counts and is not enough, the
+// answer is a 403 that lists the roles that are. Where Filters reports true, the
+// caller of a list gets the principal's own objects alone.
+func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace, name string) *api.Status {
+	of := rightsOf[kind]
+	roles := of.verbs[verb]
+	within := func(g *Grant) bool { return true }
+	switch {
+	case roles == Nobody:
 		return api.Errorf(http.StatusForbidden, "%s %s: there is no such right", verb, kind)
-	case role == Anyone, p.Admin:
+	case roles == Anyone:
 		return nil
-	case role == Admins:
-		return api.Errorf(http.StatusForbidden, "%s %s: only an admin may do this, %q is none", verb, kind, p.Name)
-	case Filters(p, kind) && namespace == "" && p.Tenant != "":
-		return nil
-	case rightsOf[kind].ofTenants:
-		if p.Tenant == "" || resource.TenantID(namespace) != p.Tenant {
-			return api.Errorf(http.StatusForbidden, "%q may not read tenant %.120q", p.Name, namespace)
-		}
-	case rightsOf[kind].namespaced && !a.owns(p, namespace):
-		return api.Errorf(http.StatusForbidden, "%q may not use namespace %.120q", p.Name, namespace)
+	case of.listsOwn && namespace == "":
+	case of.ofTenants:
+		within = func(g *Grant) bool { return g.everywhere() || g.Tenant == resource.TenantID(namespace) }
+	case of.namespaced && namespace == "":
+		within = func(g *Grant) bool { return g.everywhere() }
+	case of.namespaced:
+		owner := a.tenantOf(namespace)
+		within = func(g *Grant) bool { return g.covers(namespace, owner) }
 	}
-	return nil
+	if p.has(roles, within) {
+		return nil
+	}
+	if (of.namespaced || of.ofTenants) && namespace != "" && !p.has(Tenants, within) {
+		return notThere(kind, namespace, name)
+	}
+	where := ""
+	switch {
+	case of.namespaced && namespace != "":
+		where = " in namespace " + Clip(namespace)
+	case NeedsEverywhere(kind) && roles.Has(Viewer):
+		return api.Errorf(http.StatusForbidden, "%s %s in all namespaces: name a namespace, or have a role in the whole cluster; %q has %s", verb, kind, p.Name, p.Roles())
+	}
+	return api.Errorf(http.StatusForbidden, "%s %s%s: want the role %s; %q has %s", verb, kind, where, orList(roles.Names()), p.Name, p.Roles())
+}
+
+// notThere is the answer where there is no such object. The implementations of the
+// kinds answer with the same text; a test compares them.
+func notThere(kind Kind, namespace, name string) *api.Status {
+	switch noun := rightsOf[kind].noun; {
+	case kind == KindTenants:
+		return api.Errorf(http.StatusNotFound, "tenant %s not found", Clip(namespace))
+	case kind == KindQuotaBindings:
+		return api.Errorf(http.StatusNotFound, "quota binding of namespace %s not found", Clip(namespace))
+	case name == "" || kind == KindNamespaces:
+		return api.Errorf(http.StatusNotFound, "namespace %s not found", Clip(namespace))
+	default:
+		return api.Errorf(http.StatusNotFound, "%s %s not found in namespace %s", noun, Clip(name), Clip(namespace))
+	}
+}
+
+// orList is "a, b or c".
+func orList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // Filters reports whether a list of a kind shows a principal its own objects alone.
-func Filters(p Principal, kind Kind) bool { return !p.Admin && rightsOf[kind].listsOwn }
+func Filters(p Principal, kind Kind) bool { return rightsOf[kind].listsOwn && !p.Everywhere(Tenants) }
 
-// owns reports whether the principal's tenant owns a namespace.
-func (a Access) owns(p Principal, namespace string) bool {
-	owner := resource.TenantID(namespace)
-	if a.TenantOf != nil {
-		owner = a.TenantOf(namespace)
+// MayGrant returns the refusal of a principal that may not give a role, or see and
+// change an object that gives it, nil for any other principal. Nobody gives more than
+// they have: an admin gives every role, a tenant-admin the roles viewer, editor and
+// tenant-admin of the same tenant, in the namespaces that the tenant-admin has.
+func MayGrant(p Principal, g Grant) *api.Status {
+	if p.Everywhere(Admins) {
+		return nil
 	}
-	return p.Tenant != "" && owner == p.Tenant
+	given := Roles(Viewer | Editor | TenantAdmin)
+	holds := p.has(TenantAdmins, func(own *Grant) bool {
+		return own.Tenant == g.Tenant && (len(own.Namespaces) == 0 || len(g.Namespaces) > 0 && !slices.ContainsFunc(g.Namespaces, func(n string) bool { return !slices.Contains(own.Namespaces, n) }))
+	})
+	if holds && g.Tenant != "" && given.Has(g.Role) {
+		return nil
+	}
+	return api.Errorf(http.StatusForbidden, "the role %s is not %q's to give: %q has %s", g, p.Name, p.Name, p.Roles())
+}
+
+func (a Access) tenantOf(namespace string) resource.TenantID {
+	if a.TenantOf == nil {
+		return resource.TenantID(namespace)
+	}
+	return a.TenantOf(namespace)
 }

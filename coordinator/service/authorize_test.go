@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,10 +21,20 @@ var configured = service.Access{TenantOf: func(namespace string) resource.Tenant
 	return resource.TenantID(namespace)
 }}
 
+// holding is a caller with one grant.
+func holding(role service.Role, tenant resource.TenantID, namespaces ...string) service.Principal {
+	return service.Principal{Name: "vera", Grants: []service.Grant{{Role: role, Tenant: tenant, Namespaces: namespaces}}}
+}
+
 var (
-	admin  = service.Principal{Name: "root", Admin: true}
-	vision = service.Principal{Name: "vera", Tenant: "vision"}
-	nobody = service.Principal{Name: "nemo"} // of no tenant
+	admin    = service.Principal{Name: "root", Admin: true}
+	vision   = service.Principal{Name: "vera", Tenant: "vision"} // an editor of its tenant
+	nobody   = service.Principal{Name: "nemo"}                   // of no tenant
+	viewer   = holding(service.Viewer, "vision")
+	inDev    = holding(service.Editor, "vision", "vision-dev")
+	chief    = holding(service.TenantAdmin, "vision")
+	operator = holding(service.Operator, "")
+	auditor  = holding(service.Viewer, "") // sees the whole cluster
 )
 
 func TestAuthorize(t *testing.T) {
@@ -32,47 +43,70 @@ func TestAuthorize(t *testing.T) {
 		verb      service.Verb
 		kind      service.Kind
 		namespace string
-		refusal   string // "" for none
+		code      int    // 0 for no refusal
+		refusal   string // in the message
 	}{
-		"an admin lists all allocations":                      {admin, service.VerbList, service.KindAllocations, "", ""},
-		"an admin fences a node":                              {admin, service.VerbFence, service.KindNodes, "", ""},
-		"an admin has no verb that the kind has not":          {admin, service.VerbDrain, service.KindJobs, "ml", "drain jobs: there is no such right"},
-		"an admin has no kind that there is not":              {admin, service.VerbGet, "pods", "", "get pods: there is no such right"},
-		"a tenant uses a namespace that its tenant owns":      {vision, service.VerbCreate, service.KindAllocations, "vision-dev", ""},
-		"a tenant cancels a job there":                        {vision, service.VerbCancel, service.KindJobs, "vision-prod", ""},
-		"a tenant uses the namespace of its name":             {vision, service.VerbGet, service.KindJobs, "vision", ""},
-		"a tenant does not use another namespace":             {vision, service.VerbGet, service.KindJobs, "speech", `"vera" may not use namespace "speech"`},
-		"a tenant does not list all namespaces":               {vision, service.VerbList, service.KindJobs, "", "only an admin"},
-		"a tenant sees nodes":                                 {vision, service.VerbList, service.KindNodes, "", ""},
-		"a tenant does not drain nodes":                       {vision, service.VerbDrain, service.KindNodes, "", "drain nodes: only an admin may do this, \"vera\" is none"},
-		"a tenant reads its own quota":                        {vision, service.VerbGet, service.KindResourceQuotas, "vision-dev", ""},
-		"a tenant does not change its own quota":              {vision, service.VerbPatch, service.KindResourceQuotas, "vision-dev", "only an admin"},
-		"a tenant does not evict, even in its own namespace":  {vision, service.VerbCreate, service.KindPreemptions, "vision-dev", "only an admin"},
-		"a tenant tries a consumer":                           {vision, service.VerbTry, service.KindConsumers, "", ""},
-		"a tenant reads itself":                               {vision, service.VerbGet, service.KindTenants, "vision", ""},
-		"a tenant does not read another tenant":               {vision, service.VerbGet, service.KindTenants, "speech", `"vera" may not read tenant "speech"`},
-		"a tenant does not change itself":                     {vision, service.VerbPatch, service.KindTenants, "vision", "only an admin"},
-		"a tenant lists tenants, which shows itself":          {vision, service.VerbList, service.KindTenants, "", ""},
-		"a tenant reads the mode of quota":                    {vision, service.VerbGet, service.KindQuotaModes, "", ""},
-		"a tenant does not change the mode of quota":          {vision, service.VerbPatch, service.KindQuotaModes, "", "only an admin"},
-		"a tenant reads a namespace that it owns":             {vision, service.VerbGet, service.KindNamespaces, "vision-dev", ""},
-		"a tenant does not read another namespace":            {vision, service.VerbGet, service.KindNamespaces, "speech", `may not use namespace "speech"`},
-		"a tenant does not change its own namespace":          {vision, service.VerbUpdate, service.KindNamespaces, "vision-dev", "only an admin"},
-		"a tenant makes no namespace":                         {vision, service.VerbCreate, service.KindNamespaces, "", "only an admin"},
-		"a tenant lists namespaces, which shows its own":      {vision, service.VerbList, service.KindNamespaces, "", ""},
-		"a principal of no tenant lists no namespaces":        {nobody, service.VerbList, service.KindNamespaces, "", "may not use"},
-		"a principal of no tenant lists no tenants":           {nobody, service.VerbList, service.KindTenants, "", "may not read"},
-		"a tenant does not read the metrics of the cluster":   {vision, service.VerbGet, service.KindMetrics, "", "only an admin"},
-		"a principal of no tenant owns no namespace":          {nobody, service.VerbGet, service.KindJobs, "", "only an admin"},
-		"a principal of no tenant does not use one by chance": {nobody, service.VerbGet, service.KindJobs, "ml", "may not use"},
+		"an admin lists all allocations":                     {admin, service.VerbList, service.KindAllocations, "", 0, ""},
+		"an admin fences a node":                             {admin, service.VerbFence, service.KindNodes, "", 0, ""},
+		"an admin has no verb that the kind has not":         {admin, service.VerbDrain, service.KindJobs, "ml", 403, "drain jobs: there is no such right"},
+		"an admin has no kind that there is not":             {admin, service.VerbGet, "pods", "", 403, "get pods: there is no such right"},
+		"a caller of a tenant uses its tenant's namespace":   {vision, service.VerbCreate, service.KindAllocations, "vision-dev", 0, ""},
+		"and cancels a job there":                            {vision, service.VerbCancel, service.KindJobs, "vision-prod", 0, ""},
+		"and uses the namespace of the tenant's name":        {vision, service.VerbGet, service.KindJobs, "vision", 0, ""},
+		"another namespace is not there":                     {vision, service.VerbGet, service.KindJobs, "speech", 404, "job x not found in namespace speech"},
+		"an editor does not list all namespaces":             {vision, service.VerbList, service.KindJobs, "", 403, `list jobs in all namespaces: name a namespace, or have a role in the whole cluster; "vera" has editor of tenant vision`},
+		"an editor sees nodes":                               {vision, service.VerbList, service.KindNodes, "", 0, ""},
+		"an editor does not drain nodes":                     {vision, service.VerbDrain, service.KindNodes, "", 403, `drain nodes: want the role operator or admin; "vera" has editor of tenant vision`},
+		"an editor reads its own quota":                      {vision, service.VerbGet, service.KindResourceQuotas, "vision-dev", 0, ""},
+		"an editor does not change its own quota":            {vision, service.VerbPatch, service.KindResourceQuotas, "vision-dev", 403, "want the role admin"},
+		"an editor does not evict, even in its namespace":    {vision, service.VerbCreate, service.KindPreemptions, "vision-dev", 403, "want the role operator or admin"},
+		"an editor tries a consumer":                         {vision, service.VerbTry, service.KindConsumers, "", 0, ""},
+		"an editor reads its tenant":                         {vision, service.VerbGet, service.KindTenants, "vision", 0, ""},
+		"another tenant is not there":                        {vision, service.VerbGet, service.KindTenants, "speech", 404, "tenant speech not found"},
+		"an editor does not change its tenant":               {vision, service.VerbPatch, service.KindTenants, "vision", 403, "want the role admin"},
+		"an editor lists tenants, which shows its own":       {vision, service.VerbList, service.KindTenants, "", 0, ""},
+		"an editor reads a namespace of its tenant":          {vision, service.VerbGet, service.KindNamespaces, "vision-dev", 0, ""},
+		"a namespace of another tenant is not there":         {vision, service.VerbGet, service.KindNamespaces, "speech", 404, "namespace speech not found"},
+		"an editor does not change its namespace":            {vision, service.VerbUpdate, service.KindNamespaces, "vision-dev", 403, "want the role admin"},
+		"an editor makes no namespace":                       {vision, service.VerbCreate, service.KindNamespaces, "", 403, "want the role admin"},
+		"an editor lists namespaces, which shows its own":    {vision, service.VerbList, service.KindNamespaces, "", 0, ""},
+		"an editor reads the mode of quota":                  {vision, service.VerbGet, service.KindQuotaModes, "", 0, ""},
+		"an editor does not change the mode of quota":        {vision, service.VerbPatch, service.KindQuotaModes, "", 403, "want the role admin"},
+		"nobody lists no namespaces":                         {nobody, service.VerbList, service.KindNamespaces, "", 403, `"nemo" has none`},
+		"nobody reads no tenant":                             {nobody, service.VerbGet, service.KindTenants, "vision", 404, "tenant vision not found"},
+		"an editor does not read the cluster's metrics":      {vision, service.VerbGet, service.KindMetrics, "", 403, "want the role operator or admin"},
+		"nobody owns no namespace":                           {nobody, service.VerbGet, service.KindJobs, "", 403, `"nemo" has none`},
+		"nobody does not use a namespace by chance":          {nobody, service.VerbGet, service.KindJobs, "ml", 404, "job x not found"},
+		"a viewer reads":                                     {viewer, service.VerbGet, service.KindJobs, "vision-dev", 0, ""},
+		"a viewer asks why":                                  {viewer, service.VerbExplain, service.KindJobs, "vision-dev", 0, ""},
+		"a viewer submits nothing":                           {viewer, service.VerbCreate, service.KindJobs, "vision-dev", 403, `create jobs in namespace vision-dev: want the role editor, tenant-admin or admin; "vera" has viewer of tenant vision`},
+		"a viewer ends nothing":                              {viewer, service.VerbDelete, service.KindAllocations, "vision-dev", 403, "want the role editor"},
+		"a role in one namespace counts there":               {inDev, service.VerbCreate, service.KindJobs, "vision-dev", 0, ""},
+		"and in no other of the tenant":                      {inDev, service.VerbCreate, service.KindJobs, "vision-prod", 404, "namespace vision-prod not found"},
+		"and reads the tenant":                               {inDev, service.VerbGet, service.KindTenants, "vision", 0, ""},
+		"a tenant-admin makes tokens":                        {chief, service.VerbCreate, service.KindAccessTokens, "", 0, ""},
+		"an editor makes no tokens":                          {vision, service.VerbCreate, service.KindAccessTokens, "", 403, "create tokens: want the role tenant-admin or admin"},
+		"an operator makes no tokens":                        {operator, service.VerbCreate, service.KindAccessTokens, "", 403, "want the role tenant-admin or admin"},
+		"an operator drains nodes":                           {operator, service.VerbDrain, service.KindNodes, "", 0, ""},
+		"an operator sees the work of all tenants":           {operator, service.VerbList, service.KindJobs, "", 0, ""},
+		"an operator ends work":                              {operator, service.VerbCancel, service.KindJobs, "speech", 0, ""},
+		"an operator submits no work":                        {operator, service.VerbCreate, service.KindJobs, "speech", 403, "want the role editor, tenant-admin or admin"},
+		"an operator changes no quota":                       {operator, service.VerbUpdate, service.KindQuotaTrees, "", 403, "want the role admin"},
+		"a viewer of the cluster sees the work of all":       {auditor, service.VerbList, service.KindJobs, "", 0, ""},
+		"a viewer of the cluster does not read its metrics":  {auditor, service.VerbGet, service.KindMetrics, "", 403, "want the role operator or admin"},
+		"a list in another's namespace shows no such object": {vision, service.VerbList, service.KindJobs, "speech", 404, "not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := configured.Authorize(c.who, c.verb, c.kind, c.namespace)
+			object := "x"
+			if c.verb == service.VerbCreate {
+				object = ""
+			}
+			got := configured.Authorize(c.who, c.verb, c.kind, c.namespace, object)
 			switch {
-			case c.refusal == "" && got != nil:
+			case c.code == 0 && got != nil:
 				t.Errorf("refused: %s", got.Message)
-			case c.refusal != "" && (got == nil || got.Code != 403 || !strings.Contains(got.Message, c.refusal)):
-				t.Errorf("got %+v, want a 403 with %s", got, c.refusal)
+			case c.code != 0 && (got == nil || got.Code != c.code || !strings.Contains(got.Message, c.refusal)):
+				t.Errorf("got %+v, want a %d with %s", got, c.code, c.refusal)
 			}
 		})
 	}
@@ -80,40 +114,99 @@ func TestAuthorize(t *testing.T) {
 
 func TestATenantOwnsTheNamespaceOfItsNameByDefault(t *testing.T) {
 	var access service.Access
-	if s := access.Authorize(vision, service.VerbGet, service.KindJobs, "vision"); s != nil {
+	if s := access.Authorize(vision, service.VerbGet, service.KindJobs, "vision", "x"); s != nil {
 		t.Error(s)
 	}
-	if s := access.Authorize(vision, service.VerbGet, service.KindJobs, "vision-dev"); s == nil {
+	if s := access.Authorize(vision, service.VerbGet, service.KindJobs, "vision-dev", "x"); s == nil {
 		t.Error("a namespace of another name was open")
 	}
 }
 
-// What a tenant may do, an admin may do; and no tenant reaches into a namespace
-// of another one, whatever the verb and the kind.
-func TestNoTenantHasMoreThanAnAdmin(t *testing.T) {
-	verbs := []service.Verb{
-		service.VerbCreate, service.VerbGet, service.VerbList, service.VerbWatch, service.VerbUpdate, service.VerbPatch, service.VerbDelete, service.VerbTry, service.VerbExplain,
-		service.VerbCancel, service.VerbApprove, service.VerbDrain, service.VerbFence, service.VerbReconcile, service.VerbReclaim,
+// anyPrincipal draws a caller with up to three grants.
+func anyPrincipal(t *rapid.T) service.Principal {
+	var p service.Principal
+	for range rapid.IntRange(0, 3).Draw(t, "grants") {
+		g := service.Grant{Role: rapid.SampledFrom([]service.Role{service.Viewer, service.Editor, service.TenantAdmin, service.Operator, service.Admin, service.Node}).Draw(t, "role")}
+		if g.Role != service.Operator && g.Role != service.Admin {
+			g.Tenant = rapid.SampledFrom([]resource.TenantID{"vision", "speech"}).Draw(t, "tenant")
+			g.Namespaces = rapid.SampledFrom([][]string{nil, {"vision-dev"}, {"speech", "vision-prod"}}).Draw(t, "in")
+		}
+		p.Grants = append(p.Grants, g)
 	}
-	kinds := []service.Kind{
-		service.KindAllocations, service.KindJobs, service.KindPreemptions, service.KindNodes, service.KindCoordinators, service.KindResourceQuotas,
-		service.KindQuotaTrees, service.KindQuotaForests, service.KindQuotaBindings, service.KindConsumers, service.KindTokens, service.KindAuthorities,
-		service.KindOperators, service.KindBans, service.KindMetrics, service.KindTenants, service.KindNamespaces, service.KindQuotaModes, "pods",
-	}
+	return p
+}
+
+// The decision is that of a sentence: one of the caller's roles is in the table's row,
+// and counts at the place. A refusal is a 404 exactly where no role counts there, and
+// an admin may do everything that anybody may.
+func TestAuthorizeFollowsTheTable(t *testing.T) {
+	rights := service.Rights()
 	rapid.Check(t, func(t *rapid.T) {
-		verb, kind := rapid.SampledFrom(verbs).Draw(t, "verb"), rapid.SampledFrom(kinds).Draw(t, "kind")
-		namespace := rapid.SampledFrom([]string{"", "vision", "vision-dev", "speech"}).Draw(t, "namespace")
-		tenants, admins := configured.Authorize(vision, verb, kind, namespace), configured.Authorize(admin, verb, kind, namespace)
-		if tenants == nil && admins != nil {
-			t.Errorf("%s %s in %q: a tenant may, an admin may not", verb, kind, namespace)
+		r, p := rapid.SampledFrom(rights).Draw(t, "right"), anyPrincipal(t)
+		namespace := ""
+		if r.Namespaced {
+			namespace = rapid.SampledFrom([]string{"vision", "vision-dev", "vision-prod", "speech"}).Draw(t, "namespace")
 		}
-		if mutates := verb != service.VerbGet && verb != service.VerbList && verb != service.VerbWatch; tenants == nil && mutates &&
-			(kind == service.KindTenants || kind == service.KindNamespaces) {
-			t.Errorf("%s %s in %q: a tenant may", verb, kind, namespace)
+		owner := configured.TenantOf(namespace)
+		if r.Kind == service.KindTenants {
+			owner = resource.TenantID(namespace)
 		}
-		namespaced := map[service.Kind]bool{service.KindAllocations: true, service.KindJobs: true, service.KindResourceQuotas: true, service.KindQuotaBindings: true}
-		if tenants == nil && namespaced[kind] && (namespace == "" || namespace == "speech") {
-			t.Errorf("%s %s in %q: a tenant of another namespace may", verb, kind, namespace)
+		may, counts := false, false
+		for _, g := range p.Grants {
+			here := g.Tenant == "" || !r.Namespaced || g.Tenant == owner && (r.Kind == service.KindTenants || len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, namespace))
+			may = may || here && r.Roles.Has(g.Role)
+			counts = counts || here && g.Role != service.Node
+		}
+		got := configured.Authorize(p, r.Verb, r.Kind, namespace, "x")
+		want := 0
+		switch {
+		case may:
+		case r.Namespaced && !counts:
+			want = 404
+		default:
+			want = 403
+		}
+		code := 0
+		if got != nil {
+			code = got.Code
+		}
+		if code != want {
+			t.Errorf("%s %s in %q by %s: %d, want %d", r.Verb, r.Kind, namespace, p.Roles(), code, want)
+		}
+		if configured.Authorize(admin, r.Verb, r.Kind, namespace, "x") != nil {
+			t.Errorf("%s %s: an admin may not", r.Verb, r.Kind)
+		}
+	})
+}
+
+// A viewer changes nothing, whatever row is added to the table.
+func TestViewersOnlyRead(t *testing.T) {
+	reads := []service.Verb{service.VerbGet, service.VerbList, service.VerbWatch, service.VerbExplain, service.VerbTry}
+	for _, r := range service.Rights() {
+		if r.Roles.Has(service.Viewer) && !slices.Contains(reads, r.Verb) {
+			t.Errorf("a viewer may %s %s", r.Verb, r.Kind)
+		}
+	}
+}
+
+// Nobody gives more than they have: whoever may give a role could have used each right
+// of the role at each place where the role counts.
+func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
+	rights := service.Rights()
+	rapid.Check(t, func(t *rapid.T) {
+		giver, given := anyPrincipal(t), anyPrincipal(t)
+		for _, g := range given.Grants {
+			if service.MayGrant(giver, g) != nil {
+				return
+			}
+		}
+		r := rapid.SampledFrom(rights).Draw(t, "right")
+		namespace := ""
+		if r.Namespaced {
+			namespace = rapid.SampledFrom([]string{"vision", "vision-dev", "vision-prod", "speech"}).Draw(t, "namespace")
+		}
+		if configured.Authorize(given, r.Verb, r.Kind, namespace, "x") == nil && configured.Authorize(giver, r.Verb, r.Kind, namespace, "x") != nil {
+			t.Errorf("%s gives %s, and may not %s %s in %q", giver.Roles(), given.Roles(), r.Verb, r.Kind, namespace)
 		}
 	})
 }

@@ -80,7 +80,7 @@ var ListedQuotaBindings = Listed[api.QuotaBinding]{
 // anything is listed.
 func (l Listed[T]) Check(s FieldSelector) *api.Status {
 	for _, r := range s {
-		if l.Fields[r.field] == nil {
+		if r.where == nil && l.Fields[r.field] == nil {
 			known := make([]string, 0, len(l.Fields))
 			for f := range l.Fields {
 				known = append(known, f)
@@ -125,6 +125,12 @@ func (l Listed[T]) Cut(items []T, q *Selection) (page []T, more string) {
 
 func (l Listed[T]) matches(item *T, s FieldSelector) bool {
 	for _, r := range s {
+		if r.where != nil {
+			if !r.where(func(field string) string { return l.Fields[field](item) }) {
+				return false
+			}
+			continue
+		}
 		if (l.Fields[r.field](item) == r.value) == r.negated {
 			return false
 		}

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -22,11 +21,11 @@ type Metrics interface {
 	TenantUsage(ctx context.Context, tenant resource.TenantID, period time.Duration, asked string) (*api.TenantUsage, error)
 }
 
-// AuthorizeTenant returns the 403 for a principal that asks about another tenant
-// than its own and is no admin, nil for any other principal.
+// AuthorizeTenant returns the 404 for a principal that asks about a tenant in which
+// it has no role, nil for any other principal: nobody learns which tenants there are.
 func (Access) AuthorizeTenant(p Principal, tenant resource.TenantID) *api.Status {
-	if p.Admin || p.Tenant != "" && p.Tenant == tenant {
+	if p.has(Tenants, func(g *Grant) bool { return g.everywhere() || g.Tenant == tenant }) {
 		return nil
 	}
-	return api.Errorf(http.StatusForbidden, "%q may not see the usage of tenant %.120q", p.Name, tenant)
+	return notThere(KindTenants, string(tenant), "")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
 )
 
 // Spaces are tenants, and namespaces with an object. Objects are changed under
@@ -76,7 +77,23 @@ var ListedNamespaces = Listed[api.Namespace]{
 	},
 }
 
-// With is a selector that wants one more field to have a value.
-func (s FieldSelector) With(field, value string) FieldSelector {
-	return append(s[:len(s):len(s)], fieldRule{field: field, value: value})
+// Own is a selector that also wants that an object is the caller's own, for the kinds
+// whose lists show everybody their own objects (Filters).
+func (s FieldSelector) Own(p Principal, kind Kind) FieldSelector {
+	if !Filters(p, kind) {
+		return s
+	}
+	own := func(of func(string) string) bool {
+		name, tenant := of("metadata.name"), ""
+		if kind == KindNamespaces {
+			tenant = of("spec.tenant")
+		}
+		return p.has(Tenants, func(g *Grant) bool {
+			if kind == KindTenants {
+				return string(g.Tenant) == name
+			}
+			return g.covers(name, resource.TenantID(tenant))
+		})
+	}
+	return append(s[:len(s):len(s)], fieldRule{where: own})
 }

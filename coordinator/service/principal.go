@@ -5,16 +5,85 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/musterd/muster/resource"
 )
 
 // Principal is the authenticated caller.
 type Principal struct {
-	Name   string
+	// Name is the user, for people: records, logs and refusals have it.
+	Name string
+	// Tenant is the tenant that the caller belongs to, "" for none. A caller of a
+	// tenant without grants is an editor of that tenant.
 	Tenant resource.TenantID
-	// Admin may use every namespace, list over all of them and change nodes.
+	// Admin has the role admin in the whole cluster.
 	Admin bool
+	// Grants are the roles of the caller.
+	Grants []Grant
+	// Token is the id of the access token that the caller has shown, "" for none.
+	Token string
+	// Ceiling is the greatest priority of work that the caller submits; nil = any.
+	Ceiling *int32
+	// Expires is the time when the token ends; the zero value is never.
+	Expires time.Time
+}
+
+// everyGrant yields the grants in force.
+func (p *Principal) everyGrant(yield func(*Grant) bool) {
+	if p.Admin && !yield(&Grant{Role: Admin}) {
+		return
+	}
+	if !p.Admin && len(p.Grants) == 0 && p.Tenant != "" {
+		yield(&Grant{Role: Editor, Tenant: p.Tenant})
+		return
+	}
+	for i := range p.Grants {
+		if !yield(&p.Grants[i]) {
+			return
+		}
+	}
+}
+
+// has reports whether a grant of one of the roles passes; a nil test passes all.
+func (p *Principal) has(roles Roles, test func(*Grant) bool) bool {
+	for g := range p.everyGrant {
+		if roles.Has(g.Role) && (test == nil || test(g)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Everywhere reports whether the caller has one of the roles in the whole cluster.
+func (p Principal) Everywhere(roles Roles) bool {
+	return p.has(roles, func(g *Grant) bool { return g.everywhere() })
+}
+
+// Tenants are the tenants in which the caller has one of the roles, by name.
+func (p Principal) Tenants(roles Roles) []string {
+	var names []string
+	for g := range p.everyGrant {
+		if roles.Has(g.Role) && !g.everywhere() {
+			names = append(names, string(g.Tenant))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Roles lists the grants in force for people, "none" where there are none.
+func (p Principal) Roles() string {
+	var all []string
+	for g := range p.everyGrant {
+		all = append(all, g.String())
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, "; ")
 }
 
 // Authenticator turns a bearer token into a principal. It is called for every

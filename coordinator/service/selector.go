@@ -122,6 +122,8 @@ func cutOperator(term string) (key, value string, negated, found bool) {
 type fieldRule struct {
 	field, value string
 	negated      bool
+	// where, where not nil, decides instead, by the fields of an object.
+	where func(of func(field string) string) bool
 }
 
 // FieldSelector matches when all of its rules do.

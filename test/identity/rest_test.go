@@ -179,7 +179,7 @@ func TestTheProgramMakesTokensAndRotatesAuthorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := must("gpu-*", "token", "list"); !strings.Contains(out, token.ID) || strings.Contains(out, strings.Split(text, ".")[2]) {
+	if out := must("gpu-*", "token", "list", "--bootstrap"); !strings.Contains(out, token.ID) || strings.Contains(out, strings.Split(text, ".")[2]) {
 		t.Errorf("listed:\n%s", out)
 	}
 	must("revoked", "token", "revoke", token.ID)
@@ -212,5 +212,5 @@ func TestTheProgramMakesTokensAndRotatesAuthorities(t *testing.T) {
 	if err := os.WriteFile(o.caFile, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(cli.ExitFailed, "holds no PEM certificate", "token", "list")
+	refused(cli.ExitFailed, "holds no PEM certificate", "token", "list", "--bootstrap")
 }

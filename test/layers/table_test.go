@@ -99,6 +99,7 @@ var table = map[string]row{
 	"coordinator/monitor":             {layer: adapter},
 	"yamldoc":                         {layer: adapter},
 	"coordinator/service":             {layer: adapter},
+	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
 	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/service", "netlimit", "yamldoc"}},
 	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":              {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},

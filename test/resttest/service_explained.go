@@ -32,7 +32,7 @@ func (c *Cluster) TryQuota(ctx context.Context, consumer []byte, reader service.
 	if err != nil {
 		return nil, api.Errorf(422, "%v", err)
 	}
-	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec, Operator: reader.Admin, Tenant: reader.Tenant})
+	return ask[*api.QuotaDryRun](ctx, c, lead.TryQuota{Consumer: spec, Operator: reader.Everywhere(service.Tenants), Tenant: reader.Tenant})
 }
 
 // ReclaimQuota implements service.Quotas.

@@ -18,7 +18,7 @@ func (c *Cluster) ClusterUtilization(context.Context) (*api.ClusterUtilization, 
 
 // QueueUsage implements service.Metrics.
 func (c *Cluster) QueueUsage(_ context.Context, reader service.Principal) (*api.QueueUsage, error) {
-	return monitor.Queues(c.Figures(), reader.Tenant, reader.Admin), nil
+	return monitor.Queues(c.Figures(), reader.Tenant, reader.Everywhere(service.Tenants)), nil
 }
 
 // TenantUsage implements service.Metrics.

@@ -119,6 +119,12 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster token create --label":      {{Value: "zzz", Args: []string{"--node=gpu-1"}}, {Value: "zzz!=1", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}, {Value: "nvidia.com/gpu=1", Shown: "nvidia.com/gpu", Args: []string{"--node=gpu-1"}}, {Value: "a=zzz!", Shown: `"zzz!"`, Args: []string{"--node=gpu-1"}}},
 		"muster token create --node":       {{Value: ""}, {Value: "a b"}, {Value: long, Shown: "zzz"}},
 		"muster token create --ttl":        bad("--node gpu-1", "0s", "-1s", "721h0m0s"), "muster token create --uses": bad("--node gpu-1", "0", "-1", "100001"),
+		"muster token create --user": {{Value: " ", Names: "--user"}, {Value: "a\nb", Shown: `a\nb`}}, "muster token create --role": bad("--user ada", "root", "viewers"),
+		"muster token create --tenant":      bad("--user ada --role editor", "A b", "a/b"),
+		"muster token create --in":          {{Value: "a,B!", Shown: "B!", Args: []string{"--user=ada", "--role=editor", "--tenant=ml"}}},
+		"muster token create --ceiling":     bad("--user ada --role editor", "-1", "1000000001"),
+		"muster token create --description": {{Value: "a\nb", Shown: `a\nb`, Args: []string{"--user=ada"}}},
+		"muster token rotate --overlap":     bad("at-5d1f09c2ab", "-1s", "721h0m0s"),
 	}
 	run := func(args ...string) (int, string) {
 		if strings.HasPrefix(args[0], "--") { // a flag of muster itself

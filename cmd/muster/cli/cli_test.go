@@ -36,7 +36,7 @@ func newServer(t *testing.T) *httptest.Server {
 		resttest.Node{Name: "small", CPUs: 2, Memory: 4 << 30},
 	)
 	server := httptest.NewServer(rest.NewHandler(rest.Config{
-		Service: cluster, Authenticator: service.StaticToken(token), Version: "v0.0.0-server", Notices: cluster.Notices,
+		Service: cluster, Authenticator: service.StaticToken(token), Credentials: resttest.Credentials(t), Version: "v0.0.0-server", Notices: cluster.Notices,
 	}))
 	t.Cleanup(server.Close)
 	return server
@@ -82,6 +82,9 @@ var (
 	tries      = regexp.MustCompile(`placement tried \d+×`) // the backstop tries by time
 	attempts   = regexp.MustCompile(`"attempts": \d+`)
 	addresses  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	secrets    = regexp.MustCompile(`(muster\.at-)[0-9a-f]{10}\.[0-9a-f]{40}`)
+	tokenIDs   = regexp.MustCompile(`at-[0-9a-f]{10}`)
+	bindingIDs = regexp.MustCompile(`rolebinding-[0-9a-f]{10}`)
 	goVersions = regexp.MustCompile(`go1\.[0-9.]+[^,)" ]*`)
 )
 
@@ -132,6 +135,9 @@ func transcript(s shell, folder, stdin string, args []string) string {
 	text = tries.ReplaceAllString(text, "placement tried N×")
 	text = attempts.ReplaceAllString(text, `"attempts": N`)
 	text = addresses.ReplaceAllString(text, "127.0.0.1:PORT")
+	text = secrets.ReplaceAllString(text, "${1}THE-NEW-ID.SECRET")
+	text = bindingIDs.ReplaceAllString(text, "rolebinding-UID")
+	text = tokenIDs.ReplaceAllString(text, "at-THE-NEW-ID")
 	text = goVersions.ReplaceAllString(text, "goVERSION")
 	if strings.Contains(text, "\n\n") {
 		text = strings.ReplaceAll(text, "\n\n", "\n~\n") // a blank line would end the golden text

@@ -24,6 +24,7 @@ const (
 	quotaTreeKind     kind = "quotatree"
 	quotaForestKind   kind = "quotaforest"
 	quotaBindingKind  kind = "quotabinding"
+	roleBindingKind   kind = "rolebinding"
 )
 
 // entry is all that the command line knows of one kind. Names, namespaces and
@@ -108,6 +109,18 @@ func entries() []entry {
 				return nil
 			},
 			spec: func(o object) any { return as[api.Namespace](o).Spec },
+		},
+		{
+			kind: roleBindingKind, isName: api.IsSubdomain, nameRule: subdomainRule,
+			heads: []string{"NAME", "ROLE", "TENANT", "NAMESPACES", "SUBJECTS", "AGE"}, wide: []string{"WHO"},
+			row: func(o object, now time.Time) ([]string, []string) {
+				return roleBindingRow(as[api.RoleBinding](o), now)
+			},
+			describe: func(a *app, _ context.Context, o object) error {
+				a.describeRoleBinding(as[api.RoleBinding](o))
+				return nil
+			},
+			spec: func(o object) any { return as[api.RoleBinding](o).Spec },
 		},
 		{
 			kind: quotaTreeKind, quota: true, isName: api.IsTreeName, nameRule: treeNameRule,

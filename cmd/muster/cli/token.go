@@ -15,11 +15,13 @@ import (
 func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke bootstrap tokens, with which hosts join the cluster",
-		Args:  arguments(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Make, list, rotate and revoke tokens of people and programs, and tokens with which hosts join",
+		Long: "An access token lets a person or a program use the API, with a role. A bootstrap token lets hosts join the\n" +
+			"cluster: create --node makes one, and list --bootstrap lists them. Ids of access tokens begin with at-.",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRotateCommand(), a.tokenRevokeCommand())
 	return cmd
 }
 
@@ -35,17 +37,29 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	var spec api.BootstrapTokenSpec
 	var ttl time.Duration
 	var labels []string
+	var access accessFlags
 	cmd := &cobra.Command{
-		Use:   "create --node PATTERN",
-		Short: "Make a bootstrap token",
-		Long: "create prints a token that hosts whose node id matches PATTERN join with. It is shown once:\n" +
-			"put it into the file that the agents' bootstrapTokenFile names, with mode 0600.",
-		Example: "  muster token create --node 'gpu-*' --ttl 1h --uses 10\n  muster token create --node gpu-17 --replace\n" +
+		Use:   "create --user NAME --role ROLE | --node PATTERN",
+		Short: "Make an access token, or a bootstrap token",
+		Long: "create --user prints an access token: the person or the program NAME uses the API with it. create --node prints a\n" +
+			"bootstrap token, with which hosts join whose node id matches PATTERN: put it into the file that the agents'\n" +
+			"bootstrapTokenFile names, with mode 0600. Each token is shown once.",
+		Example: "  muster token create --user ada@example.org --role editor --tenant vision --ttl 720h\n" +
+			"  muster token create --user ci --role editor --tenant vision --in vision-dev --ceiling 100\n" +
+			"  muster token create --node 'gpu-*' --ttl 1h --uses 10\n  muster token create --node gpu-17 --replace\n" +
 			"  muster token create --node 'gpu-*' --uses 10 --label zone=a --label rack=r1",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flag := access.used(cmd); flag != "" {
+				for _, other := range []string{"node", "uses", "label", "replace"} {
+					if cmd.Flags().Changed(other) {
+						return usagef("--%s is of an access token and --%s of a bootstrap token: make one at a time", flag, other)
+					}
+				}
+				return a.createAccess(cmd, &access, ttl)
+			}
 			if spec.Nodes == "" {
-				return usagef("--node: not set; want a node id, or a pattern such as 'gpu-*'")
+				return usagef("--node: not set; want a node id or a pattern such as 'gpu-*' for a bootstrap token, or --user for an access token")
 			}
 			if err := pki.CheckPattern(spec.Nodes); err != nil {
 				return usagef("--node: %w", err)
@@ -90,18 +104,20 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&spec.Nodes, "node", "", "node ids that it lets in: '*' stands for any characters, '?' for one")
-	f.DurationVar(&ttl, "ttl", 0, "how long it is good for (default 1h, at most 720h)")
-	f.IntVar(&spec.Uses, "uses", 0, "how many hosts it lets in, 1 to 100000 (default 1)")
-	f.StringArrayVar(&labels, "label", nil, "label KEY=VALUE of the nodes that it lets in, as muster label sets it; may be repeated")
-	f.BoolVar(&spec.Replace, "replace", false, "let a host take the place of a node that exists, whose certificate ends")
+	access.add(cmd)
+	f.StringVar(&spec.Nodes, "node", "", "make a bootstrap token for these node ids: '*' stands for any characters, '?' for one")
+	f.DurationVar(&ttl, "ttl", 0, "how long the token is good for (a bootstrap token: default 1h, at most 720h; an access token: default until it is revoked)")
+	f.IntVar(&spec.Uses, "uses", 0, "how many hosts a bootstrap token lets in, 1 to 100000 (default 1)")
+	f.StringArrayVar(&labels, "label", nil, "label KEY=VALUE of the nodes that a bootstrap token lets in, as muster label sets it; may be repeated")
+	f.BoolVar(&spec.Replace, "replace", false, "a bootstrap token lets a host take the place of a node that exists, whose certificate ends")
 	return cmd
 }
 
 func (a *app) tokenListCommand() *cobra.Command {
-	return &cobra.Command{
+	var bootstrap bool
+	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List bootstrap tokens, without their secrets",
+		Short: "List access tokens, or bootstrap tokens, without their secrets",
 		Args:  arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.connect(); err != nil {
@@ -109,6 +125,9 @@ func (a *app) tokenListCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
+			if !bootstrap {
+				return a.listAccess(ctx)
+			}
 			got, err := a.client.Identity().ListTokens(ctx)
 			if err != nil {
 				return err
@@ -134,13 +153,17 @@ func (a *app) tokenListCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&bootstrap, "bootstrap", false, "list the tokens with which hosts join")
+	return cmd
 }
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID…",
-		Short: "End bootstrap tokens; nodes that they have let in stay",
-		Args:  arguments(cobra.MinimumNArgs(1)),
+		Short: "End access tokens or bootstrap tokens",
+		Long: "revoke ends tokens. The answer comes once each live coordinator refuses an access token, or after 5 s; open watches of\n" +
+			"its bearers end. Nodes that a bootstrap token has let in stay.",
+		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			if err := a.connect(); err != nil {
 				return err
@@ -148,6 +171,12 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
 			for _, id := range ids {
+				if strings.HasPrefix(id, accessIDPrefix) {
+					if err := a.revokeAccess(ctx, id); err != nil {
+						return err
+					}
+					continue
+				}
 				if _, err := a.client.Identity().RevokeToken(ctx, id); err != nil {
 					return err
 				}

@@ -1,0 +1,335 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api/internal/strict"
+)
+
+// The kinds of documents about rights to the API.
+const (
+	KindAccessToken   = "AccessToken"
+	KindRoleBinding   = "RoleBinding"
+	KindRotateOptions = "RotateOptions"
+)
+
+// The roles that documents name. The table of rights in docs/reference/roles.md says
+// exactly which verb of which kind each role may use.
+const (
+	RoleViewer      = "viewer"       // reads
+	RoleEditor      = "editor"       // reads, and submits, changes and ends work
+	RoleTenantAdmin = "tenant-admin" // an editor who gives the rights of the tenant to others
+	RoleOperator    = "operator"     // runs the machines; in the whole cluster
+	RoleAdmin       = "admin"        // everything; in the whole cluster
+)
+
+// AccessToken lets a person or a program use the API. The server draws the name,
+// which is the id of the token.
+type AccessToken struct {
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"AccessToken" oneof:"AccessToken"`
+	// Metadata has the name; leave the name out, since the server draws it.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the request for a token.
+	Spec AccessTokenSpec `json:"spec"`
+	// Status is the token and the state of its use, set by the server.
+	Status AccessTokenStatus `json:"status,omitzero" by:"server"`
+}
+
+// AccessTokenSpec says who uses a token, and with which rights.
+type AccessTokenSpec struct {
+	// User is the person or the program that uses the token: one line of at most 256
+	// bytes. Records and logs have it.
+	User string `json:"user" required:"true" example:"ada@example.org"`
+	// Role is the role of the token. A token without a role has the roles that role
+	// bindings give to its user.
+	Role string `json:"role,omitempty" oneof:"viewer,editor,tenant-admin,operator,admin" example:"editor"`
+	// Tenant is the tenant in whose namespaces the role counts. Absent: the whole
+	// cluster. A tenant-admin has a tenant; an operator or an admin has none.
+	Tenant string `json:"tenant,omitempty" example:"vision"`
+	// Namespaces limit the role to these namespaces, while they belong to the tenant:
+	// at most 64. Absent: all namespaces of the tenant.
+	Namespaces []string `json:"namespaces,omitempty" example:"[vision-dev]"`
+	// PriorityCeiling is the greatest priority of work that the token submits, 0 to
+	// 1000000000. Absent: no ceiling beside that of the namespace.
+	PriorityCeiling *int32 `json:"priorityCeiling,omitempty" example:"1000"`
+	// TTL is the time that the token is valid for. Absent: the token does not end.
+	TTL string `json:"ttl,omitempty" range:"1s..87600h" format:"duration" example:"720h"`
+	// Description is for people: one line of at most 256 bytes.
+	Description string `json:"description,omitempty" example:"nightly training"`
+}
+
+// AccessTokenStatus is a token and the state of its use.
+type AccessTokenStatus struct {
+	// Token is the token itself. The answers to its creation and to its rotation alone
+	// have it.
+	Token string `json:"token,omitempty" example:"muster.at-5d1f09c2ab.k3v9x2mqp7zt4hw6c8ydbnfgr5s1aeju"`
+	// Secrets is the number of secrets that are valid: 2 for a while after a rotation.
+	Secrets int `json:"secrets" example:"1"`
+	// Rotated is the time of the last rotation.
+	Rotated string `json:"rotated,omitempty" format:"time" example:"2026-03-01T12:00:00Z"`
+	// OverlapEnds is the time when the secret before the last rotation ends.
+	OverlapEnds string `json:"overlapEnds,omitempty" format:"time" example:"2026-03-02T12:00:00Z"`
+	// Expires is the time when the token ends; absent for never.
+	Expires string `json:"expires,omitempty" format:"time" example:"2026-03-31T12:00:00Z"`
+	// Expired reports whether the token has ended.
+	Expired bool `json:"expired,omitempty" example:"false"`
+	// Creator is the name of the person that asked for the token.
+	Creator string `json:"creator,omitempty" example:"admin"`
+	// NotFollowedBy are the coordinators that did not confirm the change within 5 s.
+	// The answer to a change alone has them.
+	NotFollowedBy []string `json:"notFollowedBy,omitempty" example:"[coordinator-3]"`
+}
+
+// AccessTokenList is a list of tokens, oldest first.
+type AccessTokenList struct {
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is AccessTokenList.
+	Kind string `json:"kind,omitempty" oneof:"AccessTokenList"`
+	// Items are the tokens.
+	Items []AccessToken `json:"items"`
+}
+
+// RotateOptions is the body of a request for a new secret of a token.
+type RotateOptions struct {
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind,omitempty" default:"RotateOptions" oneof:"RotateOptions"`
+	// Overlap is the time for which the secret before goes on to be valid. With 0s that
+	// secret ends at once.
+	Overlap string `json:"overlap,omitempty" default:"24h" range:"0s..720h" format:"duration" example:"1h"`
+}
+
+// RoleBinding gives a role to users and tokens. It is in no namespace.
+type RoleBinding struct {
+	// APIVersion is the version of the document's format.
+	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
+	// Kind is the kind of the document.
+	Kind string `json:"kind" default:"RoleBinding" oneof:"RoleBinding"`
+	// Metadata names the binding.
+	Metadata ObjectMeta `json:"metadata"`
+	// Spec is the role and the users and tokens that get the role.
+	Spec RoleBindingSpec `json:"spec"`
+}
+
+// RoleBindingSpec is a role, the place where the role counts, and the users and the
+// tokens that get the role.
+type RoleBindingSpec struct {
+	// Role is the role that the binding gives.
+	Role string `json:"role" required:"true" oneof:"viewer,editor,tenant-admin,operator,admin" example:"editor"`
+	// Tenant is as in an AccessToken.
+	Tenant string `json:"tenant,omitempty" example:"vision"`
+	// Namespaces are as in an AccessToken.
+	Namespaces []string `json:"namespaces,omitempty" example:"[vision-dev]"`
+	// Subjects get the role: at most 256.
+	Subjects []Subject `json:"subjects" required:"true"`
+}
+
+// Subject is somebody who gets a role.
+type Subject struct {
+	// Kind is User for a person or a program by name, and Token for one access token.
+	Kind string `json:"kind" required:"true" oneof:"User,Token" example:"User"`
+	// Name is the name of the user or the id of the token.
+	Name string `json:"name" required:"true" example:"ada@example.org"`
+}
+
+// The kinds of subjects.
+const (
+	SubjectUser  = "User"
+	SubjectToken = "Token"
+)
+
+// RoleBindingList is a list of role bindings, ordered by name.
+type RoleBindingList struct {
+	// Kind is RoleBindingList.
+	Kind string `json:"kind" oneof:"RoleBindingList"`
+	// Metadata has the revision and the token of the next page.
+	Metadata ListMeta `json:"metadata"`
+	// Items are the bindings.
+	Items []RoleBinding `json:"items"`
+}
+
+// The bounds of grants.
+const (
+	MaxGrantNamespaces = 64
+	MaxSubjects        = 256
+	MaxTokenTTL        = 10 * 365 * 24 * time.Hour
+	MaxOverlap         = 30 * 24 * time.Hour
+	DefaultOverlap     = 24 * time.Hour
+)
+
+var (
+	accessTokenDecoder   = strict.For[AccessToken]()
+	roleBindingDecoder   = strict.For[RoleBinding]()
+	rotateOptionsDecoder = strict.For[RotateOptions]()
+)
+
+// DecodeAccessToken reads the request for a token and its TTL, 0 for a token that
+// does not end.
+func DecodeAccessToken(doc []byte) (*AccessToken, time.Duration, *Status) {
+	t, status := decode(accessTokenDecoder, doc)
+	if status == nil {
+		status = checkKind(t.APIVersion, t.Kind, KindAccessToken)
+	}
+	if status != nil {
+		return nil, 0, status
+	}
+	if t.Metadata.Name != "" {
+		return nil, 0, invalid("metadata.name", "%q: the server names tokens, leave it out", clip(t.Metadata.Name))
+	}
+	if status := checkNameOnly(t.Metadata, "spec.description is for people"); status != nil {
+		return nil, 0, status
+	}
+	if status := t.Spec.Validate(); status != nil {
+		return nil, 0, status
+	}
+	ttl, status := between("spec.ttl", t.Spec.TTL, 0, time.Second, MaxTokenTTL)
+	return t, ttl, status
+}
+
+// Validate refuses a token of nobody, and a role at a place where it cannot count.
+func (s *AccessTokenSpec) Validate() *Status {
+	if status := checkUser("spec.user", s.User); status != nil {
+		return status
+	}
+	if s.Role == "" && (s.Tenant != "" || len(s.Namespaces) > 0) {
+		return invalid("spec.role", "empty, with a tenant or namespaces: name the role that counts there, or leave all of them out for the bindings of the user")
+	}
+	if s.Role != "" {
+		if status := checkGrant(s.Role, s.Tenant, s.Namespaces); status != nil {
+			return status
+		}
+	}
+	if c := s.PriorityCeiling; c != nil && (*c < 0 || *c > MaxPriority) {
+		return invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority)
+	}
+	if status := checkLine("spec.description", s.Description); status != nil {
+		return status
+	}
+	_, status := between("spec.ttl", s.TTL, 0, time.Second, MaxTokenTTL)
+	return status
+}
+
+// DecodeRotateOptions reads the options of a rotation; an empty document has the
+// default.
+func DecodeRotateOptions(doc []byte) (overlap time.Duration, status *Status) {
+	if len(doc) == 0 {
+		return DefaultOverlap, nil
+	}
+	o, status := decode(rotateOptionsDecoder, doc)
+	if status == nil {
+		status = checkKind(o.APIVersion, o.Kind, KindRotateOptions)
+	}
+	if status != nil {
+		return 0, status
+	}
+	return between("overlap", o.Overlap, DefaultOverlap, 0, MaxOverlap)
+}
+
+// DecodeRoleBinding reads and validates a role binding as DecodeResourceQuota does a
+// resource quota.
+func DecodeRoleBinding(doc []byte) (*RoleBinding, *Status) {
+	b, status := decode(roleBindingDecoder, doc)
+	if status != nil {
+		return nil, status
+	}
+	if status := b.Metadata.settable(&b.APIVersion, &b.Kind, KindRoleBinding); status != nil {
+		return nil, status
+	}
+	if status := b.Validate(); status != nil {
+		return nil, status
+	}
+	return b, nil
+}
+
+// Validate refuses a binding of a role that there is not, of a role at a place where
+// it cannot count, and of nobody.
+func (b *RoleBinding) Validate() *Status {
+	switch m := b.Metadata; {
+	case m.Name == "":
+		return invalid("metadata.name", "required: "+subdomainRule, 253)
+	case !IsSubdomain(m.Name):
+		return invalid("metadata.name", "%q is not the name of a role binding: "+subdomainRule, clip(m.Name), 253)
+	}
+	if status := checkCluster(b.Metadata); status != nil {
+		return status
+	}
+	if status := checkGrant(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces); status != nil {
+		return status
+	}
+	if len(b.Spec.Subjects) == 0 {
+		return invalid("spec.subjects", "empty: name the users or the tokens that get the role")
+	}
+	if status := atMost("spec.subjects", len(b.Spec.Subjects), MaxSubjects); status != nil {
+		return status
+	}
+	for i, s := range b.Spec.Subjects {
+		path := fmt.Sprintf("spec.subjects[%d]", i)
+		switch {
+		case s.Kind != SubjectUser && s.Kind != SubjectToken:
+			return invalid(path+".kind", "%q: want %s or %s", clip(s.Kind), SubjectUser, SubjectToken)
+		case s.Kind == SubjectToken && !IsSubdomain(s.Name):
+			return invalid(path+".name", "%q is not the id of an access token, as muster token list shows it", clip(s.Name))
+		}
+		if status := checkUser(path+".name", s.Name); status != nil {
+			return status
+		}
+	}
+	return nil
+}
+
+// checkUser refuses a name that no user has.
+func checkUser(path, name string) *Status {
+	if strings.TrimSpace(name) == "" {
+		return invalid(path, "required: the name of a person or a program, such as ada@example.org")
+	}
+	return checkLine(path, name)
+}
+
+// checkGrant refuses a role that there is not, and a place where it cannot count.
+func checkGrant(role, tenant string, namespaces []string) *Status {
+	cluster := role == RoleOperator || role == RoleAdmin
+	switch {
+	case !slices.Contains([]string{RoleViewer, RoleEditor, RoleTenantAdmin, RoleOperator, RoleAdmin}, role):
+		return invalid("spec.role", "%q: want viewer, editor, tenant-admin, operator or admin", clip(role))
+	case cluster && tenant != "":
+		return invalid("spec.tenant", "%q: the role %s counts in the whole cluster, leave the tenant out", clip(tenant), role)
+	case role == RoleTenantAdmin && tenant == "":
+		return invalid("spec.tenant", "required: the tenant whose rights the tenant-admin gives")
+	case tenant == "" && len(namespaces) > 0:
+		return invalid("spec.tenant", "required with spec.namespaces: the tenant that owns them")
+	case tenant != "" && !IsLabel(tenant):
+		return invalid("spec.tenant", "%q is not the name of a tenant: %s", clip(tenant), labelRule)
+	}
+	if status := atMost("spec.namespaces", len(namespaces), MaxGrantNamespaces); status != nil {
+		return status
+	}
+	for i, n := range namespaces {
+		if !IsLabel(n) {
+			return invalid(fmt.Sprintf("spec.namespaces[%d]", i), "%q is not the name of a namespace: %s", clip(n), labelRule)
+		}
+	}
+	return nil
+}
+
+// between reads a duration within bounds; an empty text is absent.
+func between(path, text string, absent, least, most time.Duration) (time.Duration, *Status) {
+	if text == "" {
+		return absent, nil
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, invalid(path, `%q: want a time such as "1h" or "30m"`, clip(text))
+	case d < least || d > most:
+		return 0, invalid(path, "%q is outside %s..%s", clip(text), least, most)
+	}
+	return d, nil
+}

@@ -1,0 +1,81 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
+)
+
+// errUnknown is the refusal of each token that is not valid, whatever the reason.
+var errUnknown = errors.New("unknown token")
+
+// Authenticator lets in the bearers of access tokens, and those that another
+// Authenticator lets in.
+type Authenticator struct {
+	Table *Table
+	// Other knows the tokens of another form: the administrator's token file.
+	Other service.Authenticator
+}
+
+// Changed is closed when other rules are in force: rights may have ended.
+func (a Authenticator) Changed() <-chan struct{} { return a.Table.Changed() }
+
+// Authenticate finds the caller by the token. A token that is unknown, one that was
+// revoked and one with a wrong secret take the same time and get the same answer.
+// The bearer of a good secret that has expired gets the time.
+func (a Authenticator) Authenticate(ctx context.Context, text string) (service.Principal, error) {
+	given, ok := parse(text)
+	if !ok {
+		return a.Other.Authenticate(ctx, text)
+	}
+	now := a.Table.now.Load()
+	digest := given.digest()
+	t, found := now.tokens[given.id]
+	if !found {
+		t = nobodys
+	}
+	var shown *secret
+	for i := range t.secrets {
+		if s := &t.secrets[i]; proves(&digest, &s.digest) && s.valid {
+			shown = s
+		}
+	}
+	if shown == nil {
+		return service.Principal{}, errUnknown
+	}
+	at := time.Now()
+	switch {
+	case isOver(t.principal.Expires, at):
+		return service.Principal{}, api.Errorf(http.StatusUnauthorized, "the token %s expired at %s: ask for another one", given.id, t.record.Expires)
+	case isOver(shown.expires, at):
+		return service.Principal{}, api.Errorf(http.StatusUnauthorized, "this secret of the token %s expired at %s: the token was rotated, use the new secret", given.id, shown.expires.UTC().Format(time.RFC3339))
+	}
+	return now.principal(t, shown), nil
+}
+
+// nobodys is the token that stands for each one that does not exist.
+var nobodys = &token{}
+
+// principal is the caller who has shown a secret of a token.
+func (r *rules) principal(t *token, shown *secret) service.Principal {
+	p := t.principal
+	if !shown.expires.IsZero() && (p.Expires.IsZero() || shown.expires.Before(p.Expires)) {
+		p.Expires = shown.expires
+	}
+	more := r.bound[t.record.ID]
+	if t.record.Role == "" {
+		more = slices.Concat(r.users[t.record.User], more)
+	}
+	if len(more) > 0 {
+		p.Grants = slices.Concat(p.Grants, more)
+	}
+	if p.Tenant == "" && len(p.Grants) > 0 {
+		p.Tenant = p.Grants[0].Tenant
+	}
+	return p
+}

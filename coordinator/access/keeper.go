@@ -1,0 +1,285 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/resource"
+)
+
+// Bounds of the tokens and the bindings that are kept.
+const (
+	MaxTokens       = 20_000
+	MaxTenantTokens = 2_000
+	MaxBindings     = 5_000
+)
+
+// expiredKept is how long a token that has expired is still listed.
+const expiredKept = 24 * time.Hour
+
+// attempts bounds how often a change is repeated that lost to another.
+const attempts = 5
+
+// Keeper changes tokens and bindings. It implements service.Credentials. Its methods
+// may be called by many goroutines, and block no longer than the store and settleFor.
+type Keeper struct {
+	Store store.KVStore
+	Table *Table
+	// Settle waits until each live coordinator goes by a revision, and returns the
+	// names of the coordinators that did not confirm it in time.
+	Settle func(ctx context.Context, at resource.Revision) (missing []string)
+	Logger *slog.Logger
+}
+
+var _ service.Credentials = (*Keeper)(nil)
+
+// CreateToken implements service.Credentials.
+func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.Duration) (*api.AccessToken, error) {
+	by, s := service.CallerOf(ctx), t.Spec
+	if status := service.MayGrant(by.Principal, grantOf(s.Role, s.Tenant, s.Namespaces)); status != nil {
+		return nil, status
+	}
+	if own := by.Ceiling; own != nil && (s.PriorityCeiling == nil || *s.PriorityCeiling > *own) {
+		return nil, api.Errorf(http.StatusForbidden, "spec.priorityCeiling: nobody gives more than they have: want %d or less, the ceiling of %q", *own, by.Name)
+	}
+	if status := k.hasRoom(s.Tenant); status != nil {
+		return nil, status
+	}
+	now := time.Now()
+	rec := record.AccessToken{
+		ID: newID(), User: s.User, Role: s.Role, Tenant: s.Tenant, Namespaces: s.Namespaces, Ceiling: s.PriorityCeiling, Description: s.Description,
+		Creator: by.Name, Created: stamp(now),
+	}
+	if ttl > 0 {
+		rec.Expires = stamp(now.Add(ttl))
+	}
+	drawn := newSecret(rec.ID)
+	rec.Secrets = []record.TokenSecret{secretOf(drawn, now)}
+	key := record.AccessTokenKey(rec.ID)
+	result, err := k.Store.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(key)}, Then: []record.Op{record.Put(key, record.MustEncode(rec))}})
+	switch {
+	case err != nil:
+		return nil, unanswered(err)
+	case !result.Succeeded:
+		return nil, api.Errorf(http.StatusConflict, "the id %s is taken by chance: ask again", rec.ID)
+	}
+	k.Logger.Info("access_token_made", "token", rec.ID, "user", rec.User, "role", rec.Role, "tenant", rec.Tenant, "expires", rec.Expires, "by", by.Name, "request_id", by.RequestID)
+	return k.changed(ctx, rec, drawn.text(), result.Revision), nil
+}
+
+// hasRoom refuses a token beyond the bounds.
+func (k *Keeper) hasRoom(tenant string) *api.Status {
+	now := k.Table.now.Load()
+	if len(now.tokens) >= MaxTokens {
+		return api.Errorf(http.StatusTooManyRequests, "%d access tokens are kept, which is the limit: revoke some first", MaxTokens).Because(api.TooManyObjects)
+	}
+	own := 0
+	for _, t := range now.tokens {
+		if tenant != "" && t.record.Tenant == tenant {
+			own++
+		}
+	}
+	if own >= MaxTenantTokens {
+		return api.Errorf(http.StatusTooManyRequests, "tenant %s has %d access tokens, which is the limit of a tenant: revoke some first", tenant, MaxTenantTokens).Because(api.TooManyObjects)
+	}
+	return nil
+}
+
+// GetToken implements service.Credentials.
+func (k *Keeper) GetToken(ctx context.Context, id string) (*api.AccessToken, error) {
+	rec, _, err := k.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	shown := document(rec, time.Now())
+	return &shown, nil
+}
+
+// ListTokens implements service.Credentials. Tokens that expired a day ago are
+// forgotten.
+func (k *Keeper) ListTokens(ctx context.Context) (*api.AccessTokenList, error) {
+	by, now := service.CallerOf(ctx), time.Now()
+	all, _, err := k.Store.Range(ctx, record.AccessTokensPrefix, store.RangeOptions{})
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	list := &api.AccessTokenList{APIVersion: api.APIVersion, Kind: api.KindAccessToken + "List", Items: []api.AccessToken{}}
+	for _, kv := range all {
+		rec, err := record.Decode[record.AccessToken](kv.Key, kv.Value)
+		switch {
+		case err != nil:
+			return nil, err
+		case isOver(instant(rec.Expires), now.Add(-expiredKept)):
+			// The next list tries again where the store does not answer.
+			_, _ = k.Store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev)}, Then: []record.Op{record.Delete(kv.Key)}})
+		case maySee(by.Principal, rec):
+			list.Items = append(list.Items, document(rec, now))
+		}
+	}
+	slices.SortFunc(list.Items, func(a, b api.AccessToken) int {
+		return cmp.Or(cmp.Compare(a.Metadata.CreationTimestamp, b.Metadata.CreationTimestamp), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	return list, nil
+}
+
+// RotateToken implements service.Credentials. At most two secrets are valid at once:
+// a second rotation within the overlap ends the oldest secret.
+func (k *Keeper) RotateToken(ctx context.Context, id string, overlap time.Duration) (*api.AccessToken, error) {
+	by := service.CallerOf(ctx)
+	for range attempts {
+		rec, kv, err := k.read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		if isOver(instant(rec.Expires), now) {
+			return nil, api.Errorf(http.StatusConflict, "the token %s expired at %s: make another one", id, rec.Expires).Because(api.FailedPrecondition)
+		}
+		drawn, before := newSecret(id), rec.Secrets[0]
+		rec.Secrets = []record.TokenSecret{secretOf(drawn, now)}
+		if overlap > 0 && !isOver(instant(before.Expires), now) {
+			before.Expires = stamp(now.Add(overlap))
+			rec.Secrets = append(rec.Secrets, before)
+		}
+		revision, err := k.write(ctx, kv, record.Put(kv.Key, record.MustEncode(rec)))
+		switch {
+		case err != nil:
+			return nil, err
+		case revision != 0:
+			k.Logger.Info("access_token_rotated", "token", id, "overlap", overlap, "by", by.Name, "request_id", by.RequestID)
+			return k.changed(ctx, rec, drawn.text(), revision), nil
+		}
+	}
+	return nil, busy("token " + id)
+}
+
+// RevokeToken implements service.Credentials.
+func (k *Keeper) RevokeToken(ctx context.Context, id string) (*api.AccessToken, error) {
+	by := service.CallerOf(ctx)
+	for range attempts {
+		rec, kv, err := k.read(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		revision, err := k.write(ctx, kv, record.Delete(kv.Key))
+		switch {
+		case err != nil:
+			return nil, err
+		case revision != 0:
+			k.Logger.Info("access_token_revoked", "token", id, "user", rec.User, "by", by.Name, "request_id", by.RequestID)
+			return k.changed(ctx, rec, "", revision), nil
+		}
+	}
+	return nil, busy("token " + id)
+}
+
+// read reads a token that the caller may see; 404 for each other one.
+func (k *Keeper) read(ctx context.Context, id string) (record.AccessToken, record.KV, error) {
+	by, key := service.CallerOf(ctx), record.AccessTokenKey(id)
+	kv, found, _, err := k.Store.Get(ctx, key)
+	if err != nil {
+		return record.AccessToken{}, kv, unanswered(err)
+	}
+	if found {
+		rec, err := record.Decode[record.AccessToken](key, kv.Value)
+		if err != nil {
+			return rec, kv, err
+		}
+		if maySee(by.Principal, rec) {
+			return rec, kv, nil
+		}
+	}
+	return record.AccessToken{}, kv, api.Errorf(http.StatusNotFound, "access token %s not found", service.Clip(id))
+}
+
+// maySee reports whether a caller sees and changes a token.
+func maySee(by service.Principal, rec record.AccessToken) bool {
+	return service.MayGrant(by, grantOf(rec.Role, rec.Tenant, rec.Namespaces)) == nil
+}
+
+// write does one change of a key that was read; revision 0 means that the key has
+// changed since.
+func (k *Keeper) write(ctx context.Context, kv record.KV, op record.Op) (resource.Revision, error) {
+	result, err := k.Store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev)}, Then: []record.Op{op}})
+	switch {
+	case err != nil:
+		return 0, unanswered(err)
+	case !result.Succeeded:
+		return 0, nil
+	}
+	return result.Revision, nil
+}
+
+// changed is the answer to a change that the store has, once the coordinators have
+// followed.
+func (k *Keeper) changed(ctx context.Context, rec record.AccessToken, text string, at resource.Revision) *api.AccessToken {
+	shown := document(rec, time.Now())
+	shown.Status.Token = text
+	shown.Status.NotFollowedBy = k.settle(ctx, at)
+	return &shown
+}
+
+// settle waits for the coordinators, and warns of those that did not confirm.
+func (k *Keeper) settle(ctx context.Context, at resource.Revision) []string {
+	missing := k.Settle(ctx, at)
+	for _, name := range missing {
+		service.Warn(ctx, "coordinator "+name+" did not confirm the change within "+settleFor.String()+"; it follows when it reaches the store")
+		k.Logger.Warn("access_change_not_confirmed", "coordinator", name, "revision", int64(at))
+	}
+	return missing
+}
+
+// document shows a token without its secrets.
+func document(rec record.AccessToken, now time.Time) api.AccessToken {
+	t := api.AccessToken{
+		APIVersion: api.APIVersion, Kind: api.KindAccessToken, Metadata: api.ObjectMeta{Name: rec.ID, CreationTimestamp: rec.Created},
+		Spec: api.AccessTokenSpec{
+			User: rec.User, Role: rec.Role, Tenant: rec.Tenant, Namespaces: rec.Namespaces, PriorityCeiling: rec.Ceiling, Description: rec.Description,
+		},
+		Status: api.AccessTokenStatus{Expires: rec.Expires, Expired: isOver(instant(rec.Expires), now), Creator: rec.Creator},
+	}
+	for i, s := range rec.Secrets {
+		if !isOver(instant(s.Expires), now) {
+			t.Status.Secrets++
+			if i > 0 {
+				t.Status.OverlapEnds = s.Expires
+			}
+		}
+	}
+	if newest := rec.Secrets[0].Created; newest != rec.Created {
+		t.Status.Rotated = newest
+	}
+	return t
+}
+
+func secretOf(drawn secretText, now time.Time) record.TokenSecret {
+	sum := drawn.digest()
+	return record.TokenSecret{SHA256: hex.EncodeToString(sum[:]), Created: stamp(now)}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// busy is the refusal of a change that lost to other changes each time.
+func busy(what string) *api.Status {
+	status := api.Errorf(http.StatusServiceUnavailable, "%s kept changing: ask again", what)
+	status.RetryAfterSeconds = 1
+	return status
+}
+
+// unanswered words an error of the store for clients.
+func unanswered(err error) error {
+	if errors.Is(err, record.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded) {
+		return api.Errorf(http.StatusServiceUnavailable, "the store does not answer; the change may have been done: list, then ask again: %v", err)
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package rest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/access"
+	"github.com/musterd/muster/coordinator/follow"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/resttest"
+)
+
+// gate is a coordinator whose callers come by tokens of a store.
+type gate struct {
+	t   *testing.T
+	url string
+}
+
+func newGate(t *testing.T) gate {
+	t.Helper()
+	back := mem.Open(mem.Options{})
+	rights := access.NewTable(nil)
+	f := follow.New(follow.Options{
+		Store: back, Log: slog.New(slog.DiscardHandler), Check: time.Second, Leads: func() bool { return false }, Rights: rights,
+		Moved: func(resource.Revision) {}, Registered: func(follow.News) {}, Forget: func(context.Context, *record.WentBackError) {},
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { f.Run(ctx); close(done) }()
+	settle := func(ctx context.Context, at resource.Revision) []string {
+		if err := f.Reach(ctx, at); err != nil {
+			t.Error(err)
+		}
+		return nil
+	}
+	server := httptest.NewServer(rest.NewHandler(rest.Config{
+		Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 4}), Watches: watches{f}, Authenticator: access.Authenticator{Table: rights, Other: service.StaticToken(token)},
+		Credentials: &access.Keeper{Store: back, Table: rights, Settle: settle, Logger: slog.New(slog.DiscardHandler)},
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); stop(); <-done; _ = back.Close() })
+	return gate{t, server.URL + "/api/v1"}
+}
+
+// ask sends a request as the bearer of a token.
+func (g gate) ask(method, path, bearer, body string) *http.Response {
+	g.t.Helper()
+	r, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+bearer)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+// got sends a request and reads the whole answer.
+func (g gate) got(method, path, bearer, body string) (int, string) {
+	g.t.Helper()
+	answer := g.ask(method, path, bearer, body)
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// made makes a token as the administrator.
+func (g gate) made(spec string) (id, bearer string) {
+	g.t.Helper()
+	code, text := g.got("POST", "/tokens", token, `{"spec":`+spec+`}`)
+	var t api.AccessToken
+	if err := json.Unmarshal([]byte(text), &t); err != nil || code != http.StatusCreated {
+		g.t.Fatalf("made: %d %s, %v", code, text, err)
+	}
+	return t.Metadata.Name, t.Status.Token
+}
+
+// A watch ends when its token is revoked or rotated away, and when a binding that let
+// the caller in goes, with the reason as its last event.
+func TestAWatchEndsWithItsToken(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   string
+		before string // a binding; "" for none
+		end    func(g gate, id string) (method, path, body string)
+		want   string
+	}{
+		"the token is revoked": {
+			`{"user":"ada","role":"viewer","tenant":"ml"}`, "",
+			func(_ gate, id string) (string, string, string) { return "DELETE", "/tokens/" + id, "" }, `"code":401`,
+		},
+		"the token is rotated without an overlap": {
+			`{"user":"ada","role":"viewer","tenant":"ml"}`, "",
+			func(_ gate, id string) (string, string, string) {
+				return "POST", "/tokens/" + id + "/rotate", `{"overlap":"0s"}`
+			}, `"code":401`,
+		},
+		"the binding goes": {
+			`{"user":"ada"}`, `{"kind":"RoleBinding","metadata":{"name":"ml.ada"},"spec":{"role":"viewer","tenant":"ml","subjects":[{"kind":"User","name":"ada"}]}}`,
+			func(gate, string) (string, string, string) { return "DELETE", "/rolebindings/ml.ada", "" }, `"message":"namespace ml not found"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate(t)
+			if c.before != "" {
+				if code, text := g.got("POST", "/rolebindings", token, c.before); code != http.StatusCreated {
+					t.Fatal(text)
+				}
+			}
+			id, bearer := g.made(c.spec)
+			watch := g.ask("GET", "/namespaces/ml/allocations?watch=true", bearer, "")
+			other := g.ask("GET", "/namespaces/ml/allocations?watch=true", token, "") // of somebody else, which goes on
+			if watch.StatusCode != http.StatusOK || other.StatusCode != http.StatusOK {
+				t.Fatalf("answered with %d and %d", watch.StatusCode, other.StatusCode)
+			}
+			method, path, body := c.end(g, id)
+			if code, text := g.got(method, path, token, body); code != http.StatusOK {
+				t.Fatal(text)
+			}
+			last := ""
+			lines := bufio.NewScanner(watch.Body)
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), "ERROR") {
+					last = lines.Text()
+				}
+			}
+			if !strings.Contains(last, c.want) {
+				t.Errorf("the watch ends with %q, want %s", last, c.want)
+			}
+			if code, text := g.got("GET", "/namespaces/ml/allocations", bearer, ""); code == http.StatusOK {
+				t.Errorf("the token is still good: %s", text)
+			}
+		})
+	}
+}
+
+// An object of another tenant and one that does not exist have one answer, for each
+// right, at each door of REST: the words differ by the names alone.
+func TestWhatACallerMayNotSeeDoesNotExist(t *testing.T) {
+	g := newGate(t)
+	_, ada := g.made(`{"user":"ada","role":"editor","tenant":"ml"}`)
+	const unit = `{"metadata":{"name":"there"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`
+	for _, namespace := range []string{"speech", "ml"} {
+		if code, text := g.got("POST", "/namespaces/"+namespace+"/allocations", token, unit); code != http.StatusCreated {
+			t.Fatal(text)
+		}
+	}
+	if code, text := g.got("POST", "/tenants", token, `{"kind":"Tenant","metadata":{"name":"speech"},"spec":{}}`); code != http.StatusCreated {
+		t.Fatal(text)
+	}
+	message := func(text string) string {
+		var s api.Status
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return s.Message
+	}
+	for _, c := range []struct{ method, there, missing, old, new string }{
+		{"GET", "/namespaces/speech/allocations/there", "/namespaces/speech/allocations/gone", "there", "gone"},
+		{"GET", "/namespaces/speech/allocations/there", "/namespaces/ml/allocations/there2", "there not found in namespace speech", "there2 not found in namespace ml"},
+		{"DELETE", "/namespaces/speech/allocations/there", "/namespaces/ml/allocations/there2", "there not found in namespace speech", "there2 not found in namespace ml"},
+		{"GET", "/namespaces/speech/allocations/there/explain", "/namespaces/ml/allocations/there2/explain", "there not found in namespace speech", "there2 not found in namespace ml"},
+		{"GET", "/namespaces/speech/allocations", "/namespaces/nothing/allocations", "speech", "nothing"},
+		{"GET", "/namespaces/speech/allocations?watch=true", "/namespaces/nothing/allocations?watch=true", "speech", "nothing"},
+		{"GET", "/tenants/speech", "/tenants/nothing", "speech", "nothing"},
+		{"GET", "/namespaces/speech", "/namespaces/nothing", "speech", "nothing"},
+		{"GET", "/metrics/tenants/speech/usage", "/metrics/tenants/nothing/usage", "speech", "nothing"},
+	} {
+		code, foreign := g.got(c.method, c.there, ada, "")
+		other, missing := g.got(c.method, c.missing, ada, "")
+		if code != http.StatusNotFound || other != http.StatusNotFound || strings.Replace(message(foreign), c.old, c.new, 1) != message(missing) {
+			t.Errorf("%s %s: %d %s\n%s: %d %s", c.method, c.there, code, foreign, c.missing, other, missing)
+		}
+	}
+}
