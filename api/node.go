@@ -58,6 +58,11 @@ type NodeStatus struct {
 	Registrations []string `json:"registrations,omitempty" format:"time" example:"[2026-03-01T12:00:00Z]"`
 	// Addresses are the host's own name and the agent's address.
 	Addresses []NodeAddress `json:"addresses,omitempty"`
+	// LastHeartbeatTime is the time of the agent's last report that was written. It is
+	// written with each change of the conditions, and otherwise about once a minute;
+	// every 10 minutes at the latest in large clusters. Ready says whether the agent is
+	// heard.
+	LastHeartbeatTime string `json:"lastHeartbeatTime,omitempty" format:"time" example:"2026-03-01T12:00:10Z"`
 	// Conditions are aspects of the state, such as Ready and DiskPressure.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// LeaseID identifies the lease of 40 s that the agent's heartbeats keep alive; absent
@@ -74,7 +79,7 @@ type NodeStatus struct {
 	Allocatable map[resource.Name]string `json:"allocatable,omitempty" format:"quantity" example:"{cpu: '126', memory: 1020Gi, nvidia.com/gpu: '6'}"`
 	// Available is the part of allocatable that nobody holds.
 	Available map[resource.Name]string `json:"available,omitempty" format:"quantity" example:"{cpu: '62', nvidia.com/gpu: '4'}"`
-	// Usage is the part in use, measured on the host.
+	// Usage is the part in use, measured on the host at lastHeartbeatTime.
 	Usage map[resource.Name]string `json:"usage,omitempty" format:"quantity" example:"{cpu: 31500m, memory: 210Gi}"`
 	// Incarnation identifies the memory that the agent's promises depend on.
 	Incarnation *resource.Incarnation `json:"incarnation,omitempty"`

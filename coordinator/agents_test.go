@@ -290,7 +290,7 @@ func TestAnAgentThatComesBackIsConnectedWhenItRegisters(t *testing.T) {
 			c.Agent("n1").Start()
 			start := time.Now()
 			c.Eventually("the agent is connected", connected)
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > 2*time.Second { // the leader writes what it sees once a second
 				t.Errorf("connected %v after the agent started", took)
 			}
 		}

@@ -54,11 +54,6 @@ func (t *term) carry(e *lead.Effect) {
 		t.compact(e.Revision)
 	case lead.WakeAt:
 		t.alarm.Reset(max(0, time.Until(e.At)))
-	case lead.ShowChange:
-		if c := t.watchers[e.Key]; c != nil {
-			close(c)
-			delete(t.watchers, e.Key)
-		}
 	case lead.LogEvent:
 		t.writeLog(e.Event)
 	case lead.MeasureValue:

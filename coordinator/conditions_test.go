@@ -54,15 +54,24 @@ func TestEveryCoordinatorShowsWhatAnAgentSaysOfItself(t *testing.T) {
 		}
 
 		// A stream to another coordinator, or a new one, does not make them new.
-		kv, _, _, err := c.Store.Get(t.Context(), record.NodeStatusKey("n1"))
-		if err != nil {
-			t.Fatal(err)
+		stored := func() record.NodeStatus {
+			kv, _, _, err := c.Store.Get(t.Context(), record.NodeStatusKey("n1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, err := record.Decode[record.NodeStatus](kv.Key, kv.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return status
 		}
+		before := stored()
 		time.Sleep(time.Minute)
 		c.Agent("n1").Restart()
 		time.Sleep(time.Minute)
-		if again, _, _, err := c.Store.Get(t.Context(), record.NodeStatusKey("n1")); err != nil || string(again.Value) != string(kv.Value) {
-			t.Errorf("after a restart: %v, %s, want %s", err, again.Value, kv.Value)
+		after := stored()
+		if diff := cmp.Diff(before.Conditions, after.Conditions); diff != "" || after.HeardAt <= before.HeardAt {
+			t.Errorf("heard at %s and %s; after a restart (-before +after):\n%s", before.HeardAt, after.HeardAt, diff)
 		}
 
 		c.Agent("n1").Stop()

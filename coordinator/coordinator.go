@@ -15,7 +15,6 @@ import (
 	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -127,13 +126,6 @@ func (c *Coordinator) NodeRegistered(id resource.NodeID, spec record.NodeSpec, r
 	c.registeredAt(id, spec, rev)
 	if l := c.term.Load(); l != nil {
 		l.tell(lead.NodeRegistered{Node: id, Spec: spec, Revision: rev})
-	}
-}
-
-// NodeHeard takes a heartbeat that this coordinator has served.
-func (c *Coordinator) NodeHeard(id resource.NodeID, m rpc.Measured) {
-	if l := c.term.Load(); l != nil {
-		l.tell(lead.NodeMeasured{Node: id, Usage: m.Usage, Devices: m.Devices})
 	}
 }
 

@@ -108,17 +108,21 @@ func TestAFollowersNodesAreWhatTheStoreTells(t *testing.T) {
 		c.Eventually("the agent's heartbeat is in the store", func() (heard bool) {
 			var err error
 			n, err = f.GetNode(t.Context(), string(a.Status.NodeID))
-			return err == nil && n.Status.Phase == "Ready"
+			return err == nil && n.Status.Phase == "Ready" && n.Status.LastHeartbeatTime != ""
 		})
 		led, err := k.GetNode(t.Context(), n.Metadata.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(led.Status.Available, n.Status.Available); diff != "" {
-			t.Errorf("free (-leader +follower):\n%s", diff)
+		if diff := cmp.Diff(led, n); diff != "" {
+			t.Errorf("the node (-leader +follower):\n%s", diff)
 		}
-		if diff := cmp.Diff(led.Status.Allocations, n.Status.Allocations); diff != "" || n.Status.Phase != "Ready" || n.Status.Devices != nil {
-			t.Errorf("%s with devices %v, allocations (-leader +follower):\n%s", n.Status.Phase, n.Status.Devices, diff)
+		free := 0
+		for _, d := range n.Status.Devices {
+			free += int(d.Free)
+		}
+		if n.Status.Available[resource.GPU] != "5" || free != 5000 || len(n.Status.Allocations) != 1 || len(n.Status.NUMANodes) == 0 {
+			t.Errorf("%+v, want 5 of 8 GPUs free", n.Status)
 		}
 	})
 }

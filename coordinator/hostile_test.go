@@ -76,7 +76,11 @@ func TestAVoteForSomethingElseIsolatesItsNode(t *testing.T) {
 				if a.Status.Phase != api.Running || a.Status.NodeID != "n2" {
 					t.Errorf("%s on %s, want Running on n2", a.Status.Phase, a.Status.NodeID)
 				}
-				v := isolated(t, k, "n1")
+				var v *api.Condition
+				c.Eventually("the isolation is written", func() bool {
+					v = isolated(t, k, "n1")
+					return v != nil
+				})
 				reason := "WrongVote"
 				if broken[name] {
 					reason = "WrongMessage"
@@ -287,9 +291,7 @@ func TestANodeThatFailsAgainAndAgainIsSuspect(t *testing.T) {
 		}
 		c.Tap(nil)
 		phase(t, c, "a", api.Running) // nothing else fits: it goes back there
-		if got := suspect(); got != "" {
-			t.Errorf("after a vote the condition is %q", got)
-		}
+		c.Eventually("the node is no suspect after a vote", func() bool { return suspect() == "" })
 		c.Converge()
 	})
 }
@@ -337,10 +339,10 @@ func TestAVoteOfAnotherRegistrationIsAvoided(t *testing.T) {
 			remove(t, k, name) // so that both nodes are equal again
 			phase(t, c, name, "")
 		}
-		n, err := k.GetNode(t.Context(), "n1")
-		if err != nil || !slices.ContainsFunc(n.Status.Conditions, func(c api.Condition) bool { return c.Type == "Suspect" }) {
-			t.Errorf("%v: conditions %+v, want Suspect", err, n.Status.Conditions)
-		}
+		c.Eventually("the node is a suspect", func() bool {
+			n, err := k.GetNode(t.Context(), "n1")
+			return err == nil && slices.ContainsFunc(n.Status.Conditions, func(c api.Condition) bool { return c.Type == "Suspect" })
+		})
 	})
 }
 

@@ -114,17 +114,6 @@ func (t *term) drain() {
 	}
 }
 
-// changes is a channel that closes when an object changes next. The loop alone
-// calls it.
-func (t *term) changes(key string) <-chan struct{} {
-	c := t.watchers[key]
-	if c == nil {
-		c = make(chan struct{})
-		t.watchers[key] = c
-	}
-	return c
-}
-
 // tellFollowed hands the leader the cache's views of its nodes that have
 // changed.
 func (t *term) tellFollowed() {

@@ -10,7 +10,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
-	"github.com/musterd/muster/coordinator/shown"
 )
 
 // CreateAllocation implements service.Allocations.
@@ -37,7 +36,6 @@ func (c *Coordinator) GetAllocation(ctx context.Context, namespace, name string,
 		if !found {
 			return nil, false, lead.NotFound("allocation", namespace, name)
 		}
-		c.overlayMembers(ctx, []*shown.Member{&m})
 		return m.Show(), m.Settled, nil
 	})
 }
@@ -47,9 +45,6 @@ func (c *Coordinator) ListAllocations(ctx context.Context, namespace string, p s
 	l, err := list(ctx, c, objects.Allocations, namespace, p)
 	if err != nil {
 		return nil, err
-	}
-	if p.At == 0 {
-		c.overlayAllocations(ctx, l.view, l.items)
 	}
 	return &api.AllocationList{Kind: "AllocationList", Metadata: l.meta, Items: l.items}, nil
 }

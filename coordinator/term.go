@@ -47,13 +47,12 @@ type term struct {
 	pool   *agents.Pool
 
 	// The loop alone owns the fields below.
-	effects  []lead.Effect               // reused
-	clients  map[lead.Token]chan<- reply // each takes one reply without a wait
-	asked    lead.Token                  // the last client's
-	alarm    *time.Timer
-	watchers map[string]chan struct{} // by key, of changes that somebody waits for
-	told     map[resource.NodeID]lead.NodeFacts
-	shares   map[resource.NodeID]*turnShare
+	effects []lead.Effect               // reused
+	clients map[lead.Token]chan<- reply // each takes one reply without a wait
+	asked   lead.Token                  // the last client's
+	alarm   *time.Timer
+	told    map[resource.NodeID]lead.NodeFacts
+	shares  map[resource.NodeID]*turnShare
 	// observe sees each input before the leader takes it, nil for a pass; nil: nobody
 	// does. Tests set it.
 	observe func(now time.Time, in lead.Input)
@@ -71,7 +70,7 @@ func newTerm(l *lead.Leader, s store.Store, log *slog.Logger, m *metrics) *term 
 	t := &term{
 		Leader: l, store: s, log: log, metrics: m,
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
-		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{}, told: map[resource.NodeID]lead.NodeFacts{}, shares: map[resource.NodeID]*turnShare{},
+		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, told: map[resource.NodeID]lead.NodeFacts{}, shares: map[resource.NodeID]*turnShare{},
 	}
 	t.alarm.Stop()
 	return t

@@ -236,7 +236,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 		ApproveGrowth: d.config.ApproveGrowth, OverBudget: d.refusals.overBudget,
 	})
 	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{
-		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log, Heard: d.coordinator.NodeHeard,
+		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log,
 		Fingerprint: d.security.fingerprint(), Changed: d.security.changed(),
 		OverBudget: d.refusals.overBudget,
 	})

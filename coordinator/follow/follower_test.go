@@ -14,8 +14,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
@@ -141,7 +141,7 @@ func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
 
 // names are the allocations that a fresh read shows.
 func (f *following) names(ctx context.Context) (string, error) {
-	return Read(ctx, f.Follower, func(i shown.Index) (string, *api.Status) {
+	return Read(ctx, f.Follower, func(i *objects.View) (string, *api.Status) {
 		names := ""
 		for _, name := range []string{"a", "b", "c"} {
 			if _, found := i.Member("default/" + name); found {

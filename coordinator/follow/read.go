@@ -12,7 +12,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -61,7 +60,7 @@ func (f *Follower) catchUp(ctx context.Context) error {
 
 // Read shows something that is not older than the call. show runs outside of
 // every lock.
-func Read[T any](ctx context.Context, f *Follower, show func(i shown.Index) (T, *api.Status)) (T, error) {
+func Read[T any](ctx context.Context, f *Follower, show func(v *objects.View) (T, *api.Status)) (T, error) {
 	var none T
 	view, err := f.Fresh(ctx)
 	if err != nil {
@@ -155,7 +154,7 @@ func (f *Follower) Facts(id resource.NodeID) lead.NodeFacts {
 	lease, leased := f.kvs[record.NodeLeaseKey(id)]
 	return lead.NodeFacts{
 		Node: id, Leased: leased || f.revision == 0, Ban: lead.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
-		Status: f.kvs[record.NodeStatusKey(id)], Lease: lease.Lease,
+		Status: f.kvs[record.NodeStatusKey(id)], Lease: lease.Lease, Observed: f.kvs[record.NodeObservedKey(id)].ModRev,
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
-	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/wire"
 )
@@ -63,9 +62,6 @@ const dropAfter = 4 * time.Second
 
 // evict is the one call of agents that only the leader decides.
 const evict = musterv1.Coordinator_Evict_FullMethodName
-
-// leaderFirst are the reads that the leader knows more about.
-var leaderFirst = map[string]bool{apiv1.Nodes_Get_FullMethodName: true, apiv1.Nodes_List_FullMethodName: true}
 
 // waits is the time that a call wants to wait, nil for none.
 func waits(req any) *durationpb.Duration {
@@ -122,16 +118,6 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	}
 	if method != evict && !strings.HasPrefix(method, ours) { // the API adds them itself
 		defer func() { addNotices(ctx, r.Notices) }()
-	}
-	if leaderFirst[method] && !hopped(ctx) {
-		var answer any
-		var answered error
-		if r.Forward.First(ctx, func(try context.Context, leader service.Leader) (got service.Attempt) {
-			answer, answered, got = r.there(ctx, try, leader, method, req)
-			return got
-		}) {
-			return answer, answered
-		}
 	}
 	refused := api.Errorf(503, "coordinator %s does not lead, and no leader answers; ask again", r.Forward.ID()).Because(api.NotLeader)
 	if method != evict || r.Revision() > 0 || hopped(ctx) { // an eviction spends the budget of its node here, too

@@ -2,10 +2,8 @@ package lead
 
 import (
 	"iter"
-	"time"
 
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -45,8 +43,5 @@ func (l *Leader) WakeUps() uint64 { return l.generation }
 // Trials counts the units that passes have tried.
 func (l *Leader) Trials() uint64 { return l.room.Trials() }
 
-// Show is what clients are shown at a time. changes is a channel that closes when
-// an object changes, by the key in ShowChange.
-func (l *Leader) Show(now time.Time, changes func(key string) <-chan struct{}) shown.Index {
-	return shownLeader{l, now, changes}
-}
+// Show is the leader's allocations and jobs.
+func (l *Leader) Show() Shown { return Shown{l} }

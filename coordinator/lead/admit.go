@@ -29,7 +29,7 @@ func (n *node) closedReason() string {
 	case n.view.Ready && !n.unapproved.IsZero():
 		return shown.AwaitsApproval(n.view.ID, n.unapproved)
 	case n.connected && n.registered() && !n.unregistered.IsZero():
-		return shown.Beyond(n.unregistered)
+		return shown.Beyond(n.unregistered.Message)
 	}
 	return ""
 }

@@ -27,9 +27,9 @@ func (l *Leader) follow(in NodeFacts) {
 	if n == nil {
 		return
 	}
-	said := n.said.conditions
+	said := n.said.Conditions
 	n.takeStatus(in.Status)
-	l.logLost(id, said, n.said.conditions)
+	l.logLost(id, said, n.said.Conditions)
 	before := n.ban
 	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
 		return

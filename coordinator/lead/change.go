@@ -38,11 +38,11 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 	case l.nodes[id] != n:
 		done(api.Errorf(404, "node %s not found", id))
 		return
-	case c.version != "" && c.version != versionOf(n) && attempts == changeAttempts: // a registration may have been faster than its news
+	case !l.isOf(n, c.version) && attempts == changeAttempts: // a registration may have been faster than its news
 		again()
 		return
-	case c.version != "" && c.version != versionOf(n):
-		done(api.Errorf(409, "node %s is at resourceVersion %s, the change is for %s: look at the node and ask again", id, versionOf(n), c.version))
+	case !l.isOf(n, c.version):
+		done(api.Errorf(409, "node %s was changed at resourceVersion %d, the change is for %s: look at the node and ask again", id, n.specRev, c.version))
 		return
 	}
 	spec, status := c.of(n.spec)
@@ -90,8 +90,16 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 	})
 }
 
-// versionOf is a node's resourceVersion.
-func versionOf(n *node) string { return strconv.FormatInt(int64(n.specRev), 10) }
+// isOf reports whether a change may be made that is for a resourceVersion of the node,
+// "" for any. What operators set is in the specification: a write of the status alone
+// makes no conflict. A version that is newer than the store is none of the node's.
+func (l *Leader) isOf(n *node, version string) bool {
+	if version == "" {
+		return true
+	}
+	from, err := strconv.ParseInt(version, 10, 64)
+	return err == nil && resource.Revision(from) >= n.specRev && resource.Revision(from) <= max(l.reached, n.specRev)
+}
 
 // sameForOperators reports whether two specifications agree in all that
 // operators set.

@@ -25,7 +25,7 @@ const deviceLostReason = "DeviceLost: "
 // run. An eviction that has begun is not begun again, because its unit is no
 // longer evictable.
 func (l *Leader) evictHoldersOfLost(n *node) {
-	if !n.connected || n.view.Host == nil || !shown.ReportsLost(n.said.conditions) {
+	if !n.connected || n.view.Host == nil || !shown.ReportsLost(n.said.Conditions) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
@@ -50,7 +50,7 @@ func (n *node) lostDevicesOf(u *unit) []string {
 	var lost []string
 	for _, p := range u.placements() {
 		if p.Node == n.view.ID {
-			lost = append(lost, shown.LostDevices(n.said.conditions, p.Assignment)...)
+			lost = append(lost, shown.LostDevices(n.said.Conditions, p.Assignment)...)
 		}
 	}
 	lost = slices.DeleteFunc(lost, n.hasHealthy)

@@ -33,7 +33,6 @@ const (
 	RevokeLease                         // lease
 	CompactStore                        // up to revision, 0: nothing; answered by CompactAnswer
 	WakeAt                              // an AlarmDue at or after at
-	ShowChange                          // key of an object that has changed
 	LogEvent                            // event
 	MeasureValue                        // metric and value
 	AskToResign                         // the agent of node refuses the epoch; answered by ResignAllowed, or not at all
@@ -143,9 +142,6 @@ func (o *outbox) count(m Metric, label string) {
 func (o *outbox) measure(m Metric, value float64) {
 	o.add(Effect{Kind: MeasureValue, Metric: m, Value: value})
 }
-
-// changed reports that an object has changed, for its watches.
-func (o *outbox) changed(key string) { o.add(Effect{Kind: ShowChange, Key: key}) }
 
 // command sends a command to the agent of a node.
 func (o *outbox) command(node resource.NodeID, c grant.Command) {

@@ -107,7 +107,7 @@ func TestARecordInDoubtIsNotCollected(t *testing.T) {
 	}
 }
 
-// TestAUnitIsReadyWhenAllItsNodesHoldIt: clients are told then.
+// TestAUnitIsReadyWhenAllItsNodesHoldIt: its key is written then.
 func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
 	x := newScene(t)
 	a := x.submitJob("a", 2, 8)
@@ -119,8 +119,8 @@ func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
 		x.clear()
 		x.hear(grant.Replied{Node: id, Tx: tx, State: grant.Held, Incarnation: n.incarnation, Revision: n.revision, Members: n.reservations[tx].members})
 		x.answers()
-		if told := x.did(ShowChange); told != (i == 1) {
-			t.Errorf("node %d of 2: told %t", i+1, told)
+		if ready := a.attempt.ready.revision != 0; ready != (i == 1) {
+			t.Errorf("node %d of 2: ready %t", i+1, ready)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
@@ -287,7 +288,14 @@ func (l *Leader) queuePlace(u *unit) *api.QueuePlace {
 // closed is the reason why a node takes no new work: that of its condition Ready,
 // or its cordon.
 func (n *node) closed() resource.Reason {
-	shows := n.show()
+	now := n.standingOf(n.observeNow())
+	shows := shown.Node{
+		ID: n.view.ID, Spec: &n.spec, Labels: n.view.Labels.Values(), Incarnation: n.incarnation, Registered: n.revision != 0,
+		Ban: n.ban, Violation: n.violation(), Unapproved: n.unapproved, Observed: &now,
+	}
+	if n.fence != nil {
+		shows.Fence = n.fence.show()
+	}
 	for _, c := range shows.Show().Status.Conditions {
 		if c.Type == "Ready" && c.Status != "True" {
 			code := c.Reason

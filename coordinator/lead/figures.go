@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
@@ -122,8 +123,8 @@ func (n *node) figures(models map[string]GPUFigures) NodeFigures {
 			Quarantined: n.quarantine != "", DiskFull: n.diskFull, Suspect: n.view.Suspect || n.view.Tripped,
 		},
 	}
-	if n.connected {
-		f.Usage, f.Busy = n.usage, n.busyDevices()
+	if !n.unheard {
+		f.Usage, f.Busy = n.said.Usage, n.busyDevices()
 	}
 	if n.view.Free == nil {
 		return f
@@ -202,8 +203,8 @@ func (n *node) busyDevices() int {
 		for k := range d.MIG.Instances {
 			ids = append(ids, d.MIG.Instances[k].UUID)
 		}
-		if slices.ContainsFunc(n.uses, func(u devices.Use) bool {
-			now, _ := u.Within(d.Memory)
+		if slices.ContainsFunc(n.said.Devices, func(u record.DeviceUse) bool {
+			now, _ := devices.Use(u).Within(d.Memory)
 			return slices.Contains(ids, u.UUID) && (now.Percent > 0 || now.Memory > busyMemory)
 		}) {
 			busy++

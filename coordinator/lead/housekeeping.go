@@ -49,7 +49,9 @@ func (l *Leader) housekeep() {
 	}
 	l.compact()
 	l.collect()
+	l.writeObserved()
 	l.writeUnwritten()
+	l.writePartly()
 	l.writeWaiting()
 	l.deleteStrays()
 	l.sweepFences()

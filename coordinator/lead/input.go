@@ -6,7 +6,6 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -73,13 +72,6 @@ type (
 		// Known restricts the input to a node that the leader has already.
 		Known bool
 	}
-	// NodeMeasured is the usage that a node's agent measured on its host.
-	NodeMeasured struct {
-		Node  resource.NodeID
-		Usage resource.Vector
-		// Devices are the uses of its devices and MIG instances.
-		Devices []devices.Use
-	}
 	// NodeSuspected is the opinion of gossip about a node.
 	NodeSuspected struct {
 		Node      resource.NodeID
@@ -92,7 +84,8 @@ type (
 		Lease    record.LeaseID // of the agent's heartbeats, 0 for none
 		Ban      *record.Ban
 		Identity resource.Revision // of the registration, 0 for none
-		Status   record.KV         // with the conditions that the agent reports; zero for none
+		Status   record.KV         // the agent's last report; zero for none
+		Observed resource.Revision // of the leader's observation, 0 for none
 	}
 	// ConfigWritten says that the next Count of the config's writes are durable.
 	ConfigWritten struct {
@@ -126,7 +119,6 @@ func (AlarmDue) input()        {}
 func (SecondPassed) input()    {}
 func (ResignAllowed) input()   {}
 func (NodeRegistered) input()  {}
-func (NodeMeasured) input()    {}
 func (NodeSuspected) input()   {}
 func (NodeFacts) input()       {}
 func (ConfigWritten) input()   {}
@@ -161,11 +153,13 @@ func (l *Leader) react(in Input) {
 	case AgentEvent:
 		l.agentEvent(in.Event)
 	case WriteAnswer:
+		l.reached = max(l.reached, in.Revision)
 		if done, waits := l.writes[in.Token]; waits {
 			delete(l.writes, in.Token)
 			done(in.Outcome, in.Revision, in.Err)
 		}
 	case ReadAnswer:
+		l.reached = max(l.reached, in.Revision)
 		if answer, waits := l.reads[in.Token]; waits {
 			delete(l.reads, in.Token)
 			answer(in.Kv, in.Found, in.Revision)
@@ -192,10 +186,6 @@ func (l *Leader) react(in Input) {
 			return
 		}
 		l.takeSpec(l.node(in.Node), in.Spec, in.Revision)
-	case NodeMeasured:
-		if n := l.nodes[in.Node]; n != nil {
-			n.setUsage(in.Usage, in.Devices)
-		}
 	case NodeSuspected:
 		if n := l.nodes[in.Node]; n != nil {
 			n.setSuspect(in.Suspected)
@@ -252,5 +242,5 @@ func (l *Leader) read(key string, answer func(kv record.KV, found bool, revision
 
 // Same reports whether f equals o.
 func (f NodeFacts) Same(o NodeFacts) bool {
-	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
+	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && f.Observed == o.Observed && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
 }

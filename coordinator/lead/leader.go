@@ -41,9 +41,10 @@ type Leader struct {
 	changed  []*unit
 	settling map[Token]func()
 
-	elected time.Time // when the term began
-	idle    uint64    // messages that said nothing new
-	counter uint64    // of attempts and arrivals in this epoch
+	elected time.Time         // when the term began
+	reached resource.Revision // the newest of the store that an answer had
+	idle    uint64            // messages that said nothing new
+	counter uint64            // of attempts and arrivals in this epoch
 
 	view
 	requests requests
@@ -70,8 +71,11 @@ type Leader struct {
 	readyPace    pace.Bucket
 	waiting      waitingNews
 	fates        fates
-	unwritten    []resource.TxID    // all of whose members are held, which the store is still to know
-	strays       []resource.TxID    // keys of record.ReadyPrefix beside no record
+	unwritten    []resource.TxID             // all of whose members are held, which the store is still to know
+	partly       map[resource.TxID]time.Time // units that are freed in part, and since when
+	strays       []resource.TxID             // keys of record.ReadyPrefix beside no record
+	observedPace pace.Bucket
+	observedAt   int                // position of the node that writeObserved begins with
 	sweptAt      time.Time          // of fences
 	account      *decisions.Tracker // nil: nobody keeps one
 	census       census             // nil before the first creation
@@ -95,7 +99,7 @@ func NewLeader(b Beginning) *Leader {
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, elected: b.Now,
-		retired:  newRetired(),
+		retired: newRetired(), partly: map[resource.TxID]time.Time{},
 		activity: newActivity(), usage: newUsage(b.Now),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
@@ -122,9 +126,9 @@ func (l *Leader) uid(prefix string) string {
 // step drives a transaction and carries out its effects.
 func (l *Leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }
 
-// notify tells whoever watches a unit, or its job, that it has changed.
+// notify notes that a unit has changed, for the requests that wait for the unit or
+// its job.
 func (l *Leader) notify(u *unit) {
-	l.out.changed(u.path)
 	if r := l.reconciliation; r != nil { // it may wait for the unit
 		r.news = true
 	}
@@ -136,9 +140,8 @@ func (l *Leader) notify(u *unit) {
 	}
 }
 
-// notifyJob tells whoever watches a job that it has changed.
+// notifyJob goes on with what waits for a job.
 func (l *Leader) notifyJob(j *job) {
-	l.out.changed(j.key())
 	for _, then := range j.takeThen() {
 		l.after(0, then)
 	}

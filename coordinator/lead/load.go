@@ -63,6 +63,9 @@ func (v *view) loadNodes(kvs []record.KV) error {
 				return err
 			}
 		}
+		if key.Part == record.NodeObservedPart {
+			v.node(key.ID).loadObserved(kv)
+		}
 		if key.Part != record.NodeSpecPart {
 			continue
 		}

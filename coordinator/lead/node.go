@@ -6,7 +6,6 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -35,12 +34,10 @@ type node struct {
 	withheld       uint64                     // the bit of each device that an operator withholds, see withholding
 	diskFull       bool
 	memoryPressure bool
-	usage          resource.Vector // measured on the host; nil = not heard yet
-	uses           []devices.Use   // of its devices, as the host claims
-	fence          *fence          // nil: its incarnation may be counted on
-	ban            *record.Ban     // nil: it is not banned
-	unheard        bool            // its lease is over
-	assumption     assumption      // the leader's
+	fence          *fence      // nil: its incarnation may be counted on
+	ban            *record.Ban // nil: it is not banned
+	unheard        bool        // its lease is over
+	assumption     assumption  // the leader's
 	// quarantine is the reason why the agent makes no promises and obeys no
 	// command, "" outside quarantine. grants is the agent's last report of
 	// grants, told counts the reports, and known: that report was complete.
@@ -69,6 +66,8 @@ type node struct {
 	// limit prevented that. The leader wakes them later.
 	wakes bool
 	said  said
+	// observed is the leader's observation for readers.
+	observed observed
 	// changes are operators' changes. The first is under way and the others wait,
 	// because each compares the revision that its predecessor writes.
 	changes []func()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -16,12 +17,12 @@ import (
 const deleteAttempts = 8
 
 // deleteNode reads what the store has of a node, judges that, and deletes it.
-func (l *Leader) deleteNode(r DeleteNode, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *Leader) deleteNode(r DeleteNode, attempts int, answer func(*api.Status)) {
 	id := r.Node
 	t := l.nextToken()
 	l.nodeReads[t] = func(in NodeReadAnswer) {
 		if in.Err != nil {
-			answer(nil, api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
+			answer(api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
 			return
 		}
 		l.deleteRead(r, in.Kvs, in.Certified, attempts, answer)
@@ -29,25 +30,25 @@ func (l *Leader) deleteNode(r DeleteNode, attempts int, answer func(*api.Node, *
 	l.out.add(Effect{Kind: ReadNodeKeys, Token: t, Node: id})
 }
 
-func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Node, *api.Status)) {
+func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Status)) {
 	id := r.Node
 	n := l.nodes[id]
 	found, err := nodeKeysOf(kvs)
 	switch {
 	case err != nil:
-		answer(nil, api.Errorf(500, "node %s: %v", id, err))
+		answer(api.Errorf(500, "node %s: %v", id, err))
 		return
 	case n == nil || len(kvs) == 0:
-		answer(nil, api.Errorf(404, "node %s not found", id))
+		answer(api.Errorf(404, "node %s not found", id))
 		return
 	}
-	object := l.nodeObject(n)
+	object := &api.Node{Metadata: api.ObjectMeta{Name: string(id), UID: shown.NodeUID(id), ResourceVersion: strconv.FormatInt(int64(newestOf(kvs)), 10)}}
 	status := requireNode(r.Require, object, found.spec.ModRev, newestOf(kvs))
 	if status == nil {
 		status = l.refuseDeletion(n, found)
 	}
 	if status != nil {
-		answer(nil, status)
+		answer(status)
 		return
 	}
 	key := record.NodeIdentityKey(id)
@@ -56,22 +57,26 @@ func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, 
 	d := decision{compares: []record.Compare{
 		record.ModRevIs(key, found.identity.ModRev), record.ModRevIs(record.NodeSpecKey(id), found.spec.ModRev), record.Absent(record.NodeLeaseKey(id)),
 	}}
+	observed := record.NodeObservedKey(id)
 	for _, kv := range kvs {
-		d.ops = append(d.ops, record.Delete(kv.Key))
+		if kv.Key != observed {
+			d.ops = append(d.ops, record.Delete(kv.Key))
+		}
 	}
+	d.ops = append(d.ops, record.Delete(observed)) // which may have been written since kvs were read
 	if err := endCertificate(&d, certified, l.now); err != nil {
-		answer(nil, api.Errorf(500, "node %s: %v", id, err))
+		answer(api.Errorf(500, "node %s: %v", id, err))
 		return
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		switch {
 		case o == txn.Landed:
 			l.deleted(n, rev)
-			answer(object, nil)
+			answer(nil)
 		case attempts > 1:
 			l.deleteNode(r, attempts-1, answer)
 		default:
-			answer(nil, api.Errorf(409, "node %s changed %d times while it was to be deleted (%v): its agent is alive", id, deleteAttempts, err))
+			answer(api.Errorf(409, "node %s changed %d times while it was to be deleted (%v): its agent is alive", id, deleteAttempts, err))
 		}
 	}
 	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
@@ -143,7 +148,7 @@ func nodeKeysOf(kvs []record.KV) (k nodeKeys, err error) {
 			k.lease = kv
 		case record.NodeTxPart:
 			k.pointers++
-		case record.NodeStatusPart:
+		case record.NodeStatusPart, record.NodeObservedPart:
 		}
 	}
 	return k, nil

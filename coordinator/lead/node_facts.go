@@ -1,11 +1,11 @@
 package lead
 
 import (
+	"maps"
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -31,11 +31,11 @@ func (n *node) clearRegistration() { n.revision = 0 }
 
 // setHealth takes over the health of the devices, of the disk and of the memory.
 func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull, memoryPressure bool) {
+	if !maps.Equal(n.health, devices) {
+		n.observed.health++
+	}
 	n.health, n.diskFull, n.memoryPressure = devices, diskFull, memoryPressure
 }
-
-// setUsage takes over what was measured on the host.
-func (n *node) setUsage(usage resource.Vector, uses []devices.Use) { n.usage, n.uses = usage, uses }
 
 // setFence takes over the fence of the node's incarnation, nil for none.
 func (n *node) setFence(f *fence) { n.fence = f }
@@ -45,6 +45,7 @@ func (n *node) setBan(b *record.Ban) { n.ban = b }
 
 // setFollowed takes over what the coordinator's cache of the store has.
 func (n *node) setFollowed(f NodeFacts) {
+	n.noteObserved(f.Observed)
 	n.leased, n.lease, n.identity, n.ban = f.Leased, f.Lease, f.Identity, f.Ban
 }
 
@@ -81,11 +82,15 @@ func (n *node) setQuarantine(why string) { n.quarantine = why }
 // setGrants keeps everything that an agent holds for leaders.
 func (n *node) setGrants(o grant.Occupancy) {
 	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
+	var local []grant.Grant
 	for _, g := range o.Grants {
 		if g.Origin == "" {
 			n.grants[g.Tx] = g
+		} else if g.State != grant.Tombstone {
+			local = append(local, g)
 		}
 	}
+	n.observed.setLocal(sumOf(local))
 	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
 	n.told++
 }

@@ -66,6 +66,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.aborted(a)
 		}
 	}
+	l.notePartly(a)
 	l.onNodeFenced(a)
 	l.stopSuspended(a)
 	l.occupancy.noteUnit(a.unit)

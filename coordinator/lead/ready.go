@@ -1,8 +1,12 @@
 package lead
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -10,14 +14,18 @@ import (
 )
 
 // This file writes that all members of a unit are held, so that every coordinator
-// shows the unit as Ready.
+// shows the unit as Ready; and which members of a unit that is ending are held no more.
 
 // readiness is a key of record.ReadyPrefix as the store has it; the zero value: the
 // store has none.
 type readiness struct {
 	instant  int64 // milliseconds
+	freed    []resource.NodeID
 	revision resource.Revision
 }
+
+// has reports whether the key says that a node holds nothing any more.
+func (r *readiness) has(node resource.NodeID) bool { return slices.Contains(r.freed, node) }
 
 // readyRate bounds the writes for units that an earlier leader has placed: after an
 // election all their agents report at once. A unit that this leader has placed is
@@ -50,7 +58,12 @@ func (l *Leader) writeReady(a *attempt) {
 	if a.machine.State() != txn.Committed || a.ready.revision != 0 {
 		return
 	}
-	tx, r := a.machine.ID(), record.Ready{AtMillis: l.millis()}
+	l.putReady(a, record.Ready{AtMillis: l.millis()})
+}
+
+// putReady writes the key beside the present state of the record.
+func (l *Leader) putReady(a *attempt, r record.Ready) {
+	tx := a.machine.ID()
 	l.retired.keepReady(tx)
 	key := record.ReadyKey(tx)
 	l.settle(decision{
@@ -59,13 +72,55 @@ func (l *Leader) writeReady(a *attempt) {
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:
-				a.setReady(readiness{r.AtMillis, rev})
+				a.setReady(readiness{r.AtMillis, r.Freed, rev})
 				l.notify(a.unit)
-			case err != nil && l.attempts[tx] == a: // refused, e.g. for want of space
+			case l.attempts[tx] != a:
+			case len(r.Freed) > 0:
+				l.partly[tx] = l.now
+			case err != nil: // refused, e.g. for want of space
 				l.unwritten = append(l.unwritten, tx)
 			}
 		},
-	}, key, func(_ []byte, found bool) bool { return found })
+	}, key, func(value []byte, found bool) bool { return found && bytes.Equal(value, record.MustEncode(r)) })
+}
+
+// notePartly notes that some agents hold nothing of a unit any more, and others do.
+// Where all agents are rid of theirs at about the same time, the unit's end says so and
+// nothing is written.
+func (l *Leader) notePartly(a *attempt) {
+	nodes := a.machine.Nodes()
+	if len(nodes) < 2 || a.unit.phase() != api.Terminating || a.machine.Freed() {
+		return
+	}
+	if _, noted := l.partly[a.machine.ID()]; noted {
+		return
+	}
+	if slices.ContainsFunc(nodes, func(id resource.NodeID) bool { return a.machine.FreedBy(id) && !a.ready.has(id) }) {
+		l.partly[a.machine.ID()] = l.now
+	}
+}
+
+// writePartly writes the nodes of units that have been freed in part for a second.
+func (l *Leader) writePartly() {
+	for _, tx := range slices.Sorted(maps.Keys(l.partly)) {
+		a := l.attempts[tx]
+		switch {
+		case a == nil || a.machine.Freed() || a.unit.phase() != api.Terminating:
+			delete(l.partly, tx)
+		case l.now.Sub(l.partly[tx]) < time.Second:
+		case !l.readyPace.Take(l.now, readyRate):
+			return
+		default:
+			delete(l.partly, tx)
+			r := record.Ready{AtMillis: a.ready.instant}
+			for _, node := range a.machine.Nodes() {
+				if a.machine.FreedBy(node) {
+					r.Freed = append(r.Freed, node)
+				}
+			}
+			l.putReady(a, r)
+		}
+	}
 }
 
 // writeUnwritten writes what the rate, or the store, did not let through before.
@@ -94,7 +149,7 @@ func (l *Leader) loadReady(kvs []record.KV) error {
 		}
 		l.retired.keepReady(tx)
 		if a := l.attempts[tx]; a != nil {
-			a.setReady(readiness{r.AtMillis, kv.ModRev})
+			a.setReady(readiness{r.AtMillis, r.Freed, kv.ModRev})
 		} else if !recorded[tx] {
 			l.strays = append(l.strays, tx)
 		}

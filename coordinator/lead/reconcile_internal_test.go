@@ -154,6 +154,9 @@ func (p *play) keep(effects []Effect) {
 			p.told = append(p.told, "reads "+short(e.Key))
 			p.questions = append(p.questions, e)
 		case WriteKeys:
+			if strings.HasSuffix(e.Write.Ops[0].Key, "/observed") {
+				continue // for readers
+			}
 			p.told = append(p.told, "writes "+words(e.Write.Ops))
 			p.questions = append(p.questions, e)
 		case SendCommand:

@@ -2,14 +2,10 @@ package lead
 
 import (
 	"fmt"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -46,27 +42,5 @@ func BenchmarkJobObject(b *testing.B) {
 				l.jobObject(j)
 			}
 		})
-	}
-}
-
-// A page of a list is made in one visit of the loop, which others wait for.
-func BenchmarkPageOfJobs(b *testing.B) {
-	l := &Leader{view: newView(quota.Options{}, 1, time.Now())}
-	for i := range 2000 {
-		_, j := runningGang(b, 4)
-		j.record.Name, j.stored = fmt.Sprintf("gang-%d", i), 1
-		l.jobs["default/"+j.record.Name], l.units["default/"+j.record.Name] = j, j.units[0]
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		var i shown.Index = shownLeader{l: l}
-		var items []*api.Job
-		for _, position := range slices.Sorted(i.Jobs(""))[:50] {
-			j, _ := i.Job(position)
-			items = append(items, j.Show())
-		}
-		if i.Newest() != 1 || len(items) != 50 {
-			b.Fatalf("%d jobs at revision %d", len(items), i.Newest())
-		}
 	}
 }

@@ -55,9 +55,8 @@ func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, befor
 			switch {
 			case o == txn.Landed:
 				l.out.info("node_created", "node", id, "revision", int64(rev))
-				n := l.node(id)
-				l.takeSpec(n, spec, rev)
-				c.answer(l.nodeObject(n), nil)
+				l.takeSpec(l.node(id), spec, rev)
+				c.answer(NodeChanged{id}, nil)
 			case attempts > 1:
 				l.createNode(c, of, attempts-1)
 			default:

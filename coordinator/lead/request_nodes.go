@@ -8,7 +8,11 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file serves requests about nodes. The result of each is the node.
+// This file serves requests about nodes. The result of each is a NodeChanged.
+
+// NodeChanged says that what was asked is durable. The coordinator shows the node as
+// the store has it then.
+type NodeChanged struct{ Node resource.NodeID }
 
 // PatchNode changes what operators set.
 type PatchNode struct {
@@ -98,7 +102,7 @@ func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Statu
 
 // changeNode makes a change, and answers with the node.
 func (l *Leader) changeNode(c *call, id resource.NodeID, of change) {
-	l.changeNodeThen(c, id, of, func(n *node) { c.answer(l.nodeObject(n), nil) })
+	l.changeNodeThen(c, id, of, func(*node) { c.answer(NodeChanged{id}, nil) })
 }
 
 // changeNodeThen makes a change and goes on; a refusal is the answer. Changes of
@@ -134,9 +138,9 @@ func (r FenceNode) serve(l *Leader, c *call) {
 	}
 	c.begun = true // the incarnation that is read first is meant, also when it is tried again
 	var first resource.Incarnation
-	l.fenceNode(n, &first, r.Options, fenceAttempts, func(status *api.Status) { c.answer(l.nodeObject(n), status) })
+	l.fenceNode(n, &first, r.Options, fenceAttempts, func(status *api.Status) { c.answer(NodeChanged{r.Node}, status) })
 }
 
 func (r DeleteNode) serve(l *Leader, c *call) {
-	l.deleteNode(r, deleteAttempts, func(n *api.Node, status *api.Status) { c.answer(n, status) })
+	l.deleteNode(r, deleteAttempts, func(status *api.Status) { c.answer(NodeChanged{r.Node}, status) })
 }

@@ -2,12 +2,16 @@ package lead
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -62,14 +66,32 @@ func fitted(t *testing.T, n *node, r resource.Request) resource.Assignment {
 	return a
 }
 
+// statusOf is what readers are shown of a node with some holders, by the observation
+// that the leader writes.
+func statusOf(t rapid.TB, n *node, held ...resource.Assignment) api.NodeStatus {
+	t.Helper()
+	value, err := record.Encode(n.recordOf(n.observeNow()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := record.Decode[record.NodeObserved]("observed", value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := shown.MachineOf(o.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := shown.Node{ID: "n1", Spec: &record.NodeSpec{}, Registered: true, Observed: &o, Machine: m, Held: held}
+	return s.Show().Status
+}
+
 func TestANodeShowsHugePagesInstancesAndWhyADeviceIsSick(t *testing.T) {
 	n := partitioned(t)
 	inv := n.host.Inventory
 	held := fitted(t, n, resource.Request{Cores: 8, Hugepages: 1 << 30, HugepageSize: 2 << 20, MIG: 1, MIGProfile: "3g.40gb"})
-	n.confirm("tx", []grant.Member{{Assignment: held}}, false, nil)
-	var got api.NodeStatus
-	shows := n.show()
-	shows.ShowHost(&got)
+	full := statusOf(t, n, held)
+	got := api.NodeStatus{Available: full.Available, NUMANodes: full.NUMANodes, Devices: full.Devices}
 
 	want := api.NodeStatus{
 		Available: map[resource.Name]string{
@@ -97,14 +119,85 @@ func TestANodeShowsHugePagesInstancesAndWhyADeviceIsSick(t *testing.T) {
 	}
 }
 
+// The free part that readers compute of the facts is the one that placement computes of
+// the host, whatever is reserved, held, or held without a record.
+func TestTheFactsOfAHostTellItsFreePart(t *testing.T) {
+	profile, err := fake.ParseProfile([]byte(hardware))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		reserved := fit.Reserved{Memory: resource.Bytes(rapid.Int64Range(0, 100<<30).Draw(t, "reserved"))}
+		for range rapid.IntRange(0, 10).Draw(t, "reserved CPUs") {
+			reserved.CPUs.Add(rapid.IntRange(0, 63).Draw(t, "CPU"))
+		}
+		topology, inventory := profile.Topology(), profile.Inventory("n1")
+		host, err := fit.NewHost(topology, inventory, reserved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := newNode("n1", &cluster.State{}, &occupancyNews{})
+		n.setHost(grant.Host{Hostname: "h", Topology: topology, Inventory: inventory}, host, &outbox{})
+		var held []resource.Assignment
+		var local []grant.Grant
+		for i := range rapid.IntRange(0, 12).Draw(t, "holders") {
+			r := resource.Request{
+				CPU: resource.Millicores(rapid.IntRange(0, 6000).Draw(t, "cpu")), Memory: resource.Bytes(rapid.Int64Range(0, 20<<30).Draw(t, "memory")),
+				GPUShare: resource.Milli(rapid.SampledFrom([]int{0, 0, 250, 400}).Draw(t, "share")),
+			}
+			if rapid.Bool().Draw(t, "cores") {
+				r.CPU, r.Cores = 0, rapid.IntRange(1, 4).Draw(t, "cores")
+			}
+			if rapid.IntRange(0, 3).Draw(t, "mig") == 0 {
+				r.GPUShare, r.MIG, r.MIGProfile = 0, 1, "1g.10gb"
+			}
+			if rapid.IntRange(0, 3).Draw(t, "pages") == 0 {
+				r.Hugepages, r.HugepageSize = 1<<30, 2<<20
+			}
+			var a resource.Assignment
+			if !host.Assign(n.view.Free, r, &a) {
+				continue
+			}
+			a = a.Clone()
+			if n.take([]grant.Member{{Assignment: a}}) == nil {
+				t.Fatalf("no room for %+v", a)
+			}
+			if rapid.Bool().Draw(t, "local") {
+				local = append(local, grant.Grant{Tx: resource.TxID(fmt.Sprint("l", i)), Origin: "kubelet", State: grant.Held, Members: []grant.Member{{Assignment: a}}})
+			} else {
+				held = append(held, a)
+			}
+		}
+		n.setGrants(grant.Occupancy{Grants: local})
+		got := statusOf(t, n, held...)
+		if diff := cmp.Diff(api.Amounts(host.FreeVector(n.view.Free)), got.Available); diff != "" {
+			t.Fatalf("available (-placement +readers):\n%s", diff)
+		}
+		for i := range topology.Nodes {
+			cpu := resource.FormatAmount(resource.CPU, int64(host.FreeCPU(n.view.Free, i)))
+			if s := got.NUMANodes[i]; s.FreeCPU != cpu || s.FreeCores != host.WholeFreeCores(n.view.Free, i) || s.FreeMemory != resource.FormatBytes(n.view.Free.Memory[i]) {
+				t.Fatalf("NUMA node %d: %+v, placement has %s in %d cores and %d bytes", i, s, cpu, host.WholeFreeCores(n.view.Free, i), n.view.Free.Memory[i])
+			}
+		}
+		for i, d := range got.Devices {
+			if d.Free != n.view.Free.GPU[i] {
+				t.Fatalf("GPU %d: %d is free, placement has %d", i, d.Free, n.view.Free.GPU[i])
+			}
+			for k, g := range inventory.Devices[i].MIG.Instances {
+				if free := n.view.Free.MIG[i]&(1<<k) != 0; d.MIG.Instances[k].Free != free {
+					t.Fatalf("instance %s: free is %t, placement has %t", g.UUID, d.MIG.Instances[k].Free, free)
+				}
+			}
+		}
+	})
+}
+
 func TestADeviceThatIsNotToldSickIsWell(t *testing.T) {
 	n := partitioned(t)
 	n.host.Inventory.Devices[1].Health = devices.Tainted // as it was when the stream opened
 	n.health = nil
 	n.applyHealth()
-	var got api.NodeStatus
-	shows := n.show()
-	if shows.ShowHost(&got); n.view.Free.Unhealthy != 0 || got.Devices[1].Health != "ok" {
+	if got := statusOf(t, n); n.view.Free.Unhealthy != 0 || got.Devices[1].Health != "ok" {
 		t.Errorf("unhealthy %b, GPU 1 is %+v", n.view.Free.Unhealthy, got.Devices[1])
 	}
 }
@@ -123,8 +216,10 @@ func TestAnAssignmentShowsEverythingGranted(t *testing.T) {
 			GPU: 0, Instance: k, UUID: inv.Devices[0].MIG.Instances[k].UUID, Profile: "1g.10gb", Model: "NVIDIA A100 80GB PCIe",
 		})
 	}
-	shows := n.show()
-	got := shows.Assignment(a)
+	hardware := shown.Hardware{Summary: &record.TopologySummary{
+		NUMACPUs: map[int]string{0: "0-63"}, GPUModels: []string{"NVIDIA A100 80GB PCIe"}, GPUModel: []int{0, 0},
+	}}
+	got := hardware.Assignment(a)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assignment (-want +got):\n%s", diff)
 	}

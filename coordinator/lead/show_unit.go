@@ -57,7 +57,7 @@ func (u *unit) shownEnding() (e shown.Ending) {
 // saidOf are the conditions that a node's agent reported last.
 func (l *Leader) saidOf(id resource.NodeID) []record.Condition {
 	if n := l.nodes[id]; n != nil {
-		return n.said.conditions
+		return n.said.Conditions
 	}
 	return nil
 }
@@ -117,10 +117,10 @@ func (u *unit) placements() []shown.Place {
 	return places
 }
 
-// freed reports whether a member that is ending holds its devices no more: its
-// agent has told so, or what was committed later has some of them.
+// freed reports whether a member that is ending holds its devices no more: the store
+// says so, or a transaction that was committed later has some of them.
 func (l *Leader) freed(a *attempt, at shown.Place) bool {
-	if a.machine.FreedBy(at.Node) {
+	if a.ready.has(at.Node) {
 		return true
 	}
 	for tx, h := range l.nodes[at.Node].reservations {

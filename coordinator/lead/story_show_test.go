@@ -196,15 +196,15 @@ func (s *story) reply(e lead.Effect) string {
 		return text + "tenant " + r.Metadata.Name
 	case *api.Namespace:
 		return text + "namespace " + r.Metadata.Name
-	case *api.Node:
-		return text + fmt.Sprintf("node %s", r.Metadata.Name)
+	case lead.NodeChanged:
+		return text + fmt.Sprintf("node %s", r.Node)
 	}
 	return text + fmt.Sprintf("%T", e.Result)
 }
 
 // showObject tells what a get of an allocation, or of a job, answers.
 func (s *story) showObject(namespace, name string) {
-	index := s.l.Show(s.now, func(string) <-chan struct{} { return nil })
+	index := s.l.Show()
 	if m, found := index.Member(namespace + "/" + name); found {
 		a := m.Show()
 		fmt.Fprintf(&s.told, "  allocation %s is %s: %s\n", name, a.Status.Phase, a.Status.Message)

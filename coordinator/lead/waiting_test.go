@@ -46,6 +46,8 @@ func (x *scene) second() {
 
 func TestAUnitIsStoredWithTheReasonWhyItWaits(t *testing.T) {
 	x := newScene(t)
+	x.second() // for the observations of the nodes
+	x.answers()
 	a := x.submit("a", 9, "") // more than a node has
 	if x.answers(); x.waitsFor(a) != "WaitingForResources" {
 		t.Errorf("the store has %+v", x.storedWaiting(a))
@@ -111,6 +113,8 @@ func TestAnotherReasonIsWrittenWithinASecond(t *testing.T) {
 // TestAReasonNeverOutlivesTheWait: its write arrives after the unit's commit.
 func TestAReasonNeverOutlivesTheWait(t *testing.T) {
 	x := newScene(t)
+	x.second() // for the observations of the nodes
+	x.answers()
 	x.running("r1", 8, "")
 	x.running("r2", 8, "")
 	a := x.submit("a", 8, "")

@@ -1,11 +1,9 @@
 package objects
 
 import (
-	"maps"
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -70,8 +68,9 @@ type nodeEntry struct {
 
 func (e *nodeEntry) base() any {
 	n := *e.node
-	n.Available = nil
-	return n.Show()
+	o := n.Show()
+	o.Status.Available = nil
+	return o
 }
 
 // figures are the free part of a node, the holders of the rest, and the conditions that
@@ -81,22 +80,18 @@ func (e *nodeEntry) figures(object any, v *View) {
 	full := n.Show()
 	s := &object.(*api.Node).Status
 	s.Available, s.Allocations, s.Conditions = full.Status.Available, full.Status.Allocations, full.Status.Conditions
+	s.NUMANodes, s.Devices = full.Status.NUMANodes, full.Status.Devices
 }
 
 // show makes the shown value of a node, with the transactions that hold a share
-// there and the capacity that is not granted.
+// there.
 func (e *nodeEntry) show(now time.Time) shown.Node {
 	s := *e.node
 	s.Now = now
-	s.Available = maps.Clone(admission.Allocatable(*s.Spec))
 	for _, h := range e.shares {
 		for _, m := range h.members {
 			s.Allocations = append(s.Allocations, h.of.unit.record.Namespace+"/"+h.of.unit.MemberName(m.Member))
-			for name, amount := range m.Assignment.Vector() {
-				if left, known := s.Available[name]; known {
-					s.Available[name] = max(0, left-amount)
-				}
-			}
+			s.Held = append(s.Held, m.Assignment)
 		}
 	}
 	return s

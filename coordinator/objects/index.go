@@ -8,12 +8,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-var _ shown.Index = (*View)(nil)
-
-// Floor implements shown.Index.
+// Floor is a revision that no list is older than.
 func (v *View) Floor() resource.Revision { return v.revision }
 
-// Newest implements shown.Index.
+// Newest is the greatest revision known of an object.
 func (v *View) Newest() resource.Revision { return v.revision }
 
 // at finds an entry by its position, NAMESPACE/NAME, or by its name alone.
@@ -37,7 +35,7 @@ func (v *View) positions(k Kind, namespace string) iter.Seq[string] {
 	}
 }
 
-// Member implements shown.Index.
+// Member returns an allocation by its position, "namespace/name".
 func (v *View) Member(position string) (shown.Member, bool) {
 	e, found := at[*memberEntry](v, Named(Allocations, position))
 	if !found {
@@ -50,14 +48,10 @@ func (v *View) Member(position string) (shown.Member, bool) {
 	return m, true
 }
 
-// Members implements shown.Index.
+// Members are the positions of the allocations of a namespace, "" being all.
 func (v *View) Members(namespace string) iter.Seq[string] { return v.positions(Allocations, namespace) }
 
-// MemberChanged implements shown.Index: whoever feeds the cache reports every
-// change.
-func (v *View) MemberChanged(string) <-chan struct{} { return nil }
-
-// Job implements shown.Index.
+// Job returns a job by its position.
 func (v *View) Job(position string) (shown.Job, bool) {
 	e, found := at[*jobEntry](v, Named(Jobs, position))
 	if !found {
@@ -70,13 +64,10 @@ func (v *View) Job(position string) (shown.Job, bool) {
 	return j, true
 }
 
-// Jobs implements shown.Index.
+// Jobs are the positions of the jobs of a namespace, "" being all.
 func (v *View) Jobs(namespace string) iter.Seq[string] { return v.positions(Jobs, namespace) }
 
-// JobChanged implements shown.Index.
-func (v *View) JobChanged(string) <-chan struct{} { return nil }
-
-// Node implements shown.Index.
+// Node returns a node.
 func (v *View) Node(id resource.NodeID) (shown.Node, bool) {
 	e, found := at[*nodeEntry](v, Name{Nodes, "", string(id)})
 	if !found {
@@ -85,12 +76,12 @@ func (v *View) Node(id resource.NodeID) (shown.Node, bool) {
 	return e.show(v.now), true
 }
 
-// Nodes implements shown.Index.
+// Nodes are all nodes by id.
 func (v *View) Nodes() iter.Seq[shown.Node] {
 	return each(v, Nodes, "", func(e *nodeEntry) shown.Node { return e.show(v.now) })
 }
 
-// ResourceQuota implements shown.Index.
+// ResourceQuota returns a quota by its position.
 func (v *View) ResourceQuota(position string) (shown.ResourceQuota, bool) {
 	e, found := at[*quotaEntry](v, Named(ResourceQuotas, position))
 	if !found {
@@ -99,12 +90,12 @@ func (v *View) ResourceQuota(position string) (shown.ResourceQuota, bool) {
 	return e.show(v.now), true
 }
 
-// ResourceQuotas implements shown.Index.
+// ResourceQuotas are the quotas of a namespace, "" being all.
 func (v *View) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
 	return each(v, ResourceQuotas, namespace, func(e *quotaEntry) shown.ResourceQuota { return e.show(v.now) })
 }
 
-// Binding implements shown.Index.
+// Binding returns the quota binding of a namespace.
 func (v *View) Binding(namespace string) (shown.Versioned[api.QuotaBinding], bool) {
 	e, found := at[*bindingEntry](v, Name{QuotaBindings, "", namespace})
 	if !found {
@@ -113,12 +104,12 @@ func (v *View) Binding(namespace string) (shown.Versioned[api.QuotaBinding], boo
 	return e.Versioned, true
 }
 
-// Bindings implements shown.Index.
+// Bindings are all of them by namespace.
 func (v *View) Bindings() iter.Seq[shown.Versioned[api.QuotaBinding]] {
 	return each(v, QuotaBindings, "", func(e *bindingEntry) shown.Versioned[api.QuotaBinding] { return e.Versioned })
 }
 
-// Forest implements shown.Index.
+// Forest returns a quota forest.
 func (v *View) Forest(name string) (shown.Versioned[api.QuotaForest], bool) {
 	e, found := at[*forestEntry](v, Name{QuotaForests, "", name})
 	if !found {
@@ -127,12 +118,12 @@ func (v *View) Forest(name string) (shown.Versioned[api.QuotaForest], bool) {
 	return e.Versioned, true
 }
 
-// Forests implements shown.Index.
+// Forests are all of them by name.
 func (v *View) Forests() iter.Seq[shown.Versioned[api.QuotaForest]] {
 	return each(v, QuotaForests, "", func(e *forestEntry) shown.Versioned[api.QuotaForest] { return e.Versioned })
 }
 
-// Tenant implements shown.Index.
+// Tenant returns a tenant.
 func (v *View) Tenant(name string) (shown.Versioned[api.Tenant], bool) {
 	e, found := at[*tenantEntry](v, Name{Tenants, "", name})
 	if !found {
@@ -141,12 +132,12 @@ func (v *View) Tenant(name string) (shown.Versioned[api.Tenant], bool) {
 	return e.Versioned, true
 }
 
-// Tenants implements shown.Index.
+// Tenants are all of them by name.
 func (v *View) Tenants() iter.Seq[shown.Versioned[api.Tenant]] {
 	return each(v, Tenants, "", func(e *tenantEntry) shown.Versioned[api.Tenant] { return e.Versioned })
 }
 
-// Namespace implements shown.Index.
+// Namespace returns a namespace with an object.
 func (v *View) Namespace(name string) (shown.Versioned[api.Namespace], bool) {
 	e, found := at[*namespaceEntry](v, Name{Namespaces, "", name})
 	if !found {
@@ -155,12 +146,12 @@ func (v *View) Namespace(name string) (shown.Versioned[api.Namespace], bool) {
 	return e.Versioned, true
 }
 
-// Namespaces implements shown.Index.
+// Namespaces are all of them by name.
 func (v *View) Namespaces() iter.Seq[shown.Versioned[api.Namespace]] {
 	return each(v, Namespaces, "", func(e *namespaceEntry) shown.Versioned[api.Namespace] { return e.Versioned })
 }
 
-// Queue implements shown.Index.
+// Queue counts the units that wait, and returns the first of them, as many as head.
 func (v *View) Queue(head int) (int, []shown.Queued) {
 	var first []shown.Queued
 	for i := range min(head, v.queue.Len()) {

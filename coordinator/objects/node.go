@@ -64,8 +64,10 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		}
 		return nil
 	}
-	lease, heard := kvs[record.NodeLeaseKey(id)]
-	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Unheard: !heard, Lease: lease.Lease, Ban: lead.BanOf(kvs[record.BanKey(id)])}
+	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Ban: lead.BanOf(kvs[record.BanKey(id)])}
+	for _, key := range []string{record.NodeIdentityKey(id), record.NodeSpecKey(id), record.NodeStatusKey(id), record.NodeObservedKey(id), record.BanKey(id)} {
+		node.Revision = max(node.Revision, kvs[key].ModRev)
+	}
 	if specified {
 		if err := readSpec(node, specKV); err != nil {
 			return err
@@ -84,7 +86,10 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		if err != nil {
 			return err
 		}
-		node.Told = status.Conditions
+		node.Told = status
+	}
+	if kv, found := kvs[record.NodeObservedKey(id)]; found {
+		readObserved(node, kv)
 	}
 	c.node(id).node = node
 	c.joinAddress(id, node.Spec.AgentAddr)
@@ -147,12 +152,26 @@ func readSpec(n *shown.Node, kv record.KV) error {
 	if err != nil {
 		return err
 	}
-	n.Spec, n.Revision = &spec, kv.ModRev
+	n.Spec = &spec
 	n.NUMA, err = shown.NUMACPUs(&spec.Topology)
 	if err != nil {
 		return fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	return nil
+}
+
+// readObserved takes the leader's observation over. A value that cannot be read counts
+// for nothing, and is no fault of the other objects: the leader writes it anew.
+func readObserved(n *shown.Node, kv record.KV) {
+	o, err := record.Decode[record.NodeObserved](kv.Key, kv.Value)
+	if err == nil && o.Host != nil {
+		n.Machine, err = shown.MachineOf(o.Host)
+	}
+	if err != nil {
+		n.Machine, n.Unreadable = nil, err.Error()
+		return
+	}
+	n.Observed = &o
 }
 
 // specify derives the fields that follow from the specification.
@@ -171,13 +190,13 @@ func shownFence(i record.NodeIdentity) *shown.Fence {
 	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: lead.AssumedDeadAfter(limit)}
 }
 
-// freed reports whether an assignment of a transaction that is ending is held
-// no more: a later commit has a part of it.
-func (n *cachedNode) freed(by *cachedTx, a resource.Assignment) bool {
+// takenBy is the newest commit that has a part of an assignment of a transaction that
+// is ending, which the transaction then holds no more; 0 for none.
+func (n *cachedNode) takenBy(by *cachedTx, a resource.Assignment) (newest resource.Revision) {
 	for _, other := range n.held {
 		if other.of.committed > by.committed && slices.ContainsFunc(other.members, func(m record.Placement) bool { return shown.Excludes(a, m.Assignment) }) {
-			return true
+			newest = max(newest, other.of.committed)
 		}
 	}
-	return false
+	return newest
 }

@@ -125,7 +125,7 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		s.nodes[id] = true
 	case strings.HasPrefix(key, record.NodesPrefix):
 		node, err := record.ParseNodeKey(key)
-		if node.Part != record.NodeTxPart {
+		if node.Part != record.NodeTxPart && node.Part != record.NodeLeasePart {
 			s.nodes[node.ID] = true
 		}
 		return err

@@ -26,6 +26,8 @@ type cachedUnit struct {
 	job        *cachedJob
 	scope      quota.Charge // the part of a charge that the specification holds
 	holding    *cachedTx    // nil: nothing
+	// freed are the nodes whose agents hold nothing of the unit any more.
+	freed []resource.NodeID
 }
 
 // cachedTx is a live transaction with its shares.
@@ -117,7 +119,7 @@ func (u *cachedUnit) readReady(kvs map[string]record.KV) error {
 		return nil
 	}
 	r, err := record.Decode[record.Ready](kv.Key, kv.Value)
-	u.Ready, u.Revision = r.AtMillis, max(u.Revision, kv.ModRev)
+	u.Ready, u.freed, u.Revision = r.AtMillis, r.Freed, max(u.Revision, kv.ModRev)
 	return err
 }
 
@@ -140,7 +142,7 @@ func (c *Cache) outdateUnit(u *cachedUnit) {
 	}
 	for _, id := range h.nodes {
 		c.stale[Name{Nodes, "", string(id)}] = true
-		for _, other := range c.nodes[id].shares() { // see cachedNode.freed
+		for _, other := range c.nodes[id].shares() { // see cachedNode.takenBy
 			if other.of != h && other.of.committed < h.committed && other.of.unit.Phase() == api.Terminating {
 				c.outdateMembers(other)
 			}
@@ -317,7 +319,10 @@ func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
 	at := m.Places[index]
 	if n := c.nodes[at.Node]; n != nil && n.node != nil {
 		m.Host = n.node.Hardware
-		m.Freed = u.Phase() == api.Terminating && n.freed(u.holding, at.Assignment)
+		if u.Phase() == api.Terminating {
+			later := n.takenBy(u.holding, at.Assignment)
+			m.Freed, m.Revision = later > 0 || slices.Contains(u.freed, at.Node), max(m.Revision, later)
+		}
 	}
 	return m
 }
@@ -325,7 +330,7 @@ func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
 // toldOf are the conditions that a node's agent reported last.
 func (c *Cache) toldOf(id resource.NodeID) []record.Condition {
 	if n := c.nodes[id]; n != nil && n.node != nil {
-		return n.node.Told
+		return n.node.Told.Conditions
 	}
 	return nil
 }

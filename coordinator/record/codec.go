@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -16,7 +17,7 @@ const SchemaVersion = 1
 // Type is any value kept under Root.
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode |
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeObserved | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode |
 		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken
 	check() error
 }
@@ -153,7 +154,7 @@ func (r Tx) check() error {
 }
 
 func (r Ready) check() error {
-	if r.AtMillis <= 0 {
+	if r.AtMillis < 0 || r.AtMillis == 0 && len(r.Freed) == 0 {
 		return fmt.Errorf("atMillis %d: want milliseconds since 1970", r.AtMillis)
 	}
 	return nil
@@ -227,7 +228,17 @@ func (r NodeSpec) check() error {
 	return err
 }
 
-func (r NodeStatus) check() error { return nil }
+func (r NodeStatus) check() error {
+	if len(r.Devices) > devices.MaxUses {
+		return fmt.Errorf("devices: %d of them, want at most %d", len(r.Devices), devices.MaxUses)
+	}
+	for i, d := range r.Devices {
+		if d.Percent < devices.UnknownUse || d.Percent > 100 || d.Memory < devices.UnknownUse {
+			return fmt.Errorf("devices[%d] %q: %d percent and %d bytes, want 0 to 100 percent, or %d for unknown", i, d.UUID, d.Percent, d.Memory, devices.UnknownUse)
+		}
+	}
+	return nonNegative("usage", r.Usage)
+}
 
 func (r NodeLease) check() error { return nil }
 

@@ -101,11 +101,12 @@ const (
 	NodeSpecPart                     // NodeSpec
 	NodeStatusPart                   // NodeStatus
 	NodeLeasePart                    // NodeLease
+	NodeObservedPart                 // NodeObserved
 	NodeTxPart                       // NodeTx, one key per transaction
 )
 
 // nodePartNames are the segments that NodePart stands for.
-var nodePartNames = [...]string{"identity", "spec", "status", "lease", "tx"}
+var nodePartNames = [...]string{"identity", "spec", "status", "lease", "observed", "tx"}
 
 // String returns the part's path segment.
 func (p NodePart) String() string {
@@ -121,11 +122,14 @@ func NodeIdentityKey(id resource.NodeID) string { return nodeKey(id, NodeIdentit
 // NodeSpecKey is the key of what a node has.
 func NodeSpecKey(id resource.NodeID) string { return nodeKey(id, NodeSpecPart) }
 
-// NodeStatusKey is the key of a node's conditions and availability.
+// NodeStatusKey is the key of the last report of a node's agent.
 func NodeStatusKey(id resource.NodeID) string { return nodeKey(id, NodeStatusPart) }
 
 // NodeLeaseKey is the key that lives as long as a node's agent is heard.
 func NodeLeaseKey(id resource.NodeID) string { return nodeKey(id, NodeLeasePart) }
+
+// NodeObservedKey is the key of the leader's observation of a node.
+func NodeObservedKey(id resource.NodeID) string { return nodeKey(id, NodeObservedPart) }
 
 // NodeIn is the prefix of all keys of a node.
 func NodeIn(id resource.NodeID) string {
@@ -167,7 +171,7 @@ func ParseNodeKey(key string) (NodeKey, error) {
 	} else if part == nodePartNames[NodeTxPart] {
 		return NodeKey{ID: resource.NodeID(id), Part: NodeTxPart, Tx: resource.TxID(tx)}, nil
 	}
-	return NodeKey{}, fmt.Errorf("node key %q: %q is not identity, spec, status, lease or tx/<tx>", key, part)
+	return NodeKey{}, fmt.Errorf("node key %q: %q is not identity, spec, status, lease, observed or tx/<tx>", key, part)
 }
 
 // QuotaKind says what a key below QuotaPrefix holds.

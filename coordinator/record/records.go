@@ -53,11 +53,15 @@ type Tx struct {
 	Ended     string `json:"ended,omitempty"`
 }
 
-// Ready says that every agent of a COMMITTED transaction holds its members
-// (ReadyKey). Readers ignore it beside a record that is not COMMITTED, or absent.
+// Ready says which agents hold the members of a live transaction (ReadyKey). Readers
+// ignore it beside a record that is absent.
 type Ready struct {
-	// AtMillis is the instant, as Tx.EndingMillis is one.
+	// AtMillis is the instant since which all agents hold their members, as
+	// Tx.EndingMillis is one; 0 where it never came. It counts beside COMMITTED alone.
 	AtMillis int64 `json:"atMillis"`
+	// Freed are the nodes of a transaction that is ending whose agents hold nothing
+	// of it any more.
+	Freed []resource.NodeID `json:"freed,omitempty"`
 }
 
 // Charge is an amount counted against one group of one quota tree.
@@ -339,11 +343,27 @@ type TopologySummary struct {
 	GPUMemory resource.Bytes `json:"gpuMemory,omitempty"`
 }
 
-// NodeStatus is what is known of a node (NodeStatusKey): a projection for
-// readers, never an input to a decision.
+// NodeStatus is the last report of a node's agent (NodeStatusKey), as the coordinator
+// that hears the agent has written it: at once when the conditions have changed, else
+// at a coarse step. It is for readers; of its fields only the condition DeviceLost is
+// an input to a decision.
 type NodeStatus struct {
-	Conditions []Condition     `json:"conditions,omitempty"`
-	Available  resource.Vector `json:"available,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
+	// HeardAt is the time of the report (RFC 3339); "" where an older version wrote it.
+	HeardAt string `json:"heardAt,omitempty"`
+	// Usage is measured on the host, and Devices on its devices and MIG instances.
+	Usage   resource.Vector `json:"usage,omitempty"`
+	Devices []DeviceUse     `json:"devices,omitempty"`
+	// Available is read and never written.
+	Available resource.Vector `json:"available,omitempty"`
+}
+
+// DeviceUse is the use of one device or MIG instance; devices.UnknownUse where the
+// driver does not measure it.
+type DeviceUse struct {
+	UUID    string         `json:"uuid"`
+	Percent int            `json:"percent"`
+	Memory  resource.Bytes `json:"memory"`
 }
 
 // Condition is one aspect of a node's state.

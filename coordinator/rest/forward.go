@@ -100,19 +100,6 @@ func (h *handler) there(ctx context.Context, c *call, leader service.Leader, lef
 	return code, got
 }
 
-// leaderAnswers lets the leader answer a read that it knows more about; false
-// if there is none, or it does not answer soon.
-func (h *handler) leaderAnswers(c *call) (code int, answered bool) {
-	if h.Forward == nil || c.r.Header.Get(hopHeader) != "" {
-		return 0, false
-	}
-	answered = h.Forward.First(c.ctx(), func(ctx context.Context, leader service.Leader) (got service.Attempt) {
-		code, got = h.there(ctx, c, leader, 0)
-		return got
-	})
-	return code, answered
-}
-
 // timedOut reports whether an error means that no answer came in time.
 func timedOut(err error) bool {
 	var timeout net.Error

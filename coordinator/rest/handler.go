@@ -123,8 +123,8 @@ func NewHandler(c Config) http.Handler {
 	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbDelete, service.KindJobs), h.deleteJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", to(service.VerbExplain, service.KindJobs), h.explainJob)
 
-	h.routeLeaderFirst("GET "+v1+"/nodes", to(service.VerbList, service.KindNodes), h.listNodes)
-	h.routeLeaderFirst("GET "+v1+"/nodes/{name}", to(service.VerbGet, service.KindNodes), h.getNode)
+	h.route("GET "+v1+"/nodes", to(service.VerbList, service.KindNodes), h.listNodes)
+	h.route("GET "+v1+"/nodes/{name}", to(service.VerbGet, service.KindNodes), h.getNode)
 	h.route("POST "+v1+"/nodes", to(service.VerbCreate, service.KindNodes), h.createNode)
 	h.route("PATCH "+v1+"/nodes/{name}/status", to(service.VerbPatch, service.KindNodes), h.patchNodeStatus)
 	h.route("PATCH "+v1+"/nodes/{name}", to(service.VerbPatch, service.KindNodes), h.patchNode)
@@ -268,16 +268,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 // route registers an endpoint with the checks and counters that surround every
 // endpoint.
 func (h *handler) route(pattern string, who access, serve endpoint) {
-	h.routeTo(pattern, who, serve, false)
-}
-
-// routeLeaderFirst registers a read that the leader knows more about: it is
-// served here only where this is the leader, or none answers.
-func (h *handler) routeLeaderFirst(pattern string, who access, serve endpoint) {
-	h.routeTo(pattern, who, serve, true)
-}
-
-func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirst bool) {
 	if who.needs() == service.Nobody {
 		panic(fmt.Sprintf("rest: %s: the table of rights has no %s of %s", pattern, who.verb, who.kind))
 	}
@@ -288,7 +278,7 @@ func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirs
 		id := service.RequestID(r.Header.Get(requestIDHeader))
 		r.Header.Set(requestIDHeader, id) // which a request that is passed on keeps
 		w.Header().Set(requestIDHeader, id)
-		code := h.serve(w, r, who, serve, leaderFirst)
+		code := h.serve(w, r, who, serve)
 		took := time.Since(start)
 		observe(code, took)
 		if h.Logger.Enabled(r.Context(), slog.LevelDebug) {
@@ -298,7 +288,7 @@ func (h *handler) routeTo(pattern string, who access, serve endpoint, leaderFirs
 }
 
 // serve runs one endpoint and writes its answer; it returns the status code.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serve endpoint, leaderFirst bool) (code int) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serve endpoint) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -325,11 +315,6 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	}
 	defer h.hold(c, who)()
 	warned := c.collectWarnings()
-	if leaderFirst && !asksToWatch(r) {
-		if code, answered := h.leaderAnswers(c); answered {
-			return code
-		}
-	}
 	a, err := serve(c)
 	if status := service.Elsewhere(err); status != nil && h.Forward != nil {
 		return h.passOn(c, serve, status)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,13 +32,6 @@ const typeEvents = "text/event-stream"
 
 // watchBuffers are the buffers that no watch writes with at the moment.
 var watchBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, watchBuffer) }}
-
-// asksToWatch reports whether a request is for a watch, which each coordinator
-// serves by itself.
-func asksToWatch(r *http.Request) bool {
-	on, err := strconv.ParseBool(r.URL.Query().Get("watch"))
-	return on && err == nil
-}
 
 // watching answers ?watch=true on a list.
 func watching[T any](h *handler, c *call, l service.Listed[T], kind objects.Kind) (answer, error) {

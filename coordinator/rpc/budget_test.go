@@ -141,7 +141,7 @@ func TestConditionsAreWrittenAtMostSoOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
-		stream := serve(t, s, nil)
+		stream := serve(t, s)
 		say := func(reason string) record.KV {
 			beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Conditions: []*schedulerv1.NodeCondition{
 				{Type: "Ready", Status: "True", Reason: reason, Message: strings.Repeat("m", 4096)}, {Type: "Ready", Status: "False"}, {Type: "Other"},
@@ -178,7 +178,7 @@ func TestLeasesHaveABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
-		stream := serve(t, s, nil)
+		stream := serve(t, s)
 		kept := 0
 		for range rpc.Leases.Burst + 10 {
 			if beat(t, stream, alive).GetLeaseDurationSeconds() > 0 {
@@ -201,7 +201,7 @@ func TestHeartbeatsHaveABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
-		stream := serve(t, s, nil)
+		stream := serve(t, s)
 		for range rpc.Heartbeat.Burst {
 			beat(t, stream, alive)
 		}

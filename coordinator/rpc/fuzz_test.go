@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
@@ -27,7 +28,7 @@ import (
 const (
 	mostSpec     = 160 << 10
 	mostIdentity = 1 << 10
-	mostStatus   = 80 << 10 // JSON writes a quotation mark as two bytes
+	mostStatus   = 320 << 10 // with the uses of all devices and instances; JSON writes a quotation mark as two bytes
 	mostFence    = 512
 )
 
@@ -136,25 +137,25 @@ func FuzzHeartbeat(f *testing.F) {
 		if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.NodeIdentityKey("n1"), identity)}}); err != nil {
 			t.Fatal(err)
 		}
-		beats := &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: func(_ resource.NodeID, m rpc.Measured) {
-			for _, use := range m.Devices {
-				if _, possible := use.Within(0); !possible {
-					t.Errorf("use %+v", use)
-				}
-			}
-			for name, amount := range m.Usage {
-				if amount < 0 || amount > int64(resource.MaxMemory) {
-					t.Errorf("usage of %s is %d", name, amount)
-				}
-			}
-		}}
+		beats := &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet}
 		if err := beats.Heartbeat(&said{ctx: t.Context(), beats: []*schedulerv1.HeartbeatRequest{r, r}}); err != nil {
 			t.Fatal(err)
 		}
 		all := stored(t, s, map[string]int{"identity": mostIdentity, "status": mostStatus, "lease": mostIdentity})
 		if value := all[record.NodeStatusKey("n1")]; value != nil {
-			if _, err := record.Decode[record.NodeStatus]("status", value); err != nil {
+			status, err := record.Decode[record.NodeStatus]("status", value)
+			if err != nil {
 				t.Fatal(err)
+			}
+			for _, use := range status.Devices {
+				if _, possible := devices.Use(use).Within(0); !possible {
+					t.Errorf("use %+v", use)
+				}
+			}
+			for name, amount := range status.Usage {
+				if amount < 0 || amount > int64(resource.MaxMemory) {
+					t.Errorf("usage of %s is %d", name, amount)
+				}
 			}
 		}
 	})

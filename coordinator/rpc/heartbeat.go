@@ -30,8 +30,6 @@ type Heartbeats struct {
 		store.Leaser
 	}
 	Logger *slog.Logger
-	// Heard, if set, is called with each heartbeat.
-	Heard func(node resource.NodeID, m Measured)
 	// Fingerprint, if set, returns the fingerprint of the present authorities
 	// and gossip keys (pki.Fingerprint). It is sent to agents once, and when it
 	// changes.
@@ -42,7 +40,8 @@ type Heartbeats struct {
 	// OverBudget is as that of Server.
 	OverBudget func(resource.NodeID, Budget)
 
-	spent spending
+	spent   spending
+	reports reports
 }
 
 func (h *Heartbeats) spend(node resource.NodeID, b Budget) error {
@@ -105,16 +104,13 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		if err := h.spend(node, Heartbeat); err != nil {
 			return err
 		}
-		if h.Heard != nil {
-			h.Heard(node, Measured{h.usage(ctx, &size, node, beat.GetCurrentUsage()), deviceUses(beat.GetCurrentUsage().GetDevices())})
-		}
 		response := &schedulerv1.HeartbeatResponse{}
 		if lease, err = h.keep(ctx, node, lease); err != nil {
 			h.Logger.Warn("node_lease_failed", "node", node, "error", err)
 		}
 		if lease != 0 && err == nil {
 			response.LeaseDurationSeconds = int64(grant.NodeLeaseTTL / time.Second)
-			if err := h.report(ctx, node, &said, beat); err != nil {
+			if err := h.report(ctx, node, &said, beat, h.measure(ctx, &size, node, beat.GetCurrentUsage())); err != nil {
 				h.Logger.Warn("node_status_not_written", "node", node, "error", err)
 			}
 		}
@@ -159,17 +155,22 @@ func received(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, sche
 	return beats
 }
 
-// Measured is what a host claims to have measured: of itself and of its devices.
-type Measured struct {
-	Usage   resource.Vector // cut to the host's capacity; nil where nothing counts
-	Devices []devices.Use   // each with a possible percentage; at most devices.MaxUses
+// measured are a host's claims about the use of itself and of its devices.
+type measured struct {
+	usage   resource.Vector    // cut to the host's capacity; nil where nothing counts
+	devices []record.DeviceUse // each with a possible percentage; at most devices.MaxUses
+}
+
+// measure reads the claims of a heartbeat.
+func (h *Heartbeats) measure(ctx context.Context, size *capacity, node resource.NodeID, u *schedulerv1.ResourceUsage) measured {
+	return measured{h.usage(ctx, size, node, u), deviceUses(u.GetDevices())}
 }
 
 // deviceUses reads a host's claims about its devices. Values that no device can
-// have are unknown. Which devices the host has, and their memory, only the leader
-// can compare.
-func deviceUses(told []*schedulerv1.DeviceUse) []devices.Use {
-	var list []devices.Use
+// have are unknown. Whether the host has such a device, with so much memory, is
+// compared where the node is shown.
+func deviceUses(told []*schedulerv1.DeviceUse) []record.DeviceUse {
+	var list []record.DeviceUse
 	for _, m := range told[:min(len(told), devices.MaxUses)] {
 		use := devices.Use{UUID: m.GetUuid(), Percent: devices.UnknownUse, Memory: devices.UnknownUse}
 		if m.Percent != nil {
@@ -179,7 +180,7 @@ func deviceUses(told []*schedulerv1.DeviceUse) []devices.Use {
 			use.Memory = resource.Bytes(m.GetMemoryBytes())
 		}
 		use, _ = use.Within(0)
-		list = append(list, use)
+		list = append(list, record.DeviceUse(use))
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -26,11 +27,10 @@ import (
 
 type beats = grpc.BidiStreamingClient[schedulerv1.HeartbeatRequest, schedulerv1.HeartbeatResponse]
 
-// serve starts a coordinator's heartbeats and returns a stream to them. heard,
-// if not nil, is called as the coordinator's is.
-func serve(t *testing.T, s *mem.Store, heard func(resource.NodeID, rpc.Measured)) beats {
+// serve starts a coordinator's heartbeats and returns a stream to them.
+func serve(t *testing.T, s *mem.Store) beats {
 	t.Helper()
-	return serveAs(t, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet, Heard: heard})
+	return serveAs(t, &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet})
 }
 
 func serveAs(t *testing.T, h *rpc.Heartbeats) beats {
@@ -78,7 +78,7 @@ func TestHeartbeatsKeepTheLeaseAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
-		stream := serve(t, s, nil)
+		stream := serve(t, s)
 		if r := beat(t, stream, alive); r.GetLeaseDurationSeconds() != 40 || len(r.GetDirectives()) > 0 {
 			t.Errorf("answer %v", r)
 		}
@@ -105,7 +105,7 @@ func TestHeartbeatsKeepTheLeaseAlive(t *testing.T) {
 
 func TestAnUnknownNodeIsToldToRegister(t *testing.T) {
 	server, s := open(t, mem.Options{})
-	stream := serve(t, s, nil)
+	stream := serve(t, s)
 	if r := beat(t, stream, alive); len(r.GetDirectives()) != 1 || r.GetDirectives()[0].GetType() != "register" {
 		t.Errorf("answer %v, want the directive to register", r)
 	}
@@ -137,7 +137,7 @@ func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 				return nil
 			}})
 			register(t, server, first)
-			stream := serve(t, s, nil)
+			stream := serve(t, s)
 			if r := beat(t, stream, alive); len(r.GetDirectives()) > 0 {
 				t.Errorf("a registered node is told %v", r.GetDirectives())
 			}
@@ -150,62 +150,129 @@ func TestALeaseThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsAreHeard(t *testing.T) {
+// measured is the status that a node has after one heartbeat with a usage.
+func measured(t *testing.T, u *schedulerv1.ResourceUsage) (record.NodeStatus, record.NodeSpec) {
+	t.Helper()
 	server, s := open(t, mem.Options{})
-	heard := make(chan resource.Vector, 4)
-	stream := serve(t, s, func(_ resource.NodeID, m rpc.Measured) { heard <- m.Usage })
-	usage := &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1500, MemoryBytes: -1}}
-	beat(t, stream, usage)
-	if usage := <-heard; usage != nil {
-		t.Errorf("usage %v of a node that has not registered", usage)
-	}
 	register(t, server, first)
-	beat(t, stream, usage)
-	beat(t, stream, alive)
-	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: 1 << 62, MemoryBytes: 1 << 62}})
-	if diff := cmp.Diff(resource.Vector{resource.CPU: 1500, resource.Memory: 0}, <-heard); diff != "" {
-		t.Errorf("usage (-want +got):\n%s", diff)
-	}
-	if usage := <-heard; usage != nil {
-		t.Errorf("usage %v where none was told", usage)
-	}
+	beat(t, serve(t, s), &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: u})
+	status, _ := get[record.NodeStatus](t, s, record.NodeStatusKey("n1"))
 	spec, _ := get[record.NodeSpec](t, s, record.NodeSpecKey("n1"))
-	want := resource.Vector{resource.CPU: spec.Capacity[resource.CPU], resource.Memory: spec.Capacity[resource.Memory]}
-	if diff := cmp.Diff(want, <-heard); diff != "" {
-		t.Errorf("usage beyond the host (-capacity +got):\n%s", diff)
+	return status, spec
+}
+
+func TestTheUsageOfAHostIsWrittenAsFarAsItIsPossible(t *testing.T) {
+	got, spec := measured(t, &schedulerv1.ResourceUsage{CpuMillicores: 1 << 62, MemoryBytes: -1})
+	if diff := cmp.Diff(resource.Vector{resource.CPU: spec.Capacity[resource.CPU], resource.Memory: 0}, got.Usage); diff != "" {
+		t.Errorf("usage beyond the host (-want +got):\n%s", diff)
+	}
+	if got, _ := measured(t, nil); got.Usage != nil || got.HeardAt == "" {
+		t.Errorf("status %+v where no usage was told", got)
 	}
 }
 
-func TestTheUseOfDevicesIsHeardAsFarAsItIsPossible(t *testing.T) {
-	_, s := open(t, mem.Options{})
-	heard := make(chan []devices.Use, 1)
-	stream := serve(t, s, func(_ resource.NodeID, m rpc.Measured) { heard <- m.Devices })
+func TestTheUseOfDevicesIsWrittenAsFarAsItIsPossible(t *testing.T) {
 	percent, memory := func(n int32) *int32 { return &n }, func(n int64) *int64 { return &n }
-	beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{Devices: []*schedulerv1.DeviceUse{
+	got, _ := measured(t, &schedulerv1.ResourceUsage{Devices: []*schedulerv1.DeviceUse{
 		{Uuid: "GPU-busy", Percent: percent(37), MemoryBytes: memory(12 << 30)},
 		{Uuid: "GPU-idle", Percent: percent(0), MemoryBytes: memory(0)},
 		{Uuid: "GPU-silent"},
 		{Uuid: "GPU-lying", Percent: percent(101), MemoryBytes: memory(1 << 62)},
 		{Uuid: "GPU-below", Percent: percent(-7), MemoryBytes: memory(-7)},
-	}}})
+	}})
 	const unknown = devices.UnknownUse
-	want := []devices.Use{
+	want := []record.DeviceUse{
 		{UUID: "GPU-busy", Percent: 37, Memory: 12 << 30},
 		{UUID: "GPU-idle"},
 		{UUID: "GPU-silent", Percent: unknown, Memory: unknown},
 		{UUID: "GPU-lying", Percent: unknown, Memory: unknown},
 		{UUID: "GPU-below", Percent: unknown, Memory: unknown},
 	}
-	if diff := cmp.Diff(want, <-heard); diff != "" {
+	if diff := cmp.Diff(want, got.Devices); diff != "" {
 		t.Errorf("use (-want +got):\n%s", diff)
 	}
+}
+
+// The use and the time of the heartbeats alone are written once a minute for a node,
+// also by the next stream.
+func TestAReportWithoutNewsIsWrittenOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, s := open(t, mem.Options{})
+		register(t, server, first)
+		writes := 0
+		var last resource.Revision
+		hear := func(stream beats, seconds int) {
+			for i := range seconds / 10 {
+				beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", CurrentUsage: &schedulerv1.ResourceUsage{CpuMillicores: int64(i)}})
+				if _, kv := get[record.NodeStatus](t, s, record.NodeStatusKey("n1")); kv.ModRev != last {
+					writes, last = writes+1, kv.ModRev
+				}
+				time.Sleep(10 * time.Second) // of the bubble's clock
+			}
+		}
+		stream := serve(t, s)
+		hear(stream, 600)
+		if writes != 10 {
+			t.Errorf("%d writes in 10 minutes, want 10", writes)
+		}
+		stream.CloseSend()
+		next := serve(t, s)
+		hear(next, 30)
+		if writes > 11 {
+			t.Errorf("a new stream has written %d times within half a minute", writes-10)
+		}
+		next.CloseSend()
+	})
+}
+
+// However many nodes a coordinator hears, it writes 15 reports without news a second.
+func TestReportsWithoutNewsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, s := open(t, mem.Options{})
+		h := &rpc.Heartbeats{CoordinatorID: "c1", Store: s, Logger: quiet}
+		const nodes = 300
+		streams := make([]beats, nodes)
+		revision := func() resource.Revision {
+			_, _, at, err := s.Get(t.Context(), "none")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+		round := func() {
+			for i, stream := range streams {
+				beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: fmt.Sprint("n", i)})
+			}
+		}
+		for i := range streams {
+			r := registration(t, first)
+			r.NodeId = fmt.Sprint("n", i)
+			if _, err := server.Register(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			streams[i] = serveAs(t, h)
+		}
+		round() // the leases too
+		time.Sleep(time.Second)
+		began := revision()
+		for range 9 {
+			round()
+			time.Sleep(time.Second) // of the bubble's clock
+		}
+		if wrote := revision() - began; wrote > 15*10 || wrote < 15*8 {
+			t.Errorf("%d writes in 9 seconds for %d nodes, want about %d", wrote, nodes, 15*9)
+		}
+		for _, stream := range streams {
+			stream.CloseSend()
+		}
+	})
 }
 
 func TestConditionsAreWrittenWhenTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, s := open(t, mem.Options{})
 		register(t, server, first)
-		stream := serve(t, s, nil)
+		stream := serve(t, s)
 		say := func(ready, disk string) (record.NodeStatus, record.KV) {
 			beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Conditions: []*schedulerv1.NodeCondition{
 				{Type: "Ready", Status: ready}, {Type: "DiskPressure", Status: disk, Reason: "JournalFull"},
@@ -235,7 +302,7 @@ func TestAStreamIsOfOneNode(t *testing.T) {
 	for name, second := range map[string]string{"another node": "n2", "no node": ""} {
 		t.Run(name, func(t *testing.T) {
 			_, s := open(t, mem.Options{})
-			stream := serve(t, s, nil)
+			stream := serve(t, s)
 			beat(t, stream, alive)
 			if err := stream.Send(&schedulerv1.HeartbeatRequest{NodeId: second}); err != nil {
 				t.Fatal(err)
@@ -256,7 +323,7 @@ func TestAFencedNodeIsToldToRegisterAndHasNoLease(t *testing.T) {
 	if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(key, record.MustEncode(identity))}}); err != nil {
 		t.Fatal(err)
 	}
-	stream := serve(t, s, nil)
+	stream := serve(t, s)
 	if r := beat(t, stream, alive); len(r.GetDirectives()) != 1 || r.GetDirectives()[0].GetType() != "register" {
 		t.Errorf("answer %v, want the directive to register", r)
 	}
@@ -302,7 +369,7 @@ func TestAnAnswerPromisesALeaseOnlyWhereItsKeyIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, s := open(t, mem.Options{})
 			register(t, server, first)
-			stream := serve(t, s, nil)
+			stream := serve(t, s)
 			if r := beat(t, stream, alive); r.GetLeaseDurationSeconds() != 40 {
 				t.Fatalf("answer %v", r)
 			}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -13,11 +15,33 @@ import (
 )
 
 // conditions are the last conditions that one stream's node reported. They are
-// written to the node's status when they change, for readers: no decision
-// depends on them.
+// written to the node's status when they change, with what the host has measured; no
+// decision depends on them but for lost devices.
 type conditions struct {
 	written []record.Condition
-	known   bool // written are the conditions in the store
+	heard   time.Time // the time of the last report that was written
+	known   bool      // written are the conditions in the store
+}
+
+// Bounds of the writes of reports whose conditions have not changed: one in
+// reportEvery for a node, and reportRate for all nodes of this coordinator. With
+// 10,000 nodes that is one in 11 minutes for each at a single coordinator.
+const reportEvery = time.Minute
+
+var reportRate = pace.Rate{Every: time.Second / 15, Burst: 15}
+
+// reports paces the reports of all nodes. The zero value is ready; any goroutine may
+// use it.
+type reports struct {
+	mu     sync.Mutex
+	bucket pace.Bucket
+}
+
+// take reports whether a report may be written now that has no other news.
+func (r *reports) take(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bucket.Take(now, reportRate)
 }
 
 // take records a heartbeat's conditions and reports whether they have changed.
@@ -42,26 +66,27 @@ func (c *conditions) take(said []*schedulerv1.NodeCondition, now time.Time) ([]r
 	return next, !slices.Equal(next, c.written)
 }
 
-// report writes the node's status if a heartbeat changed it. The conditions
-// from an earlier stream are read first, so that its conditions keep their
-// times. A node without an identity has no status.
-func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *conditions, beat *schedulerv1.HeartbeatRequest) error {
+// report writes the node's status if a heartbeat changed the conditions, and otherwise
+// at a coarse step. The conditions from an earlier stream are read first, so that its
+// conditions keep their times. A node without an identity has no status.
+func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *conditions, beat *schedulerv1.HeartbeatRequest, m measured) error {
 	if !c.known {
 		if err := h.recall(ctx, node, c); err != nil {
 			return err
 		}
 	}
-	next, news := c.take(beat.GetConditions(), time.Now())
-	if !news {
+	now := time.Now()
+	next, news := c.take(beat.GetConditions(), now)
+	if !news && (now.Sub(c.heard) < reportEvery || !h.reports.take(now)) {
 		return nil
 	}
-	if ok, tell := h.spent.allow(node, Conditions, time.Now()); !ok { // a later heartbeat tries again
+	if ok, tell := h.spent.allow(node, Conditions, now); !ok { // a later heartbeat tries again
 		if tell {
 			h.Logger.Warn("node_over_budget", "node", node, "budget", Conditions.Name, "at_once", Conditions.Burst, "a_second", float64(Conditions.Second))
 		}
 		return nil
 	}
-	value, err := record.Encode(record.NodeStatus{Conditions: next})
+	value, err := record.Encode(record.NodeStatus{Conditions: next, HeardAt: now.UTC().Format(time.RFC3339), Usage: m.usage, Devices: m.devices})
 	if err != nil {
 		return err
 	}
@@ -77,7 +102,7 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 		return err
 	}
 	if result.Succeeded { // else it registered in between; the next heartbeat tries again
-		c.written = next
+		c.written, c.heard = next, now
 	}
 	return nil
 }
@@ -94,6 +119,7 @@ func (h *Heartbeats) recall(ctx context.Context, node resource.NodeID, c *condit
 			return err
 		}
 		c.written = status.Conditions
+		c.heard, _ = time.Parse(time.RFC3339, status.HeardAt) // zero where an older version wrote it
 	}
 	c.known = true
 	return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -24,12 +23,6 @@ const (
 	// answerMargin is how much longer than its client wants to wait a request is
 	// left to a leader that does not answer.
 	answerMargin = 2 * time.Second
-	// leaderFirst bounds how long a read that is better answered by the leader
-	// is left to it.
-	leaderFirst = 2 * time.Second
-	// silenceFor is how long such reads are not left to a leader that did not
-	// answer one.
-	silenceFor = 5 * time.Second
 )
 
 // MostForwards bounds the requests that a coordinator passes on at one time.
@@ -45,7 +38,6 @@ type Forward struct {
 	patience time.Duration
 	log      *slog.Logger
 	slots    chan struct{} // one for each request that is being passed on
-	silent   atomic.Pointer[silence]
 }
 
 // NewForward makes the Forward of a coordinator. patience bounds how long a
@@ -310,35 +302,6 @@ func (f *Forward) followed(ctx context.Context, cancel func(), asked Leader) (en
 		}
 	}()
 	return func() { close(done) }
-}
-
-// First lets the leader answer a read that it knows more about. It reports false
-// if nothing has been answered: there is no leader, this coordinator leads, or
-// the leader does not answer soon. A leader that was silent is not asked again
-// for a while.
-func (f *Forward) First(ctx context.Context, ask func(ctx context.Context, leader Leader) Attempt) bool {
-	leader, err := f.known(ctx)
-	if err != nil || leader.Own || f.silent.Load().covers(leader) {
-		return false
-	}
-	soon, cancel := context.WithTimeout(ctx, leaderFirst)
-	defer cancel()
-	got := ask(soon, leader)
-	if got.Silent && ctx.Err() == nil {
-		f.silent.Store(&silence{leader, time.Now().Add(silenceFor)})
-	}
-	return got.answered()
-}
-
-// silence notes that a leader did not answer: reads that this coordinator can
-// serve as well are not left to that leader for a while.
-type silence struct {
-	leader Leader
-	until  time.Time
-}
-
-func (s *silence) covers(leader Leader) bool {
-	return s != nil && s.leader == leader && time.Now().Before(s.until)
 }
 
 // CatchUp waits until reads at this coordinator show a revision that the leader

@@ -117,20 +117,3 @@ func TestForward(t *testing.T) {
 		})
 	}
 }
-
-func TestAReadPaysForASilentLeaderOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := service.NewForward("self", terms{time.Now(), []service.Leader{one}}, 0, nil)
-		ask := func(ctx context.Context, l service.Leader) service.Attempt { return answers(ctx, l) }
-		for _, want := range []time.Duration{2 * time.Second, 0} {
-			began := time.Now()
-			if answered := f.First(t.Context(), ask); answered || time.Since(began) != want { // of the bubble's clock
-				t.Errorf("answered %v after %s, want false after %s", answered, time.Since(began), want)
-			}
-		}
-		time.Sleep(5 * time.Second)
-		if began := time.Now(); f.First(t.Context(), ask) || time.Since(began) != 2*time.Second {
-			t.Error("the leader is not asked again after 5 s")
-		}
-	})
-}

@@ -5,18 +5,12 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
-// Hardware is a host: as its agent's stream describes it, and as it registered.
+// Hardware is a host as it registered.
 type Hardware struct {
-	// Topology and Inventory are of the stream; nil while there was none yet, and
-	// at followers.
-	Topology  *numa.Topology
-	Inventory *devices.Inventory
 	// Summary is the one in the node's specification, and NUMA the CPUs of each
 	// NUMA node in it, by id, if they were read before.
 	Summary *record.TopologySummary
@@ -54,17 +48,9 @@ func (h *Hardware) Assignment(a resource.Assignment) *api.AssignmentStatus {
 	cpus := a.CPUSet()
 	s := &api.AssignmentStatus{CPUs: cpus.String()}
 	var touched bitset.Set
-	if t := h.Topology; t != nil {
-		for id := range cpus.All() {
-			if c, ok := t.CPU(id); ok && c.NUMA >= 0 {
-				touched.Add(c.NUMA)
-			}
-		}
-	} else {
-		for id, of := range h.registeredNUMA() {
-			if !of.Intersect(cpus).IsEmpty() {
-				touched.Add(id)
-			}
+	for id, of := range h.registeredNUMA() {
+		if !of.Intersect(cpus).IsEmpty() {
+			touched.Add(id)
 		}
 	}
 	for _, m := range a.Memory {
@@ -85,16 +71,9 @@ func (h *Hardware) Assignment(a resource.Assignment) *api.AssignmentStatus {
 	return s
 }
 
-// model returns a device's model: as the agent's stream describes the host, or
-// as the node registered while there was no stream yet. It is "" where the node
-// does not have the device any more.
+// model returns a device's model, "" where the node does not have the device any
+// more.
 func (h *Hardware) model(device int) string {
-	if inv := h.Inventory; inv != nil {
-		if device < len(inv.Devices) {
-			return inv.Devices[device].Model
-		}
-		return ""
-	}
 	if t := h.Summary; t != nil && device < len(t.GPUModel) && t.GPUModel[device] < len(t.GPUModels) {
 		return t.GPUModels[t.GPUModel[device]]
 	}

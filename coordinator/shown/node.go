@@ -11,7 +11,6 @@ import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
@@ -19,21 +18,19 @@ import (
 type Node struct {
 	ID       resource.NodeID
 	Spec     *record.NodeSpec
-	Revision resource.Revision // of the specification; 0: there is none
+	Revision resource.Revision // the newest of the node's keys
 	Labels   map[string]string // of all layers
 	Hardware
 
 	Incarnation resource.Incarnation
-	Registered  bool           // an incarnation of its is
-	Unheard     bool           // its lease is over
-	Lease       record.LeaseID // of its agent's heartbeats, 0 where that is over
+	Registered  bool // an incarnation of its is
 	Ban         *record.Ban
 	Fence       *Fence
 	Violation   *record.Violation // why it is isolated
 	// Unapproved is the registered capacity beyond the approved one.
 	Unapproved admission.Growth
-	// Told are the conditions that its agent told last.
-	Told []record.Condition
+	// Told is the last report of its agent.
+	Told record.NodeStatus
 	// Beside lists the other nodes with the same agent address, and Now is the
 	// present time.
 	Beside []Neighbour
@@ -41,34 +38,14 @@ type Node struct {
 	// Allocations are the members that hold something there, in any order.
 	Allocations []string
 
-	// Stream is what the agent's stream tells; nil at followers. Without it
-	// Available is what is not granted of the node by the store's keys.
-	Stream    *Stream
-	Available resource.Vector
-}
-
-// Stream is what only a leader knows of a node.
-type Stream struct {
-	Connected  bool
-	Quarantine string // why the agent promises nothing, "" while it does
-	DiskFull   bool
-	// MemoryPressure: the host is short of memory.
-	MemoryPressure bool
-	Unread         bool // the specification is older than the registration
-	// Unregistered is the capacity of the stream's host beyond the registered one.
-	Unregistered admission.Growth
-	// Suspicion says why the node is the last choice, "" where it is not for
-	// failures.
-	Suspicion string
-	// Host and Free are the hardware in numbers and what is free of it; nil as
-	// long as no stream was open.
-	Host   *fit.Host
-	Free   *fit.Free
-	Health map[int]Health // by index; devices that are ok are left out
-	// Withheld has the bit of each device that an operator keeps from new work.
-	Withheld uint64
-	Usage    resource.Vector // measured on the host; nil: not heard yet
-	Uses     []devices.Use   // of its devices and MIG instances, as the host claims
+	// Observed is the leader's observation; nil while there is none, and Unreadable
+	// says why it cannot be read.
+	Observed   *record.NodeObserved
+	Unreadable string
+	// Machine is the hardware in the observation; nil while there is none.
+	Machine *Machine
+	// Held are the assignments of the members there.
+	Held []resource.Assignment
 }
 
 // Health is a device's health, and why it is not ok.
@@ -110,8 +87,8 @@ func (n *Node) Show() *api.Node {
 	if n.Spec.HasRegistered() {
 		s.Capacity, s.Allocatable = api.Amounts(n.Spec.Capacity), api.Amounts(admission.Allocatable(*n.Spec))
 	}
-	if n.Lease != 0 && !n.Unheard {
-		s.LeaseID = fmt.Sprintf("lease-%016x", uint64(n.Lease))
+	if n.Observed != nil && n.Observed.Lease != 0 {
+		s.LeaseID = fmt.Sprintf("lease-%016x", uint64(n.Observed.Lease))
 	}
 	n.showConditions(s)
 	if n.Spec.Hostname != "" {
@@ -125,76 +102,91 @@ func (n *Node) Show() *api.Node {
 		i := n.Incarnation
 		s.Incarnation = &i
 	}
-	if n.Stream == nil {
-		s.Available = api.Amounts(n.Available)
-	} else {
-		if n.Stream.Usage != nil {
-			s.Usage = api.Amounts(n.Stream.Usage)
-		}
-		n.ShowHost(s)
+	s.LastHeartbeatTime = n.Told.HeardAt
+	if n.Told.Usage != nil && n.isHeard() {
+		s.Usage = api.Amounts(n.Told.Usage)
 	}
+	n.showFree(s)
 	s.Allocations = n.Allocations
 	slices.Sort(s.Allocations)
 	return o
 }
 
-// ShowHost adds the hardware and how much of it is free, where a stream has told
-// of it.
-func (n *Node) ShowHost(s *api.NodeStatus) {
-	host, free := n.Stream.Host, n.Stream.Free
-	if free == nil {
+// isHeard reports whether any coordinator hears the agent, as far as the leader has
+// written.
+func (n *Node) isHeard() bool { return n.Observed != nil && !n.Observed.Unheard }
+
+// showFree adds the part of the node that nobody holds, and the hardware once the
+// leader has seen it.
+func (n *Node) showFree(s *api.NodeStatus) {
+	if n.Machine == nil {
+		s.Available = api.Amounts(n.unheld())
 		return
 	}
-	s.Available = api.Amounts(host.FreeVector(free))
-	for i, node := range n.Topology.Nodes {
-		if node.MemoryOnly {
-			continue
-		}
-		s.NUMANodes = append(s.NUMANodes, api.NUMAStatus{
-			ID: node.ID, CPUs: node.CPUs.String(), FreeCPU: resource.FormatAmount(resource.CPU, int64(host.FreeCPU(free, i))),
-			FreeCores: host.WholeFreeCores(free, i),
-			Memory:    resource.FormatBytes(node.Memory), FreeMemory: resource.FormatBytes(free.Memory[i]),
-			FreeHugepages: n.freeHugepages(i),
-		})
+	f := n.Machine.newFree()
+	for _, a := range n.Held {
+		f.take(a)
 	}
-	for i := range n.Inventory.Devices {
-		s.Devices = append(s.Devices, n.device(i))
+	if n.Observed.Local != nil {
+		f.take(*n.Observed.Local)
+	}
+	health := healthOf(n.Observed.Health)
+	s.Available = api.Amounts(f.vector(func(device int) bool {
+		return health[device].Health.Allocatable() && !slices.Contains(n.Observed.Withheld, device)
+	}))
+	for i := range n.Machine.numa {
+		if at := &n.Machine.numa[i]; !at.MemoryOnly {
+			s.NUMANodes = append(s.NUMANodes, f.showNUMA(at, i))
+		}
+	}
+	for i := range n.Machine.devices {
+		s.Devices = append(s.Devices, n.showDevice(i, f, health[i]))
 	}
 }
 
-// freeHugepages is what is free on the NUMA node at a position, of the page
-// sizes that it has.
-func (n *Node) freeHugepages(at int) map[resource.Name]string {
-	var free map[resource.Name]string
-	for _, size := range n.Stream.Host.PageSizes() {
-		if n.Topology.Nodes[at].Hugepages[int(size>>10)] == 0 {
-			continue
+// unheld is the registered capacity less the members' assignments.
+func (n *Node) unheld() resource.Vector {
+	left := maps.Clone(admission.Allocatable(*n.Spec))
+	for _, a := range n.Held {
+		for name, amount := range a.Vector() {
+			if has, known := left[name]; known {
+				left[name] = max(0, has-amount)
+			}
 		}
-		if free == nil {
-			free = map[resource.Name]string{}
-		}
-		free[resource.Hugepages(size)] = resource.FormatBytes(n.Stream.Host.HugepagesOn(n.Stream.Free, at, size))
 	}
-	return free
+	return left
 }
 
-// device shows a device, its instances and what is free of them.
-func (n *Node) device(at int) api.DeviceStatus {
-	d, health := &n.Inventory.Devices[at], n.Stream.Health[at]
+// showNUMA shows the NUMA node at a position.
+func (f *free) showNUMA(n *numaNode, at int) api.NUMAStatus {
+	s := api.NUMAStatus{
+		ID: n.ID, CPUs: n.CPUs, FreeCPU: resource.FormatAmount(resource.CPU, int64(f.cpuOf(n.usable))), FreeCores: f.coresOf(n),
+		Memory: resource.FormatBytes(n.Memory), FreeMemory: resource.FormatBytes(f.memory[at]),
+	}
+	for i, p := range n.Pages {
+		if s.FreeHugepages == nil {
+			s.FreeHugepages = map[resource.Name]string{}
+		}
+		s.FreeHugepages[resource.Hugepages(p.Size)] = resource.FormatBytes(f.pages[at][i])
+	}
+	return s
+}
+
+// showDevice shows a device, its instances and the free part of them.
+func (n *Node) showDevice(at int, f *free, health Health) api.DeviceStatus {
+	d := &n.Machine.devices[at]
 	s := api.DeviceStatus{
-		Index: at, UUID: d.UUID, Model: d.Model, Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
-		Health: health.Health.String(), HealthReason: health.Reason, Free: n.Stream.Free.GPU[at], Withheld: n.Stream.Withheld&(1<<at) != 0,
+		Index: at, UUID: d.UUID, Model: n.Machine.models[d.Model], Memory: resource.FormatBytes(d.Memory), NUMANode: d.NUMANode,
+		Health: health.Health.String(), HealthReason: health.Reason, Free: f.gpus[at], Withheld: slices.Contains(n.Observed.Withheld, at),
 	}
-	s.UsePercent, s.MemoryUsed = n.Stream.use(d.UUID, d.Memory)
-	if !d.MIG.Enabled {
+	s.UsePercent, s.MemoryUsed = n.use(d.UUID, d.Memory)
+	if !d.MIG {
 		return s
 	}
 	s.MIG = &api.MIGMode{}
-	for k, g := range d.MIG.Instances {
-		instance := api.MIGInstance{
-			UUID: g.UUID, Profile: g.Profile, Memory: resource.FormatBytes(g.Memory), Free: n.Stream.Free.MIG[at]&(1<<k) != 0,
-		}
-		instance.UsePercent, instance.MemoryUsed = n.Stream.use(g.UUID, g.Memory)
+	for k, g := range d.Instances {
+		instance := api.MIGInstance{UUID: g.UUID, Profile: g.Profile, Memory: resource.FormatBytes(g.Memory), Free: f.mig[at]&(1<<k) != 0}
+		instance.UsePercent, instance.MemoryUsed = n.use(g.UUID, g.Memory)
 		s.MIG.Instances = append(s.MIG.Instances, instance)
 	}
 	return s

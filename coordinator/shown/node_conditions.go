@@ -1,7 +1,6 @@
 package shown
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,65 +28,53 @@ const (
 
 // showConditions adds the phase and all conditions. Ready is the first one.
 func (n *Node) showConditions(s *api.NodeStatus) {
-	if n.Stream == nil {
-		n.showKept(s)
-	} else {
-		n.showStream(s)
-		if n.Stream.Suspicion != "" {
-			s.Conditions = append(s.Conditions, api.Condition{Type: suspected, Status: "True", Reason: "NotAnsweringReserves", Message: n.Stream.Suspicion})
-		}
+	n.showReady(s)
+	if o := n.Observed; o != nil && o.Suspicion != "" {
+		s.Conditions = append(s.Conditions, api.Condition{Type: suspected, Status: "True", Reason: "NotAnsweringReserves", Message: o.Suspicion})
 	}
 	n.showAdmission(s)
 	n.showDuplicates(s)
 	n.showTold(s)
 }
 
-// showStream adds whether the node takes new work, as its agent's stream tells.
-func (n *Node) showStream(s *api.NodeStatus) {
+// showReady adds whether the node takes new work.
+func (n *Node) showReady(s *api.NodeStatus) {
 	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentReady"}
 	s.Phase = "Ready"
-	stream := n.Stream
-	switch {
+	switch o := n.Observed; {
 	case n.showDecided(s, &ready):
 	case n.Spec.Expected != nil && !n.Spec.HasRegistered():
 		unregistered(s, &ready)
-	case !stream.Connected && n.Unheard:
+	case o == nil:
+		n.showUnobserved(s, &ready)
+	case !o.Connected && o.Unheard:
 		n.leaseExpired(s, &ready)
-	case !stream.Connected:
-		notReady(s, &ready, "AgentUnreachable", "no stream to the agent")
-	case showQuarantine(stream.Quarantine, s, &ready):
-	case !n.Registered:
+	case !o.Connected:
+		notReady(s, &ready, "AgentUnreachable", "the leader has no stream to the agent")
+	case showQuarantine(o.Quarantine, s, &ready):
+	case !n.Registered, o.Unregistered:
 		unregistered(s, &ready)
-	case stream.DiskFull:
+	case o.DiskFull:
 		notReady(s, &ready, "DiskFull", "the agent's journal or its assignment files have no room (its condition DiskPressure tells which); releases still work")
-	case stream.MemoryPressure:
+	case o.MemoryPressure:
 		notReady(s, &ready, "MemoryPressure", "the host is short of memory (its condition MemoryPressure has the numbers); it takes no new work until this ends, and its work runs on")
-	case stream.Unread:
-		notReady(s, &ready, "RegistrationUnread", "the leader has not read the agent's registration yet")
-	case !stream.Unregistered.IsZero():
-		notReady(s, &ready, "HostDiffers", Beyond(stream.Unregistered))
+	case o.Growth != "":
+		notReady(s, &ready, "HostDiffers", Beyond(o.Growth))
 	}
 	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
 }
 
-// showKept adds what the store tells of whether the node takes new work.
-func (n *Node) showKept(s *api.NodeStatus) {
-	ready := api.Condition{Type: "Ready", Status: "True", Reason: "AgentHeard", Message: "its agent is heard; its devices and its usage are the leader's to show"}
-	s.Phase = "Ready"
-	switch {
-	case n.showDecided(s, &ready):
-	case showQuarantine(n.toldQuarantine(), s, &ready):
-	case !n.Registered:
-		unregistered(s, &ready)
-	case n.Unheard:
-		n.leaseExpired(s, &ready)
+// showUnobserved shows a node of which the leader has written nothing yet.
+func (n *Node) showUnobserved(s *api.NodeStatus, ready *api.Condition) {
+	if !n.Registered {
+		unregistered(s, ready)
+		return
 	}
-	for _, c := range n.Told {
-		if c.Type == "Ready" && c.Status == "False" && s.Phase == "Ready" {
-			notReady(s, &ready, cmp.Or(c.Reason, "AgentNotReady"), c.Message)
-		}
+	notReady(s, ready, "NotObserved", "the leader has written nothing about the node yet: it does so once it is connected to the agent, or some seconds after its election")
+	if n.Unreadable != "" {
+		ready.Message = "the leader's observation cannot be read (" + n.Unreadable + "); the leader writes it anew"
 	}
-	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
+	ready.Status = "Unknown"
 }
 
 // showDecided adds what was decided against a node, by people or for a breach of
@@ -181,17 +168,6 @@ func showQuarantine(why string, s *api.NodeStatus, ready *api.Condition) bool {
 	return true
 }
 
-// toldQuarantine is why a node is in quarantine as its agent has told the store,
-// "" where it is not.
-func (n *Node) toldQuarantine() string {
-	for _, c := range n.Told {
-		if c.Type == quarantined && c.Status == "True" {
-			return c.Message
-		}
-	}
-	return ""
-}
-
 // leaseExpired shows a node that no coordinator hears. Nothing is released.
 func (n *Node) leaseExpired(s *api.NodeStatus, ready *api.Condition) {
 	s.Phase, ready.Status, ready.Reason = "NotReady", "Unknown", "LeaseExpired"
@@ -230,19 +206,14 @@ func (n *Node) showAdmission(s *api.NodeStatus) {
 	}
 }
 
-// withheldInWords lists the devices that are withheld, "" where no stream tells.
+// withheldInWords lists the devices that are withheld, "" where none was observed.
 func (n *Node) withheldInWords() string {
-	if n.Stream == nil || n.Stream.Free == nil {
+	if n.Observed == nil || len(n.Observed.Withheld) == 0 {
 		return ""
 	}
 	var devices []string
-	for at := range n.Inventory.Devices {
-		if n.Stream.Withheld&(1<<at) != 0 {
-			devices = append(devices, strconv.Itoa(at))
-		}
-	}
-	if len(devices) == 0 {
-		return ""
+	for _, at := range n.Observed.Withheld {
+		devices = append(devices, strconv.Itoa(at))
 	}
 	return "; withheld from new work: GPU " + strings.Join(devices, ", ")
 }
@@ -253,22 +224,23 @@ func AwaitsApproval(id resource.NodeID, unapproved admission.Growth) string {
 }
 
 // Beyond says why a node waits for its agent to register.
-func Beyond(unregistered admission.Growth) string {
-	return "the agent's stream offers more than the agent has registered: " + unregistered.Message + "; the node takes no new work until the agent registers that"
+func Beyond(unregistered string) string {
+	return "the agent's stream offers more than the agent has registered: " + unregistered + "; the node takes no new work until the agent registers that"
 }
 
 // showTold adds an agent's own conditions. Ready is the coordinator's to say,
 // and so is what it has said already: it may have heard of that since. Of an
 // agent that nobody hears nothing is known any more.
 func (n *Node) showTold(s *api.NodeStatus) {
-	for _, c := range n.Told {
+	over := n.Observed != nil && n.Observed.Connected && n.Observed.Quarantine == ""
+	for _, c := range n.Told.Conditions {
 		said := slices.ContainsFunc(s.Conditions, func(o api.Condition) bool { return o.Type == c.Type })
-		ended := n.Stream != nil && n.Stream.Connected && n.Stream.Quarantine == "" && c.Type == quarantined && c.Status == "True"
+		ended := over && c.Type == quarantined && c.Status == "True"
 		if said || ended || c.Type == "Ready" || c.Type == awaitingApproval || c.Type == labelsIgnored || c.Type == capacityDiffers || c.Type == capacityLowered {
 			continue
 		}
 		o := api.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition}
-		if n.Unheard {
+		if n.Observed != nil && n.Observed.Unheard {
 			o.Status, o.Message = "Unknown", lastTold(c)
 		}
 		s.Conditions = append(s.Conditions, o)

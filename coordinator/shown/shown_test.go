@@ -41,9 +41,9 @@ func TestANominationSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-// node is one that takes new work, as the leader knows it.
+// node is one that takes new work.
 func node() shown.Node {
-	return shown.Node{ID: "n1", Spec: &record.NodeSpec{}, Revision: 1, Registered: true, Stream: &shown.Stream{Connected: true}}
+	return shown.Node{ID: "n1", Spec: &record.NodeSpec{}, Revision: 1, Registered: true, Observed: &record.NodeObserved{Connected: true}}
 }
 
 func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
@@ -55,13 +55,12 @@ func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
 		{"Banned", "False", "Banned", func(n *shown.Node) { n.Ban = &record.Ban{By: "root"} }},
 		{"Fenced", "False", "Fenced", func(n *shown.Node) { n.Fence = &shown.Fence{} }},
 		{"ProtocolViolation", "False", "ProtocolViolation", func(n *shown.Node) { n.Violation = &record.Violation{Reason: "lie"} }},
-		{"NotReady", "False", "AgentUnreachable", func(n *shown.Node) { n.Stream.Connected = false }},
-		{"Quarantined", "False", "Quarantined", func(n *shown.Node) { n.Stream.Quarantine = "the store went back" }},
+		{"NotReady", "False", "AgentUnreachable", func(n *shown.Node) { n.Observed.Connected = false }},
+		{"Quarantined", "False", "Quarantined", func(n *shown.Node) { n.Observed.Quarantine = "the store went back" }},
 		{"Unregistered", "False", "Unregistered", func(n *shown.Node) { n.Registered = false }},
-		{"NotReady", "False", "DiskFull", func(n *shown.Node) { n.Stream.DiskFull = true }},
-		{"NotReady", "False", "MemoryPressure", func(n *shown.Node) { n.Stream.MemoryPressure = true }},
-		{"NotReady", "False", "RegistrationUnread", func(n *shown.Node) { n.Stream.Unread = true }},
-		{"NotReady", "False", "HostDiffers", func(n *shown.Node) { n.Stream.Unregistered = admission.Growth{Reason: "CapacityGrew"} }},
+		{"NotReady", "False", "DiskFull", func(n *shown.Node) { n.Observed.DiskFull = true }},
+		{"NotReady", "False", "MemoryPressure", func(n *shown.Node) { n.Observed.MemoryPressure = true }},
+		{"NotReady", "False", "HostDiffers", func(n *shown.Node) { n.Observed.Growth = "cpu 2 → 4" }},
 		{"AwaitingApproval", "False", "AwaitingApproval", func(n *shown.Node) { n.Unapproved = admission.Growth{Reason: "CapacityGrew"} }},
 		{"Ready", "True", "AgentReady", func(*shown.Node) {}},
 	}
@@ -92,34 +91,54 @@ func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
 }
 
 func TestANodeThatIsNotHeardSaysNothingForSure(t *testing.T) {
-	told := record.Condition{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom"}
-	for _, stream := range []*shown.Stream{nil, {}} {
-		n := node()
-		n.Stream, n.Unheard, n.Told = stream, true, []record.Condition{told}
-		n.Labels = map[string]string{api.AssumeDeadLabel: "5m0s"}
-		want := []api.Condition{
-			{
-				Type: "Ready", Status: "Unknown", Reason: "LeaseExpired",
-				Message: "no coordinator has heard the agent within its lease; its assume-dead policy (5m0s) is on: it is being fenced",
-			},
-			{Type: "DiskPressure", Status: "Unknown", Reason: "JournalHasRoom", Message: "it was False when the agent was last heard"},
-		}
-		if diff := cmp.Diff(want, n.Show().Status.Conditions); diff != "" {
-			t.Errorf("with the stream %v (-want +got):\n%s", stream, diff)
-		}
+	n := node()
+	n.Observed = &record.NodeObserved{Unheard: true}
+	n.Told.Conditions = []record.Condition{{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom"}}
+	n.Labels = map[string]string{api.AssumeDeadLabel: "5m0s"}
+	want := []api.Condition{
+		{
+			Type: "Ready", Status: "Unknown", Reason: "LeaseExpired",
+			Message: "no coordinator has heard the agent within its lease; its assume-dead policy (5m0s) is on: it is being fenced",
+		},
+		{Type: "DiskPressure", Status: "Unknown", Reason: "JournalHasRoom", Message: "it was False when the agent was last heard"},
+	}
+	if diff := cmp.Diff(want, n.Show().Status.Conditions); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestAFollowerTakesAnAgentsWordThatItIsNotReady(t *testing.T) {
-	n := node()
-	n.Stream, n.Available = nil, resource.Vector{resource.GPU: 2000}
-	n.Told = []record.Condition{{Type: "Ready", Status: "False", Reason: "Draining", Message: "going down"}}
-	s := n.Show().Status
-	if c := s.Conditions[0]; s.Phase != "NotReady" || c.Reason != "Draining" || c.Message != "going down" || len(s.Conditions) != 1 {
-		t.Errorf("%s, %+v", s.Phase, s.Conditions)
-	}
-	if s.Available[resource.GPU] != "2" {
-		t.Errorf("available %v", s.Available)
+// A node of which the leader has written nothing, or nothing that can be read, takes
+// no new work for all that a reader knows.
+func TestANodeWithoutAnObservationIsUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		unreadable string
+		registered bool
+		want       api.Condition
+	}{
+		"it is new": {"", true, api.Condition{
+			Type: "Ready", Status: "Unknown", Reason: "NotObserved",
+			Message: "the leader has written nothing about the node yet: it does so once it is connected to the agent, or some seconds after its election",
+		}},
+		"its key is torn": {"unexpected EOF", true, api.Condition{
+			Type: "Ready", Status: "Unknown", Reason: "NotObserved",
+			Message: "the leader's observation cannot be read (unexpected EOF); the leader writes it anew",
+		}},
+		"its agent has not registered": {"", false, api.Condition{
+			Type: "Ready", Status: "False", Reason: "Unregistered", Message: "the agent has not registered yet",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node()
+			n.Observed, n.Unreadable, n.Registered = nil, c.unreadable, c.registered
+			n.Spec.Allocatable, n.Held = resource.Vector{resource.GPU: 8000}, []resource.Assignment{{GPUs: []resource.GPUGrant{{UUID: "GPU-a", Milli: 1500}}}}
+			s := n.Show().Status
+			if diff := cmp.Diff([]api.Condition{c.want}, s.Conditions); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if s.Available[resource.GPU] != "6500m" {
+				t.Errorf("available %v", s.Available)
+			}
+		})
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *Cluster) carry(e *lead.Effect) {
 		if e.Event.Severity == lead.SeverityError {
 			c.errors = append(c.errors, fmt.Sprint(e.Event.Name, " ", e.Event.Fields))
 		}
-	case lead.TrustNode, lead.ShowChange, lead.MeasureValue, lead.ReadFenceKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore:
+	case lead.TrustNode, lead.MeasureValue, lead.ReadFenceKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore:
 		// Of no interest here.
 	default:
 		panic(fmt.Sprintf("alone: effect %d of node %q: %v", e.Kind, e.Node, e.Err))

@@ -121,7 +121,7 @@ func start(b *testing.B, agents int) *running {
 	server := grpc.NewServer(append(rpcauth.ServerOptions(token),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
 	musterv1.RegisterCoordinatorServer(server, &rpc.Server{Cluster: cluster, Store: s, Logger: quiet, Registered: c.NodeRegistered, Evictor: c.EvictFor})
-	schedulerv1.RegisterNodeAgentServer(server, &rpc.Heartbeats{CoordinatorID: "bench", Store: s, Logger: quiet, Heard: c.NodeHeard})
+	schedulerv1.RegisterNodeAgentServer(server, &rpc.Heartbeats{CoordinatorID: "bench", Store: s, Logger: quiet})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { server.Serve(listener) }) // it ends with Stop

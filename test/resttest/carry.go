@@ -59,11 +59,6 @@ func (c *Cluster) carry(e *lead.Effect) {
 		c.inputs = append(c.inputs, in)
 	case lead.WakeAt:
 		c.wakeAt = e.At
-	case lead.ShowChange:
-		if changed := c.watchers[e.Key]; changed != nil {
-			close(changed)
-			delete(c.watchers, e.Key)
-		}
 	case lead.AnswerClient:
 		if client := c.clients[e.Token]; client != nil {
 			delete(c.clients, e.Token)
@@ -95,6 +90,8 @@ func (c *Cluster) wrote(k lead.Token, w lead.Write) lead.WriteAnswer {
 	if err != nil || !result.Succeeded {
 		return lead.WriteAnswer{Token: k, Outcome: txn.Conflict, Err: err}
 	}
+	close(c.changed)
+	c.changed = make(chan struct{})
 	return lead.WriteAnswer{Token: k, Outcome: txn.Landed, Revision: result.Revision}
 }
 

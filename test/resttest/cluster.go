@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
@@ -29,14 +30,19 @@ type Cluster struct {
 	store *mem.Store
 	held  record.Compare // of the leader's key
 
-	mu       sync.Mutex
-	leader   *lead.Leader
-	inputs   []lead.Input // that the leader has not taken yet
-	agents   map[resource.NodeID]*alone.Agent
-	told     map[resource.NodeID]lead.NodeFacts
-	clients  map[lead.Token]chan<- reply // each takes one reply without a wait
-	asked    lead.Token                  // the last client's
-	watchers map[string]chan struct{}    // by key, of changes that somebody waits for
+	mu      sync.Mutex
+	leader  *lead.Leader
+	inputs  []lead.Input // that the leader has not taken yet
+	agents  map[resource.NodeID]*alone.Agent
+	told    map[resource.NodeID]lead.NodeFacts
+	clients map[lead.Token]chan<- reply // each takes one reply without a wait
+	asked   lead.Token                  // the last client's
+	changed chan struct{}               // closes at the next change of the store
+	// cache is the objects of seen, the store's keys by name, and sampled is when the
+	// trends of its quotas were noted.
+	cache   *objects.Cache
+	seen    map[string]record.KV
+	sampled time.Time
 
 	reached time.Time // the time is this at least: a timer has gone off
 	wakeAt  time.Time // when the leader wants to be woken, zero for never
@@ -50,7 +56,7 @@ var _ service.Service = (*Cluster)(nil)
 func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
 		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*alone.Agent{}, told: map[resource.NodeID]lead.NodeFacts{},
-		clients: map[lead.Token]chan<- reply{}, watchers: map[string]chan struct{}{},
+		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), sampled: now(),
 	}
 	key := record.LeaderKey(1)
 	elected := c.write(record.Txn{Then: []record.Op{record.Put(key, nil)}})

@@ -8,10 +8,12 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store"
 )
 
-// This file hands requests to the leader and shows what it has.
+// This file hands requests to the leader and shows the store's objects.
 
 // reply is the leader's answer to a request.
 type reply struct {
@@ -49,47 +51,68 @@ func ask[T any](ctx context.Context, c *Cluster, r lead.Request) (T, error) {
 
 func gaveUp() error { return api.Errorf(503, "the request was given up before it was answered") }
 
-// see shows what the leader has.
-func see[T any](_ context.Context, c *Cluster, show func(i shown.Index) (T, *api.Status)) (T, error) {
-	var none T
+// see shows the objects of the store's keys, as every coordinator does.
+func see[T any](_ context.Context, c *Cluster, show func(v *objects.View) (T, *api.Status)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settle()
-	got, status := show(c.leader.Show(c.time(), c.changes))
-	if status != nil {
-		return none, status
-	}
-	return got, nil
+	got, _, err := seeNow(c, show)
+	return got, err
 }
 
-// changes is a channel that closes when an object changes next. c.mu is held.
-func (c *Cluster) changes(key string) <-chan struct{} {
-	changed := c.watchers[key]
-	if changed == nil {
-		changed = make(chan struct{})
-		c.watchers[key] = changed
+// seeNow is see with a channel that closes at the store's next change. c.mu is held.
+func seeNow[T any](c *Cluster, show func(v *objects.View) (T, *api.Status)) (T, <-chan struct{}, error) {
+	var none T
+	c.settle()
+	got, status := show(c.view())
+	if status != nil {
+		return none, nil, status
 	}
-	return changed
+	return got, c.changed, nil
+}
+
+// view is the objects as they are now. c.mu is held.
+func (c *Cluster) view() *objects.View {
+	kvs, at, err := c.store.Range(context.Background(), record.Root, store.RangeOptions{})
+	must(err)
+	now := make(map[string]record.KV, len(kvs))
+	for _, kv := range kvs {
+		if now[kv.Key] = kv; c.seen[kv.Key].ModRev != kv.ModRev {
+			c.cache.Touch(kv.Key)
+		}
+	}
+	for key := range c.seen {
+		if _, stays := now[key]; !stays {
+			c.cache.Touch(key)
+		}
+	}
+	c.seen = now
+	must(c.cache.Refresh(now, at, c.time()))
+	if c.time().Sub(c.sampled) >= time.Hour {
+		c.sampled = c.time()
+		c.cache.NoteTrends(c.sampled)
+	}
+	return c.cache.View(at, c.time())
 }
 
 // watched is something shown that may be waited for.
 type watched[T any] struct {
 	got     T
 	settled bool
-	changed <-chan struct{} // closes when the leader has something new of it
 }
 
-// seeSettled is see that waits until what is shown has settled, for at most wait.
-func seeSettled[T any](ctx context.Context, c *Cluster, wait time.Duration, show func(i shown.Index) (watched[T], *api.Status)) (T, error) {
+// seeSettled is see that waits until the object has settled, for at most wait.
+func seeSettled[T any](ctx context.Context, c *Cluster, wait time.Duration, show func(v *objects.View) (watched[T], *api.Status)) (T, error) {
 	expires := time.NewTimer(max(wait, 0))
 	defer expires.Stop()
 	for expired := wait <= 0; ; {
-		w, err := see(ctx, c, show)
+		c.mu.Lock()
+		w, changed, err := seeNow(c, show)
+		c.mu.Unlock()
 		if err != nil || w.settled || expired {
 			return w.got, err
 		}
 		select {
-		case <-w.changed:
+		case <-changed:
 		case <-expires.C:
 			expired = true
 		case <-ctx.Done():

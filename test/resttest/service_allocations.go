@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -27,22 +28,22 @@ func tellRepeated(m lead.Created, create service.Create) {
 
 // GetAllocation implements service.Allocations.
 func (c *Cluster) GetAllocation(ctx context.Context, namespace, name string, wait time.Duration) (*api.Allocation, error) {
-	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Allocation], *api.Status) {
+	return seeSettled(ctx, c, wait, func(v *objects.View) (watched[*api.Allocation], *api.Status) {
 		position := namespace + "/" + name
-		m, found := i.Member(position)
+		m, found := v.Member(position)
 		if !found {
 			return watched[*api.Allocation]{}, lead.NotFound("allocation", namespace, name)
 		}
-		return watched[*api.Allocation]{m.Show(), m.Settled, i.MemberChanged(position)}, nil
+		return watched[*api.Allocation]{m.Show(), m.Settled}, nil
 	})
 }
 
 // ListAllocations implements service.Allocations.
 func (c *Cluster) ListAllocations(ctx context.Context, namespace string, p service.Page[api.Allocation]) (*api.AllocationList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.AllocationList, *api.Status) {
-		list := &api.AllocationList{Kind: "AllocationList", Metadata: shown.ListMeta(i.Newest())}
-		list.Items, list.Metadata.Continue = PageOf(p, i.Members(namespace), func(position string) *api.Allocation {
-			m, _ := i.Member(position)
+	return see(ctx, c, func(v *objects.View) (*api.AllocationList, *api.Status) {
+		list := &api.AllocationList{Kind: "AllocationList", Metadata: shown.ListMeta(v.Newest())}
+		list.Items, list.Metadata.Continue = PageOf(p, v.Members(namespace), func(position string) *api.Allocation {
+			m, _ := v.Member(position)
 			return m.Show()
 		})
 		return list, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -19,8 +20,8 @@ func (c *Cluster) PutQuotaForest(ctx context.Context, f *api.QuotaForest, create
 
 // GetQuotaForest implements service.Quotas.
 func (c *Cluster) GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaForest, *api.Status) {
-		s, found := i.Forest(name)
+	return see(ctx, c, func(v *objects.View) (*api.QuotaForest, *api.Status) {
+		s, found := v.Forest(name)
 		if !found {
 			return nil, lead.NoQuotaForest(name)
 		}
@@ -30,8 +31,8 @@ func (c *Cluster) GetQuotaForest(ctx context.Context, name string) (*api.QuotaFo
 
 // ListQuotaForests implements service.Quotas.
 func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaForestList, *api.Status) {
-		items, version := shown.List(i.Floor(), i.Forests())
+	return see(ctx, c, func(v *objects.View) (*api.QuotaForestList, *api.Status) {
+		items, version := shown.List(v.Floor(), v.Forests())
 		return &api.QuotaForestList{Kind: "QuotaForestList", Metadata: version, Items: items}, nil
 	})
 }
@@ -52,8 +53,8 @@ func (c *Cluster) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, crea
 
 // GetQuotaBinding implements service.Quotas.
 func (c *Cluster) GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaBinding, *api.Status) {
-		s, found := i.Binding(namespace)
+	return see(ctx, c, func(v *objects.View) (*api.QuotaBinding, *api.Status) {
+		s, found := v.Binding(namespace)
 		if !found {
 			return nil, lead.NoQuotaBinding(namespace)
 		}
@@ -63,8 +64,8 @@ func (c *Cluster) GetQuotaBinding(ctx context.Context, namespace string) (*api.Q
 
 // ListQuotaBindings implements service.Quotas.
 func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.QuotaBindingList, *api.Status) {
-		items, version := shown.List(i.Floor(), i.Bindings())
+	return see(ctx, c, func(v *objects.View) (*api.QuotaBindingList, *api.Status) {
+		items, version := shown.List(v.Floor(), v.Bindings())
 		return &api.QuotaBindingList{Kind: "QuotaBindingList", Metadata: version, Items: items}, nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -20,22 +21,22 @@ func (c *Cluster) CreateJob(ctx context.Context, create service.Create, doc *api
 
 // GetJob implements service.Jobs. A wait is for the job's first unit.
 func (c *Cluster) GetJob(ctx context.Context, namespace, name string, wait time.Duration) (*api.Job, error) {
-	return seeSettled(ctx, c, wait, func(i shown.Index) (watched[*api.Job], *api.Status) {
+	return seeSettled(ctx, c, wait, func(v *objects.View) (watched[*api.Job], *api.Status) {
 		position := namespace + "/" + name
-		j, found := i.Job(position)
+		j, found := v.Job(position)
 		if !found {
 			return watched[*api.Job]{}, lead.NotFound("job", namespace, name)
 		}
-		return watched[*api.Job]{j.Show(), j.Settled, i.JobChanged(position)}, nil
+		return watched[*api.Job]{j.Show(), j.Settled}, nil
 	})
 }
 
 // ListJobs implements service.Jobs.
 func (c *Cluster) ListJobs(ctx context.Context, namespace string, p service.Page[api.Job]) (*api.JobList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.JobList, *api.Status) {
-		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(i.Newest())}
-		list.Items, list.Metadata.Continue = PageOf(p, i.Jobs(namespace), func(position string) *api.Job {
-			j, _ := i.Job(position)
+	return see(ctx, c, func(v *objects.View) (*api.JobList, *api.Status) {
+		list := &api.JobList{Kind: "JobList", Metadata: shown.ListMeta(v.Newest())}
+		list.Items, list.Metadata.Continue = PageOf(p, v.Jobs(namespace), func(position string) *api.Job {
+			j, _ := v.Job(position)
 			return j.Show()
 		})
 		return list, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -19,8 +20,8 @@ func (c *Cluster) PutTenant(ctx context.Context, t *api.Tenant, create bool) (*a
 
 // GetTenant implements service.Spaces.
 func (c *Cluster) GetTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return see(ctx, c, func(i shown.Index) (*api.Tenant, *api.Status) {
-		s, found := i.Tenant(name)
+	return see(ctx, c, func(v *objects.View) (*api.Tenant, *api.Status) {
+		s, found := v.Tenant(name)
 		if !found {
 			return nil, lead.NoTenant(name)
 		}
@@ -30,8 +31,8 @@ func (c *Cluster) GetTenant(ctx context.Context, name string) (*api.Tenant, erro
 
 // ListTenants implements service.Spaces.
 func (c *Cluster) ListTenants(ctx context.Context) (*api.TenantList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.TenantList, *api.Status) {
-		items, version := shown.List(i.Floor(), i.Tenants())
+	return see(ctx, c, func(v *objects.View) (*api.TenantList, *api.Status) {
+		items, version := shown.List(v.Floor(), v.Tenants())
 		return &api.TenantList{Kind: "TenantList", Metadata: version, Items: items}, nil
 	})
 }
@@ -51,8 +52,8 @@ func (c *Cluster) PutNamespace(ctx context.Context, n *api.Namespace, create boo
 
 // GetNamespace implements service.Spaces.
 func (c *Cluster) GetNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	return see(ctx, c, func(i shown.Index) (*api.Namespace, *api.Status) {
-		s, found := i.Namespace(name)
+	return see(ctx, c, func(v *objects.View) (*api.Namespace, *api.Status) {
+		s, found := v.Namespace(name)
 		if !found {
 			return nil, lead.NoNamespace(name)
 		}
@@ -62,8 +63,8 @@ func (c *Cluster) GetNamespace(ctx context.Context, name string) (*api.Namespace
 
 // ListNamespaces implements service.Spaces.
 func (c *Cluster) ListNamespaces(ctx context.Context) (*api.NamespaceList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.NamespaceList, *api.Status) {
-		items, version := shown.List(i.Floor(), i.Namespaces())
+	return see(ctx, c, func(v *objects.View) (*api.NamespaceList, *api.Status) {
+		items, version := shown.List(v.Floor(), v.Namespaces())
 		return &api.NamespaceList{Kind: "NamespaceList", Metadata: version, Items: items}, nil
 	})
 }

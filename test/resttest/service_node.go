@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -12,9 +13,9 @@ import (
 
 // ListNodes implements service.Nodes.
 func (c *Cluster) ListNodes(ctx context.Context) (*api.NodeList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.NodeList, *api.Status) {
-		list := &api.NodeList{Kind: "NodeList", Metadata: shown.ListMeta(i.Newest()), Items: []api.Node{}}
-		for n := range i.Nodes() {
+	return see(ctx, c, func(v *objects.View) (*api.NodeList, *api.Status) {
+		list := &api.NodeList{Kind: "NodeList", Metadata: shown.ListMeta(v.Newest()), Items: []api.Node{}}
+		for n := range v.Nodes() {
 			list.Items = append(list.Items, *n.Show())
 		}
 		return list, nil
@@ -23,8 +24,8 @@ func (c *Cluster) ListNodes(ctx context.Context) (*api.NodeList, error) {
 
 // GetNode implements service.Nodes.
 func (c *Cluster) GetNode(ctx context.Context, name string) (*api.Node, error) {
-	return see(ctx, c, func(i shown.Index) (*api.Node, *api.Status) {
-		n, found := i.Node(resource.NodeID(name))
+	return see(ctx, c, func(v *objects.View) (*api.Node, *api.Status) {
+		n, found := v.Node(resource.NodeID(name))
 		if !found {
 			return nil, api.Errorf(404, "node %s not found", name)
 		}
@@ -34,17 +35,17 @@ func (c *Cluster) GetNode(ctx context.Context, name string) (*api.Node, error) {
 
 // PatchNode implements service.Nodes.
 func (c *Cluster) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.PatchNode{Node: resource.NodeID(name), Patch: p})
+	return c.changeNode(ctx, name, lead.PatchNode{Node: resource.NodeID(name), Patch: p})
 }
 
 // CreateNode implements service.Nodes.
 func (c *Cluster) CreateNode(ctx context.Context, n *api.Node) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.CreateNode{Node: *n})
+	return c.changeNode(ctx, n.Metadata.Name, lead.CreateNode{Node: *n})
 }
 
 // PatchNodeStatus implements service.Nodes.
 func (c *Cluster) PatchNodeStatus(ctx context.Context, name string, p api.NodeStatusPatch) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.PatchNodeStatus{Node: resource.NodeID(name), Patch: p})
+	return c.changeNode(ctx, name, lead.PatchNodeStatus{Node: resource.NodeID(name), Patch: p})
 }
 
 // SetUnschedulable cordons a node, or ends that.
@@ -54,21 +55,32 @@ func (c *Cluster) SetUnschedulable(ctx context.Context, name string, unschedulab
 
 // ApproveNode implements service.Nodes: the registered capacity is approved.
 func (c *Cluster) ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.ApproveNode{Node: resource.NodeID(name), Options: o})
+	return c.changeNode(ctx, name, lead.ApproveNode{Node: resource.NodeID(name), Options: o})
 }
 
-// FenceNode implements service.Nodes. It returns once the fence is durable; what
-// follows from a confirmed death goes on by itself, from one leader to the next.
+// FenceNode implements service.Nodes. It returns once the fence is durable; the ends
+// that follow from a confirmed death go on by themselves, from one leader to the next.
 func (c *Cluster) FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.FenceNode{Node: resource.NodeID(name), Options: o})
+	return c.changeNode(ctx, name, lead.FenceNode{Node: resource.NodeID(name), Options: o})
+}
+
+// changeNode has the leader change a node, and shows the node with the change.
+func (c *Cluster) changeNode(ctx context.Context, name string, r lead.Request) (*api.Node, error) {
+	if _, err := ask[lead.NodeChanged](ctx, c, r); err != nil {
+		return nil, err
+	}
+	return c.GetNode(ctx, name)
 }
 
 // DeleteNode implements service.Nodes: a node that has left for good is forgotten.
-// It is refused while its agent is heard, while anything is granted there, and
-// while an ended transaction may still run there for all that is known, and while
-// a quarantine is being ended.
+// It is refused while its agent is heard, while anything is granted there, while an
+// ended transaction may still run there, and while a quarantine is being ended.
 func (c *Cluster) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
-	return ask[*api.Node](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: service.PreconditionsOf(ctx)})
+	before, missing := c.GetNode(ctx, name)
+	if _, err := ask[lead.NodeChanged](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: service.PreconditionsOf(ctx)}); err != nil {
+		return nil, err
+	}
+	return before, missing
 }
 
 // ReconcileNode implements service.Nodes.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -36,8 +37,8 @@ func (c *Cluster) DeleteResourceQuota(ctx context.Context, namespace, name strin
 
 // GetResourceQuota implements service.Quotas.
 func (c *Cluster) GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	return see(ctx, c, func(i shown.Index) (*api.ResourceQuota, *api.Status) {
-		q, found := i.ResourceQuota(namespace + "/" + name)
+	return see(ctx, c, func(v *objects.View) (*api.ResourceQuota, *api.Status) {
+		q, found := v.ResourceQuota(namespace + "/" + name)
 		if !found {
 			return nil, lead.NoResourceQuota(namespace, name)
 		}
@@ -47,7 +48,7 @@ func (c *Cluster) GetResourceQuota(ctx context.Context, namespace, name string) 
 
 // ListResourceQuotas implements service.Quotas.
 func (c *Cluster) ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error) {
-	return see(ctx, c, func(i shown.Index) (*api.ResourceQuotaList, *api.Status) {
-		return shown.ListResourceQuotas(i.Floor(), i.ResourceQuotas(namespace)), nil
+	return see(ctx, c, func(v *objects.View) (*api.ResourceQuotaList, *api.Status) {
+		return shown.ListResourceQuotas(v.Floor(), v.ResourceQuotas(namespace)), nil
 	})
 }

@@ -108,7 +108,7 @@ func (k *Coordinator) serve() {
 	k.server = grpc.NewServer(append(append(rpcauth.ServerOptions(c.token), c.interceptCalls(k.proc)...),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))...)
 	musterv1.RegisterCoordinatorServer(k.server, &rpc.Server{Cluster: ClusterName, Store: k.Gate, Logger: c.log, Registered: k.NodeRegistered, Evictor: k.EvictFor, ApproveGrowth: c.options.ApproveGrowth})
-	schedulerv1.RegisterNodeAgentServer(k.server, &rpc.Heartbeats{CoordinatorID: k.ID, Store: k.Gate, Logger: c.log, Heard: k.NodeHeard})
+	schedulerv1.RegisterNodeAgentServer(k.server, &rpc.Heartbeats{CoordinatorID: k.ID, Store: k.Gate, Logger: c.log})
 	k.listener = c.net.listen(k.ID, k.proc)
 	k.wg.Go(func() { k.server.Serve(k.listener) }) //nolint:errcheck // it ends with Stop
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
@@ -23,7 +24,7 @@ func (s *Sim) checkReaders(t *term) {
 		s.fail("readers", "the keys at revision %d: %v", s.store.rev, err)
 		return
 	}
-	led := t.Show(t.now(), func(string) <-chan struct{} { return nil })
+	led := t.Show()
 	s.differ(allocationsOf(led), allocationsOf(keys.View(s.store.rev, t.now())))
 	s.differ(jobsOf(led), jobsOf(keys.View(s.store.rev, t.now())))
 }
@@ -42,8 +43,16 @@ func (s *Sim) differ(led, read map[string]any) {
 	}
 }
 
+// units are allocations and jobs, as of a lead.Shown or of a view of the keys.
+type units interface {
+	Member(position string) (shown.Member, bool)
+	Members(namespace string) iter.Seq[string]
+	Job(position string) (shown.Job, bool)
+	Jobs(namespace string) iter.Seq[string]
+}
+
 // allocationsOf are all allocations, by name.
-func allocationsOf(i shown.Index) map[string]any {
+func allocationsOf(i units) map[string]any {
 	all := map[string]any{}
 	for position := range i.Members("") {
 		m, _ := i.Member(position)
@@ -57,7 +66,7 @@ func allocationsOf(i shown.Index) map[string]any {
 }
 
 // jobsOf are all jobs, by name.
-func jobsOf(i shown.Index) map[string]any {
+func jobsOf(i units) map[string]any {
 	all := map[string]any{}
 	for position := range i.Jobs("") {
 		j, _ := i.Job(position)

@@ -222,7 +222,7 @@ func (t *term) carry(e *lead.Effect) {
 		t.answer(*e)
 	case lead.AskSettled:
 		t.askSettled(e.Token)
-	case lead.ReadNodeKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore, lead.ShowChange: // nobody asks for these
+	case lead.ReadNodeKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore: // nobody asks for these
 	case lead.MeasureValue:
 		if e.Metric == lead.MetricMissedWakes {
 			t.sim.fail("wake", "only the backstop has tried a unit that had room")
