@@ -64,7 +64,7 @@ func (v *view) loadNodes(kvs []record.KV) error {
 			}
 		}
 		if key.Part == record.NodeObservedPart {
-			v.node(key.ID).loadObserved(kv)
+			v.node(key.ID).observed.load(kv)
 		}
 		if key.Part != record.NodeSpecPart {
 			continue

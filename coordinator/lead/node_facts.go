@@ -32,7 +32,7 @@ func (n *node) clearRegistration() { n.revision = 0 }
 // setHealth takes over the health of the devices, of the disk and of the memory.
 func (n *node) setHealth(devices map[int]grant.DeviceHealth, diskFull, memoryPressure bool) {
 	if !maps.Equal(n.health, devices) {
-		n.observed.health++
+		n.observed.noteHealth()
 	}
 	n.health, n.diskFull, n.memoryPressure = devices, diskFull, memoryPressure
 }
@@ -45,7 +45,7 @@ func (n *node) setBan(b *record.Ban) { n.ban = b }
 
 // setFollowed takes over what the coordinator's cache of the store has.
 func (n *node) setFollowed(f NodeFacts) {
-	n.noteObserved(f.Observed)
+	n.observed.follow(f.Observed)
 	n.leased, n.lease, n.identity, n.ban = f.Leased, f.Lease, f.Identity, f.Ban
 }
 

@@ -115,21 +115,29 @@ func (n *node) recordOf(o observation) record.NodeObserved {
 	return r
 }
 
-// loadObserved takes over an earlier leader's observation. A value that cannot be read
+// load takes over an earlier leader's observation. A value that cannot be read
 // equals no other, so it is written anew.
-func (n *node) loadObserved(kv record.KV) {
-	n.observed.value, n.observed.revision, n.observed.known = kv.Value, kv.ModRev, false
+func (o *observed) load(kv record.KV) {
+	o.value, o.revision, o.known, o.writing = kv.Value, kv.ModRev, false, false
 }
 
-// noteObserved takes over the revision of the key in the coordinator's cache of the
+// follow takes over the revision of the key in the coordinator's cache of the
 // store. A key that somebody else has written, or has deleted, is written anew.
-func (n *node) noteObserved(now resource.Revision) {
-	o := &n.observed
+func (o *observed) follow(now resource.Revision) {
 	if deleted := now == 0 && o.followed == o.revision; !o.writing && (now > o.revision || deleted) {
 		o.value, o.revision, o.known = nil, now, false
 	}
 	o.followed = now
 }
+
+// keep notes that the store has the record of an observation.
+func (o *observed) keep(seen observation, now time.Time) { o.seen, o.known, o.at = seen, true, now }
+
+// beginWrite notes that a record is being written.
+func (o *observed) beginWrite() { o.writing = true }
+
+// noteHealth notes that the health of the devices has changed.
+func (o *observed) noteHealth() { o.health++ }
 
 // setLocal takes over the sum of the grants that have no record in the store.
 func (o *observed) setLocal(sum *resource.Assignment) {
@@ -175,9 +183,9 @@ func (l *Leader) writeObservedOf(n *node, encoded *int) bool {
 	switch {
 	case err != nil: // beyond a bound of the record: the host is odd
 		l.out.warn("observation_not_written", "node", n.view.ID, "error", Clip(err.Error()))
-		before.seen, before.known, before.at = o, true, l.now
+		before.keep(o, l.now)
 	case before.revision != 0 && bytes.Equal(value, before.value):
-		before.seen, before.known, before.at = o, true, l.now
+		before.keep(o, l.now)
 	case !l.observedPace.Take(l.now, observedRate):
 		return false
 	default:
@@ -190,20 +198,19 @@ func (l *Leader) writeObservedOf(n *node, encoded *int) bool {
 // lands for a node that was deleted meanwhile. It also compares the key itself, so that a
 // write without an answer never lands on a later one.
 func (l *Leader) submitObserved(n *node, o observation, value []byte) {
-	key := record.NodeObservedKey(n.view.ID)
-	n.observed.writing = true
+	key, of := record.NodeObservedKey(n.view.ID), &n.observed
+	of.beginWrite()
 	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, n.observed.revision)},
+		compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
 		ops:      []record.Op{record.Put(key, value)},
 		done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
 			if outcome == txn.Landed {
-				now := &n.observed
-				now.writing, now.known, now.seen, now.value, now.revision, now.at = false, true, o, value, rev, l.now
+				of.load(record.KV{Value: value, ModRev: rev})
+				of.keep(o, l.now)
 				return
 			}
 			l.read(key, func(kv record.KV, _ bool, _ resource.Revision) { // the next second tries again
-				n.observed.writing = false
-				n.loadObserved(kv)
+				of.load(kv)
 			})
 		},
 	}, key, func(stored []byte, found bool) bool { return found && bytes.Equal(stored, value) })

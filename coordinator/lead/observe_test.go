@@ -100,7 +100,7 @@ func TestAFreshLeaderWritesNoFalsehoods(t *testing.T) {
 		n := x.nodes[id]
 		n.connected, n.observed = false, observed{}
 		n.view.Host = nil
-		n.loadObserved(kv)
+		n.observed.load(kv)
 	}
 	x.hear(x.hosts["n2"]) // its agent was quick
 	x.seconds(9)
@@ -183,7 +183,7 @@ func TestAnObservationIsTheLeadersAlone(t *testing.T) {
 				if when == "in the term" {
 					x.give(NodeFacts{Node: "n1", Leased: true, Observed: kv.ModRev})
 				} else if found {
-					x.nodes["n1"].loadObserved(kv)
+					x.nodes["n1"].observed.load(kv)
 				}
 				x.seconds(3)
 				if o, _ := x.observedOf("n1"); !o.Connected || o.DiskFull || o.Host == nil {

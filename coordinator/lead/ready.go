@@ -112,15 +112,16 @@ func (l *Leader) writePartly() {
 			return
 		default:
 			delete(l.partly, tx)
-			r := record.Ready{AtMillis: a.ready.instant}
-			for _, node := range a.machine.Nodes() {
-				if a.machine.FreedBy(node) {
-					r.Freed = append(r.Freed, node)
-				}
+			if freed := a.freedNodes(); !slices.Equal(freed, a.ready.freed) && len(freed) > 0 {
+				l.putReady(a, record.Ready{AtMillis: a.ready.instant, Freed: freed})
 			}
-			l.putReady(a, r)
 		}
 	}
+}
+
+// freedNodes are the nodes whose agents hold nothing of the transaction any more.
+func (a *attempt) freedNodes() []resource.NodeID {
+	return slices.DeleteFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !a.machine.FreedBy(id) })
 }
 
 // writeUnwritten writes what the rate, or the store, did not let through before.

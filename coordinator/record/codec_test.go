@@ -152,6 +152,26 @@ func TestGoldenRecords(t *testing.T) {
 		Conditions: []record.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
 		Available:  resource.Vector{resource.CPU: 63500},
 	})
+	roundTrip(t, "node-status-measured", record.NodeStatus{
+		Conditions: []record.Condition{{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom", LastTransition: "2026-01-02T03:04:05Z"}},
+		HeardAt:    "2026-01-02T03:05:05Z", Usage: resource.Vector{resource.CPU: 31500, resource.Memory: 210 << 30},
+		Devices: []record.DeviceUse{{UUID: "GPU-1", Percent: 37, Memory: 12 << 30}, {UUID: "MIG-1", Percent: -1, Memory: 1 << 30}},
+	})
+	roundTrip(t, "node-observed", record.NodeObserved{
+		Connected: true, Health: []record.ObservedHealth{{Device: 1, Health: "tainted", Reason: "XID 79: fell off the bus"}},
+		Local: &resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: "GPU-0", Milli: 500}}},
+		Host: &record.HostFacts{
+			NUMA: []record.NUMAFacts{{
+				ID: 0, CPUs: "0-15", Memory: 64 << 30, Usable: "1-7,9-15", Ordinary: 60 << 30, Cores: map[string]string{"+8": "1-7"},
+				Pages: []record.PageFacts{{Size: 2 << 20, Bytes: 1 << 30}},
+			}},
+			Models: []string{"A100"}, Devices: []record.DeviceFacts{
+				{UUID: "GPU-0", Memory: 80 << 30},
+				{UUID: "GPU-1", Memory: 80 << 30, MIG: true, Instances: []record.InstanceFacts{{UUID: "MIG-1", Profile: "3g.40gb", Memory: 40 << 30}}},
+			},
+		},
+	})
+	roundTrip(t, "ready-freed", record.Ready{AtMillis: 1_767_323_046_125, Freed: []resource.NodeID{"gpu-01"}})
 	roundTrip(t, "node-lease", record.NodeLease{Coordinator: "c1"})
 	roundTrip(t, "node-tx", record.NodeTx{Members: []int{0, 3}})
 	roundTrip(t, "quota-tree", record.Quota{

@@ -381,29 +381,13 @@ func TestALeaderThatIsDeposedHandsItsRequestsOn(t *testing.T) {
 	}
 }
 
-func TestNodesAreTheLeadersToShow(t *testing.T) {
+func TestNodesAreShownByTheCoordinatorThatIsAsked(t *testing.T) {
 	o := newOffice()
 	leader, follower := newPost(t, o, "l", patience), newPost(t, o, "f", patience)
-	show := func() (by string, took time.Duration) {
-		start := time.Now()
-		code, a, s, _ := follower.ask(t, "GET", "/api/v1/nodes/n1", "", "", "secret")
-		if code != 200 {
-			t.Fatalf("%d %+v", code, s)
-		}
-		return a.Metadata.Name, time.Since(start) // of any kind
-	}
 	o.elect(leader.elected())
-	by, took := show()
-	for by != "l" && took >= 2*time.Second {
-		t.Log("this machine stalled for longer than the leader is waited for: again")
-		by, took = show()
-	}
-	if by != "l" {
-		t.Errorf("%s shows the node, want the leader", by)
-	}
-	leader.server.Close()
-	if by, _ := show(); by != "f" {
-		t.Errorf("%s shows the node, want the follower: the leader is gone", by)
+	code, a, s, _ := follower.ask(t, "GET", "/api/v1/nodes/n1", "", "", "secret")
+	if code != 200 || a.Metadata.Name != "f" { // of any kind
+		t.Errorf("%d, %s shows the node, want the follower: %+v", code, a.Metadata.Name, s)
 	}
 }
 

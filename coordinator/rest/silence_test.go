@@ -97,28 +97,6 @@ func TestNoClientOfAFollowerThatIsCutOffWaitsForLong(t *testing.T) {
 	}
 }
 
-// TestReadsAreNotLeftToASilentLeaderEachTime: one read pays for the cut.
-func TestReadsAreNotLeftToASilentLeaderEachTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOffice()
-		o.elect(service.Leader{ID: "l", Address: "192.0.2.1:80"})
-		p := &post{seat: &seat{office: o, id: "f", reached: make(chan int64, 8)}}
-		h := NewHandler(Config{
-			Service: postService{p: p}, Authenticator: service.StaticToken("secret"), Forward: service.NewForward("f", p.seat, 0, nil),
-			DialPeer: func(ctx context.Context, _, _ string) (net.Conn, error) { return swallow(ctx) },
-		})
-		for _, want := range []time.Duration{2 * time.Second, 0} {
-			r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/nodes/n1", nil)
-			r.Header.Set("Authorization", "Bearer secret")
-			began, w := time.Now(), httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if took := time.Since(began); took != want || w.Code != 200 { // of the bubble's clock
-				t.Errorf("%d after %s, want 200 after %s", w.Code, took, want)
-			}
-		}
-	})
-}
-
 // TestAnAnswerThatTookLongIsWritten: the time for an answer begins with it.
 func TestAnAnswerThatTookLongIsWritten(t *testing.T) {
 	o := newOffice()

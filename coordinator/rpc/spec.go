@@ -22,15 +22,15 @@ func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (re
 	now := time.Now().UTC().Format(time.RFC3339)
 	spec := record.NodeSpec{
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: now, Registrations: []string{now},
-		Allocatable: host.Allocatable(), Topology: summaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
+		Allocatable: host.Allocatable(), Topology: SummaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
 	}
 	spec.Capacity = admission.CapacityOf(h, spec.Allocatable)
 	spec.Labels, spec.IgnoredLabels = admission.AgentLabels(admission.RegisteredAs(node, spec), h.Labels)
 	return spec, nil
 }
 
-// summaryOf is a host in numbers.
-func summaryOf(h grant.Host) record.TopologySummary {
+// SummaryOf is a host in numbers.
+func SummaryOf(h grant.Host) record.TopologySummary {
 	var models []string
 	for _, d := range h.Inventory.Devices {
 		if !slices.Contains(models, d.Model) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
@@ -32,7 +33,7 @@ func (c *Cluster) register(n Node) *alone.Agent {
 	must(err)
 	spec := record.NodeSpec{
 		Hostname: host.Hostname, Allocatable: f.Allocatable(), Capacity: admission.CapacityOf(host, f.Allocatable()),
-		Created: c.time().UTC().Format(time.RFC3339), Topology: record.TopologySummary{GPUs: n.GPUs},
+		Created: c.time().UTC().Format(time.RFC3339), Topology: rpc.SummaryOf(host),
 	}
 	spec.Labels, spec.IgnoredLabels = admission.AgentLabels(admission.RegisteredAs(n.Name, spec), host.Labels)
 	who := resource.Incarnation{JournalID: "journal-of-" + string(n.Name), BootID: "boot-of-" + string(n.Name)}

@@ -17,7 +17,8 @@ import (
 // isStatus reports whether a write is only for readers.
 func isStatus(w lead.Write) bool {
 	return len(w.Ops) > 0 && !slices.ContainsFunc(w.Ops, func(o record.Op) bool {
-		return !strings.HasPrefix(o.Key, record.ReadyPrefix) && (o.Delete || !strings.HasPrefix(o.Key, record.OrderPrefix))
+		written := strings.HasPrefix(o.Key, record.OrderPrefix) || strings.HasPrefix(o.Key, record.NodesPrefix) && strings.HasSuffix(o.Key, "/observed")
+		return !strings.HasPrefix(o.Key, record.ReadyPrefix) && (o.Delete || !written)
 	})
 }
 

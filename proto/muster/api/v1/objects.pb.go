@@ -3249,25 +3249,26 @@ func (x *NodeSpec) GetUnschedulable() bool {
 }
 
 type NodeStatus struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Phase          string                 `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
-	AgentVersion   string                 `protobuf:"bytes,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
-	Registrations  []string               `protobuf:"bytes,3,rep,name=registrations,proto3" json:"registrations,omitempty"`
-	Addresses      []*NodeAddress         `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	Conditions     []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	Available      map[string]string      `protobuf:"bytes,6,rep,name=available,proto3" json:"available,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Usage          map[string]string      `protobuf:"bytes,7,rep,name=usage,proto3" json:"usage,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Incarnation    *Incarnation           `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	NumaNodes      []*NUMAStatus          `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
-	Devices        []*DeviceStatus        `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
-	Allocations    []string               `protobuf:"bytes,11,rep,name=allocations,proto3" json:"allocations,omitempty"`
-	OperatorLabels map[string]string      `protobuf:"bytes,12,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	LeaseId        string                 `protobuf:"bytes,13,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	BootstrapToken string                 `protobuf:"bytes,14,opt,name=bootstrap_token,json=bootstrapToken,proto3" json:"bootstrap_token,omitempty"`
-	Capacity       map[string]string      `protobuf:"bytes,15,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Allocatable    map[string]string      `protobuf:"bytes,16,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Phase             string                 `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
+	AgentVersion      string                 `protobuf:"bytes,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	Registrations     []string               `protobuf:"bytes,3,rep,name=registrations,proto3" json:"registrations,omitempty"`
+	Addresses         []*NodeAddress         `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Conditions        []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	Available         map[string]string      `protobuf:"bytes,6,rep,name=available,proto3" json:"available,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Usage             map[string]string      `protobuf:"bytes,7,rep,name=usage,proto3" json:"usage,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Incarnation       *Incarnation           `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	NumaNodes         []*NUMAStatus          `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
+	Devices           []*DeviceStatus        `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
+	Allocations       []string               `protobuf:"bytes,11,rep,name=allocations,proto3" json:"allocations,omitempty"`
+	OperatorLabels    map[string]string      `protobuf:"bytes,12,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	LeaseId           string                 `protobuf:"bytes,13,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	BootstrapToken    string                 `protobuf:"bytes,14,opt,name=bootstrap_token,json=bootstrapToken,proto3" json:"bootstrap_token,omitempty"`
+	Capacity          map[string]string      `protobuf:"bytes,15,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Allocatable       map[string]string      `protobuf:"bytes,16,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	LastHeartbeatTime string                 `protobuf:"bytes,17,opt,name=last_heartbeat_time,json=lastHeartbeatTime,proto3" json:"last_heartbeat_time,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *NodeStatus) Reset() {
@@ -3410,6 +3411,13 @@ func (x *NodeStatus) GetAllocatable() map[string]string {
 		return x.Allocatable
 	}
 	return nil
+}
+
+func (x *NodeStatus) GetLastHeartbeatTime() string {
+	if x != nil {
+		return x.LastHeartbeatTime
+	}
+	return ""
 }
 
 type ResourceQuotaSpec struct {
@@ -7540,7 +7548,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
 	"\x10AllocatableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\t\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcd\t\n" +
 	"\n" +
 	"NodeStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12#\n" +
@@ -7562,7 +7570,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\blease_id\x18\r \x01(\tR\aleaseId\x12'\n" +
 	"\x0fbootstrap_token\x18\x0e \x01(\tR\x0ebootstrapToken\x12C\n" +
 	"\bcapacity\x18\x0f \x03(\v2'.muster.api.v1.NodeStatus.CapacityEntryR\bcapacity\x12L\n" +
-	"\vallocatable\x18\x10 \x03(\v2*.muster.api.v1.NodeStatus.AllocatableEntryR\vallocatable\x1a<\n" +
+	"\vallocatable\x18\x10 \x03(\v2*.muster.api.v1.NodeStatus.AllocatableEntryR\vallocatable\x12.\n" +
+	"\x13last_heartbeat_time\x18\x11 \x01(\tR\x11lastHeartbeatTime\x1a<\n" +
 	"\x0eAvailableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
