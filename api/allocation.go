@@ -392,6 +392,9 @@ type ListMeta struct {
 	ResourceVersion string `json:"resourceVersion,omitempty" example:"1042"`
 	// Continue is the token of the next page; it is absent on the last page.
 	Continue string `json:"continue,omitempty" example:"MTpkZWZhdWx0L3RyYWlu"`
+	// Since is the time from which on the coordinator has every event. Lists of events
+	// alone have it.
+	Since string `json:"since,omitempty" format:"time" example:"2026-03-01T12:00:00Z"`
 }
 
 // AllocationList is a list of allocations, ordered by namespace and name.

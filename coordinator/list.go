@@ -3,7 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -55,8 +57,14 @@ func (c *Coordinator) readRefusal(err error) error {
 }
 
 // viewOf is the view that a page of a list is cut out of.
-func viewOf[T any](ctx context.Context, c *Coordinator, p service.Page[T]) (*objects.View, error) {
+func viewOf[T any](ctx context.Context, c *Coordinator, k objects.Kind, p service.Page[T]) (*objects.View, error) {
 	switch {
+	case p.At > 0 && k == objects.Events:
+		v := c.follower.KeptView(p.At)
+		if v == nil {
+			return nil, api.Errorf(http.StatusGone, "the list of events of revision %d cannot go on here: another coordinator began it, or that was more than 30 s ago; list anew", p.At)
+		}
+		return v, nil
 	case p.At > 0:
 		v, err := c.follower.ViewAt(ctx, p.At)
 		return v, c.readRefusal(err)
@@ -81,13 +89,19 @@ type listed[T any] struct {
 // list cuts a page out of the objects of a kind. It takes as long as the page is,
 // however many objects there are.
 func list[T any](ctx context.Context, c *Coordinator, k objects.Kind, namespace string, p service.Page[T]) (l listed[T], err error) {
-	if l.view, err = viewOf(ctx, c, p); err != nil {
+	if l.view, err = viewOf(ctx, c, k, p); err != nil {
 		return l, err
 	}
 	l.meta, l.items = shown.ListMeta(l.view.Revision()), []T{}
 	scanned := 0
 	var last objects.Name
-	for item := range l.view.After(k, namespace, objects.Named(k, p.After)) {
+	for item := range l.view.After(k, namespace, l.start(k, namespace, p)) {
+		if !strings.HasPrefix(item.Name.Name, p.Prefix) {
+			if namespace != "" { // the names are in order
+				break
+			}
+			continue
+		}
 		if p.Limit > 0 && (len(l.items) == p.Limit || scanned == service.MaxScan) {
 			l.meta.Continue = last.Namespace + "/" + last.Name
 			break
@@ -102,6 +116,14 @@ func list[T any](ctx context.Context, c *Coordinator, k objects.Kind, namespace 
 		c.follower.Keep(l.view)
 	}
 	return l, nil
+}
+
+// start is the name behind which a page begins.
+func (l *listed[T]) start(k objects.Kind, namespace string, p service.Page[T]) objects.Name {
+	if p.After == "" && namespace != "" && p.Prefix != "" {
+		return objects.Name{Kind: k, Namespace: namespace, Name: p.Prefix}
+	}
+	return objects.Named(k, p.After)
 }
 
 // awaitSettled shows an object, and waits for at most wait until it has settled. show

@@ -66,6 +66,7 @@ func table() []entry {
 		kind[api.Namespace](Manifest, decoded(api.DecodeNamespace)),
 		kind[api.RoleBinding](Manifest, decoded(api.DecodeRoleBinding)),
 		kind[api.AccessToken](Manifest, timed(api.DecodeAccessToken)),
+		kind[api.Event](Manifest, nil),
 		kind[api.Consumer](Manifest, decodeConsumer),
 		kind[api.BootstrapToken](Manifest, timed(api.DecodeBootstrapToken)),
 		kind[api.Authority](Manifest, nil),

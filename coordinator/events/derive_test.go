@@ -7,79 +7,262 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/events"
+	"github.com/musterd/muster/resource"
 )
 
-func allocation(phase api.Phase, conditions ...api.Condition) *api.Allocation {
-	return &api.Allocation{Status: api.AllocationStatus{Phase: phase, NodeName: "n1", Message: "why", Conditions: conditions}}
+const at = "2026-01-02T03:04:05Z"
+
+func normal(reason, at, message string) events.Happening {
+	return events.Happening{Type: api.EventNormal, Reason: reason, Message: message, At: at}
+}
+
+func warning(reason, at, message string) events.Happening {
+	return events.Happening{Type: api.EventWarning, Reason: reason, Message: message, At: at}
+}
+
+// latest is a happening that takes its message over from the last one.
+func latest(h events.Happening) events.Happening {
+	h.Latest = true
+	return h
 }
 
 func condition(kind, status, reason, message string) api.Condition {
-	return api.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: "2026-01-02T03:04:05Z"}
+	return api.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at}
 }
 
-func node(phase string, cordoned bool, conditions ...api.Condition) *api.Node {
-	n := &api.Node{Status: api.NodeStatus{Phase: phase, Conditions: conditions}}
-	n.Spec.Unschedulable = cordoned
-	return n
+func allocation(phase api.Phase, conditions ...api.Condition) *api.Allocation {
+	a := &api.Allocation{Status: api.AllocationStatus{Phase: phase, NodeName: "n1", Message: "why", Conditions: conditions}}
+	a.Metadata.CreationTimestamp = "2026-01-02T03:00:00Z"
+	a.Spec.Resources.Requests = map[resource.Name]string{"nvidia.com/gpu": "2", "cpu": "8"}
+	return a
+}
+
+var (
+	noRoom     = condition("Scheduled", "False", "WaitingForResources", "no place now")
+	overQuota  = condition("Scheduled", "False", "QuotaExceeded", "short of 2 nvidia.com/gpu")
+	preempting = condition("Scheduled", "False", "Preempting", "it is about to take the place of 2 units with 4 GPUs")
+	refused    = condition("Scheduled", "False", "Refused", "node n1 said no; after 1 attempt …")
+	again      = condition("Scheduled", "False", "Refused", "node n1 said no; after 2 attempts in a row …")
+	untried    = condition("Scheduled", "False", "Unscheduled", "waiting for the scheduler")
+	placed     = condition("Scheduled", "True", "", "")
+	unready    = condition("Ready", "False", "Confirming", "")
+	isReady    = condition("Ready", "True", "", "")
+	lost       = condition("DeviceLost", "True", "DeviceLost", "GPU-a of node n1 is lost")
+	lostMore   = condition("DeviceLost", "True", "DeviceLost", "GPU-a, GPU-b of node n1 is lost")
+	evicted    = condition("Terminating", "True", "Evicted", "it is being evicted, with 30 s of grace: node n1 is drained")
+	asked      = condition("Terminating", "True", "UserRequested", "Graceful termination in progress")
+)
+
+func TestEventsOfAnAllocation(t *testing.T) {
+	created := normal("Created", "2026-01-02T03:00:00Z", "asks for cpu 8, nvidia.com/gpu 2 at priority 0 in queue default")
+	granted := allocation(api.Running, placed, unready)
+	granted.Status.AllocatedResources = granted.Spec.Resources.Requests
+	member := allocation(api.Pending)
+	member.Status.Job, member.Status.Member = "train", 3
+	for name, c := range map[string]struct {
+		before, after *api.Allocation
+		want          []events.Happening
+	}{
+		"it is submitted":                      {nil, allocation(api.Pending, untried), []events.Happening{created}},
+		"it is submitted and waits":            {nil, allocation(api.Pending, noRoom), []events.Happening{created, warning("WaitingForResources", at, "no place now")}},
+		"it is a member of a job":              {nil, member, []events.Happening{normal("Created", "2026-01-02T03:00:00Z", "member 3 of job train")}},
+		"it waits on for the same reason":      {allocation(api.Pending, noRoom), allocation(api.Pending, noRoom), nil},
+		"quota holds it back":                  {allocation(api.Pending, noRoom), allocation(api.Pending, overQuota), []events.Happening{warning("QuotaExceeded", at, "short of 2 nvidia.com/gpu")}},
+		"others make room":                     {allocation(api.Pending, noRoom), allocation(api.Pending, preempting), []events.Happening{normal("Preempting", at, "it is about to take the place of 2 units with 4 GPUs")}},
+		"a node refuses it":                    {allocation(api.Pending, noRoom), allocation(api.Pending, refused), []events.Happening{latest(warning("Refused", at, refused.Message))}},
+		"a node refuses it once more":          {allocation(api.Pending, refused), allocation(api.Pending, again), []events.Happening{latest(warning("Refused", at, again.Message))}},
+		"it is placed":                         {allocation(api.Pending, noRoom), granted, []events.Happening{normal("Scheduled", at, "placed on node n1 with cpu 8, nvidia.com/gpu 2")}},
+		"its agents confirm":                   {allocation(api.Running, placed, unready), allocation(api.Running, placed, isReady), []events.Happening{normal("Ready", at, "the agents of all members hold their devices")}},
+		"it is placed and confirmed in one":    {nil, allocation(api.Running, placed, isReady), []events.Happening{created, normal("Scheduled", at, "placed on node n1"), normal("Ready", at, "the agents of all members hold their devices")}},
+		"a device is lost":                     {allocation(api.Running, placed, isReady), allocation(api.Running, placed, isReady, lost), []events.Happening{warning("DeviceLost", at, lost.Message)}},
+		"another device is lost":               {allocation(api.Running, lost), allocation(api.Running, lostMore), []events.Happening{warning("DeviceLost", at, lostMore.Message)}},
+		"the device is back":                   {allocation(api.Running, lost), allocation(api.Running), []events.Happening{normal("DeviceReturned", "", "no device of the allocation is lost any more")}},
+		"it is evicted":                        {allocation(api.Running, placed), allocation(api.Terminating, placed, evicted), []events.Happening{warning("Evicted", at, evicted.Message)}},
+		"it waits again after an eviction":     {allocation(api.Terminating, placed, evicted), allocation(api.Pending, untried), []events.Happening{normal("Requeued", "", "the allocation waits again, at its old place in the order")}},
+		"its owner ends it":                    {allocation(api.Running, placed), allocation(api.Terminating, placed, asked), []events.Happening{normal("Terminating", at, asked.Message)}},
+		"it was preempted":                     {allocation(api.Terminating, evicted), allocation(api.Preempted), []events.Happening{warning("Preempted", "", "why")}},
+		"it has failed":                        {allocation(api.Terminating, evicted), allocation(api.Failed), []events.Happening{warning("Failed", "", "why")}},
+		"it was cancelled":                     {allocation(api.Terminating, asked), allocation(api.Cancelled), []events.Happening{normal("Cancelled", "", "why")}},
+		"it is deleted":                        {allocation(api.Cancelled), nil, []events.Happening{normal("Deleted", "", "the allocation is deleted")}},
+		"a change of labels makes no event":    {allocation(api.Running, placed, isReady), allocation(api.Running, placed, isReady), nil},
+		"the confirmation that goes is no end": {allocation(api.Running, placed, isReady), allocation(api.Running, placed, unready), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, events.OfAllocation(c.before, c.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 func job(phase api.Phase, conditions ...api.Condition) *api.Job {
-	return &api.Job{Status: api.JobStatus{Phase: phase, Message: "why", Conditions: conditions}}
+	members := int32(4)
+	j := &api.Job{Status: api.JobStatus{Phase: phase, Message: "why", Conditions: conditions}}
+	j.Spec.Parallelism = &members
+	j.Spec.Template.Spec.Resources.Requests = map[resource.Name]string{"nvidia.com/gpu": "2"}
+	return j
 }
 
-func quota(scope string) *api.ResourceQuota {
-	q := &api.ResourceQuota{}
-	q.Spec.Scopes = []string{scope}
-	return q
+// leavingJob is a job with a member under notice.
+func leavingJob(phase api.Phase, conditions ...api.Condition) *api.Job {
+	j := job(phase, conditions...)
+	j.Status.Allocations = []api.JobMember{{Name: "a-0", Phase: api.Terminating}}
+	return j
 }
 
-func TestEventsOfAChange(t *testing.T) {
-	const at = "2026-01-02T03:04:05Z"
-	noRoom := condition("Scheduled", "False", "WaitingForResources", "no place now")
-	overQuota := condition("Scheduled", "False", "QuotaExceeded", "short of 2 nvidia.com/gpu")
-	preempting := condition("Scheduled", "False", "Preempting", "waits for ml/old")
-	placed, ready := condition("Scheduled", "True", "", ""), condition("Ready", "True", "", "")
-	unready, lost := condition("Ready", "False", "Confirming", ""), condition("DeviceLost", "True", "Xid", "GPU-a")
-	evicted, asked := condition("Terminating", "True", "Evicted", "drained"), condition("Terminating", "True", "UserRequested", "graceful")
-	expired, heard := condition("Ready", "Unknown", "LeaseExpired", "nobody hears it"), condition("Ready", "True", "AgentHeard", "")
-	started := events.Happening{Type: events.Normal, Reason: "Started", Message: "the agents of all members hold their devices", At: at}
-	scheduled := events.Happening{Type: events.Normal, Reason: "Scheduled", Message: "placed on node n1", At: at}
+func gang(minMembers int32) *api.Job {
+	j := job(api.Queued)
+	j.Spec.Template.Spec.GangScheduling = &api.GangScheduling{MinMembers: &minMembers}
+	return j
+}
+
+func TestEventsOfAJob(t *testing.T) {
+	const each = "; each asks for nvidia.com/gpu 2 at priority 0 in queue default"
 	for name, c := range map[string]struct {
-		before, after any
+		before, after *api.Job
 		want          []events.Happening
 	}{
-		"an allocation waits for room":           {nil, allocation(api.Pending, noRoom), []events.Happening{{Type: events.Normal, Reason: "Queued", Message: "WaitingForResources: no place now", At: at}}},
-		"it waits on for the same reason":        {allocation(api.Pending, noRoom), allocation(api.Pending, noRoom), nil},
-		"quota holds it back":                    {allocation(api.Pending, noRoom), allocation(api.Pending, overQuota), []events.Happening{{Type: events.Warning, Reason: "Queued", Message: "QuotaExceeded: short of 2 nvidia.com/gpu", At: at}}},
-		"others make room for it":                {allocation(api.Pending, noRoom), allocation(api.Pending, preempting), []events.Happening{{Type: events.Normal, Reason: "Preempting", Message: "waits for ml/old", At: at}}},
-		"it is placed":                           {allocation(api.Pending, noRoom), allocation(api.Running, placed, unready), []events.Happening{scheduled}},
-		"its agents confirm":                     {allocation(api.Running, placed, unready), allocation(api.Running, placed, ready), []events.Happening{started}},
-		"a Log begins with one that runs":        {nil, allocation(api.Running, placed, ready), []events.Happening{scheduled, started}},
-		"a device is lost":                       {allocation(api.Running, placed, ready), allocation(api.Running, placed, ready, lost), []events.Happening{{Type: events.Warning, Reason: "DeviceLost", Message: "GPU-a", At: at}}},
-		"the device is back":                     {allocation(api.Running, lost), allocation(api.Running), []events.Happening{{Type: events.Normal, Reason: "DeviceBack", Message: "no device of the allocation is lost any more"}}},
-		"it is evicted":                          {allocation(api.Running, placed), allocation(api.Terminating, placed, evicted), []events.Happening{{Type: events.Warning, Reason: "Evicted", Message: "drained", At: at}}},
-		"its owner ends it":                      {allocation(api.Running, placed), allocation(api.Terminating, placed, asked), []events.Happening{{Type: events.Normal, Reason: "Terminating", Message: "graceful", At: at}}},
-		"it was preempted":                       {allocation(api.Terminating, evicted), allocation(api.Preempted), []events.Happening{{Type: events.Warning, Reason: "Preempted", Message: "why"}}},
-		"it was cancelled":                       {allocation(api.Terminating, asked), allocation(api.Cancelled), []events.Happening{{Type: events.Normal, Reason: "Cancelled", Message: "why"}}},
-		"it is gone":                             {allocation(api.Cancelled), nil, []events.Happening{{Type: events.Normal, Reason: "Deleted", Message: "the allocation holds nothing and is gone"}}},
-		"a job waits":                            {nil, job(api.Queued, condition("Queued", "True", "Refused", "node n1 said no")), []events.Happening{{Type: events.Warning, Reason: "Queued", Message: "Refused: node n1 said no", At: at}}},
-		"a job runs":                             {job(api.Queued), job(api.Running), []events.Happening{{Type: events.Normal, Reason: "Running", Message: "the first members are placed"}}},
-		"a job is cancelled":                     {job(api.Running), job(api.Cancelling), []events.Happening{{Type: events.Normal, Reason: "Cancelling", Message: "why"}}},
-		"a job has failed":                       {job(api.Running), job(api.Failed), []events.Happening{{Type: events.Warning, Reason: "Failed", Message: "why"}}},
-		"a node is not heard any more":           {node("Ready", false, heard), node("NotReady", false, expired), []events.Happening{{Type: events.Warning, Reason: "NotReady", Message: "LeaseExpired: nobody hears it", At: at}}},
-		"a node is heard again":                  {node("NotReady", false, expired), node("Ready", false, heard), []events.Happening{{Type: events.Normal, Reason: "Ready", At: at}}},
-		"a node is cordoned":                     {node("Ready", false, heard), node("Ready", true, heard), []events.Happening{{Type: events.Normal, Reason: "Cordoned", Message: "no new work is placed on the node"}}},
-		"a node is uncordoned":                   {node("Ready", true, heard), node("Ready", false, heard), []events.Happening{{Type: events.Normal, Reason: "Uncordoned", Message: "new work is placed on the node again"}}},
-		"a node has lost a device":               {node("Ready", false, heard), node("Ready", false, heard, lost), []events.Happening{{Type: events.Warning, Reason: "DeviceLost", Message: "GPU-a", At: at}}},
-		"a node is forgotten":                    {node("Ready", false), nil, []events.Happening{{Type: events.Normal, Reason: "Deleted", Message: "the node is forgotten"}}},
-		"a quota has other limits":               {quota("A"), quota("B"), []events.Happening{{Type: events.Normal, Reason: "LimitsChanged", Message: "the quota has other limits or scopes"}}},
-		"a quota is made, which is no event":     {nil, quota("A"), nil},
-		"a kind without events":                  {nil, &api.QuotaForest{}, nil},
-		"the figures of a quota make no event":   {quota("A"), quota("A"), nil},
-		"a phase that is not final is no ending": {job(api.Queued), job(api.Queued), nil},
+		"members by themselves":               {nil, job(api.Queued), []events.Happening{normal("Created", "", "4 members, each by itself"+each)}},
+		"a gang":                              {nil, gang(4), []events.Happening{normal("Created", "", "4 members, all at once or not at all"+each)}},
+		"a gang that grows":                   {nil, gang(3), []events.Happening{normal("Created", "", "4 members, of which 3 start at once or not at all"+each)}},
+		"it waits":                            {job(api.Queued), job(api.Queued, condition("Queued", "True", "QuotaExceeded", "short of 2 GPUs")), []events.Happening{warning("QuotaExceeded", at, "short of 2 GPUs")}},
+		"it runs, which its units tell":       {job(api.Queued), job(api.Running), nil},
+		"it is evicted, which its units tell": {leavingJob(api.Running), leavingJob(api.Queued, condition("Queued", "True", "WaitingForResources", "no place now")), nil},
+		"it is cancelled":                     {job(api.Running), job(api.Cancelling), []events.Happening{normal("Cancelling", "", "why")}},
+		"it has failed":                       {job(api.Running), job(api.Failed), []events.Happening{warning("Failed", "", "why")}},
+		"it has ended well":                   {job(api.Running), job(api.Succeeded), []events.Happening{normal("Succeeded", "", "why")}},
+		"it is deleted":                       {job(api.Cancelled), nil, []events.Happening{normal("Deleted", "", "the job is deleted")}},
+		"a phase is there and no change":      {job(api.Queued), job(api.Queued), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, events.Derive(c.before, c.after)); diff != "" {
+			if diff := cmp.Diff(c.want, events.OfJob(c.before, c.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEventsOfAUnit(t *testing.T) {
+	unit := func(shown *api.Allocation, nodes ...string) events.Unit {
+		return events.Unit{First: 2, Members: 3, Nodes: nodes, Shown: shown}
+	}
+	single := func(shown *api.Allocation, nodes ...string) events.Unit {
+		return events.Unit{First: 7, Members: 1, Nodes: nodes, Shown: shown}
+	}
+	granted := allocation(api.Running, placed, unready)
+	granted.Status.AllocatedResources = granted.Spec.Resources.Requests
+	for name, c := range map[string]struct {
+		before, after events.Unit
+		want          []events.Happening
+	}{
+		"it is new and waits":                  {events.Unit{}, unit(allocation(api.Pending, noRoom)), nil},
+		"it is placed":                         {unit(allocation(api.Pending)), unit(granted, "n2", "n1", "n2"), []events.Happening{normal("Scheduled", at, "members 2 to 4 are placed: 1 on n1, 2 on n2; each has cpu 8, nvidia.com/gpu 2")}},
+		"one member is placed":                 {single(allocation(api.Pending)), single(allocation(api.Running, placed), "n1"), []events.Happening{normal("Scheduled", at, "member 7 is placed on node n1")}},
+		"its agents confirm":                   {unit(allocation(api.Running, placed, unready)), unit(allocation(api.Running, placed, isReady)), []events.Happening{normal("Ready", at, "the agents hold the devices of members 2 to 4")}},
+		"it is evicted":                        {unit(allocation(api.Running, placed)), unit(allocation(api.Terminating, placed, evicted)), []events.Happening{warning("Evicted", at, "members 2 to 4 are being evicted, with 30 s of grace: node n1 is drained")}},
+		"it waits again":                       {unit(allocation(api.Terminating, placed, evicted)), unit(allocation(api.Pending, untried)), []events.Happening{normal("Requeued", "", "members 2 to 4 wait again, at the old place in the order")}},
+		"its owner's end is the job's to tell": {unit(allocation(api.Running, placed)), unit(allocation(api.Terminating, placed, asked)), nil},
+		"it is gone":                           {unit(allocation(api.Running, placed)), events.Unit{}, nil},
+		"it is on many nodes": {
+			unit(allocation(api.Pending)), unit(allocation(api.Running, placed), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"),
+			[]events.Happening{normal("Scheduled", at, "members 2 to 4 are placed: 1 on a, 1 on b, 1 on c, 1 on d, 1 on e, 1 on f, 1 on g, 1 on h, 2 more nodes")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, events.OfUnit(c.before, c.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func node(phase string, conditions ...api.Condition) events.Node {
+	n := &api.Node{Status: api.NodeStatus{Phase: phase, Conditions: conditions, Incarnation: &resource.Incarnation{JournalID: "j", BootID: "b"}}}
+	n.Metadata.CreationTimestamp = "2026-01-01T00:00:00Z"
+	n.Spec.Capacity = map[resource.Name]string{"nvidia.com/gpu": "8"}
+	return events.Node{Node: n}
+}
+
+// with changes a node.
+func with(n events.Node, change func(*events.Node)) events.Node {
+	change(&n)
+	return n
+}
+
+func TestEventsOfANode(t *testing.T) {
+	heard, expired := condition("Ready", "True", "AgentHeard", "its agent is heard"), condition("Ready", "Unknown", "LeaseExpired", "nobody hears it")
+	full, roomy := condition("DiskPressure", "True", "JournalFull", "4 MiB are left"), condition("DiskPressure", "False", "Enough", "")
+	quarantine, held := condition("Ready", "False", "Quarantined", "the store went back"), condition("Quarantined", "True", "StoreWentBack", "the store went back")
+	cordoned := func(n *events.Node) { n.Spec.Unschedulable = true }
+	holds := func(members int) func(*events.Node) { return func(n *events.Node) { n.Held = members } }
+	for name, c := range map[string]struct {
+		before, after events.Node
+		want          []events.Happening
+	}{
+		"it registers": {events.Node{}, node("Ready", heard), []events.Happening{
+			normal("Registered", "2026-01-01T00:00:00Z", "the node is new, with nvidia.com/gpu 8"), normal("Ready", at, "the node takes new work"),
+		}},
+		"an operator creates it": {events.Node{}, with(node("Unregistered"), func(n *events.Node) { n.Status.Incarnation = nil }), []events.Happening{
+			normal("Created", "2026-01-01T00:00:00Z", "an operator has created the node, which should have nvidia.com/gpu 8"),
+		}},
+		"its agent is not heard any more": {node("Ready", heard), node("NotReady", expired), []events.Happening{warning("NotReady", at, "LeaseExpired: nobody hears it")}},
+		"it is heard again":               {node("NotReady", expired), node("Ready", heard), []events.Happening{normal("Ready", at, "the node takes new work")}},
+		"it is ready for another reason":  {node("Ready", heard), node("Ready", condition("Ready", "True", "AgentReady", "")), nil},
+		"its agent is in quarantine":      {node("Ready", heard), node("Quarantined", quarantine, held), []events.Happening{warning("Quarantined", at, "the store went back")}},
+		"its disk is full":                {node("Ready", heard), node("Ready", heard, full), []events.Happening{latest(warning("DiskPressure", at, "4 MiB are left"))}},
+		"its disk has room again":         {node("Ready", heard, full), node("Ready", heard, roomy), []events.Happening{normal("DiskPressureEnded", at, "the node has the condition DiskPressure no more")}},
+		"a condition is gone":             {node("Ready", heard, full), node("Ready", heard), []events.Happening{normal("DiskPressureEnded", "", "the node has the condition DiskPressure no more")}},
+		"a device is lost":                {node("Ready", heard), node("Ready", heard, lost), []events.Happening{latest(warning("DeviceLost", at, lost.Message))}},
+		"one more is lost":                {node("Ready", heard, lost), node("Ready", heard, lostMore), []events.Happening{latest(warning("DeviceLost", at, lostMore.Message))}},
+		"the devices are back":            {node("Ready", heard, lost), node("Ready", heard), []events.Happening{normal("DeviceReturned", "", "no granted device of the node is lost any more")}},
+		"it is cordoned":                  {with(node("Ready"), holds(2)), with(with(node("Ready"), cordoned), holds(2)), []events.Happening{normal("Cordoned", "", "no new work is placed on the node; 2 members hold devices there")}},
+		"it is drained":                   {with(with(node("Ready"), cordoned), holds(1)), with(node("Ready"), cordoned), []events.Happening{normal("Drained", "", "the node is cordoned, and nothing is held there any more")}},
+		"it is uncordoned":                {with(node("Ready"), cordoned), node("Ready"), []events.Happening{normal("Uncordoned", "", "new work is placed on the node again")}},
+		"its host was restarted": {node("Ready"), with(node("Ready"), func(n *events.Node) { n.Status.Incarnation = &resource.Incarnation{JournalID: "j", BootID: "c"} }), []events.Happening{
+			warning("Rebooted", "", "the host was restarted, and its agent has registered again"),
+		}},
+		"its journal is another": {node("Ready"), with(node("Ready"), func(n *events.Node) { n.Status.Incarnation = &resource.Incarnation{JournalID: "k", BootID: "b"} }), []events.Happening{
+			warning("JournalReplaced", "", "the agent has registered again with an empty journal"),
+		}},
+		"its capacity is another": {node("Ready"), with(node("Ready"), func(n *events.Node) { n.Spec.Capacity = map[resource.Name]string{"nvidia.com/gpu": "7", "cpu": "4"} }), []events.Happening{
+			normal("CapacityChanged", "", "cpu none → 4, nvidia.com/gpu 8 → 7"),
+		}},
+		"it is forgotten": {node("Ready"), events.Node{}, []events.Happening{normal("Deleted", "", "the node is forgotten")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, events.OfNode(c.before, c.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEventsOfAQuota(t *testing.T) {
+	quota := func(hard, soft, used int64) *events.Quota {
+		q := &events.Quota{Created: at, Hard: resource.Vector{resource.GPU: hard}, Used: resource.Vector{resource.GPU: used}}
+		if soft > 0 {
+			q.Soft = resource.Vector{resource.GPU: soft}
+		}
+		return q
+	}
+	scoped := quota(8000, 0, 0)
+	scoped.Scopes = "A"
+	for name, c := range map[string]struct {
+		before, after *events.Quota
+		want          []events.Happening
+	}{
+		"it is made":                    {nil, quota(8000, 0, 0), []events.Happening{normal("Created", at, "the quota limits nvidia.com/gpu 8")}},
+		"a limit is lowered":            {quota(8000, 0, 4000), quota(4000, 0, 4000), []events.Happening{normal("LimitsChanged", "", "nvidia.com/gpu 8 → 4")}},
+		"a limit is lowered below use":  {quota(8000, 0, 6000), quota(4000, 0, 6000), []events.Happening{normal("LimitsChanged", "", "nvidia.com/gpu 8 → 4"), latest(warning("OverQuota", "", "6 nvidia.com/gpu are used, the limit is 4"))}},
+		"the use is within it again":    {quota(4000, 0, 6000), quota(4000, 0, 3000), []events.Happening{latest(normal("WithinQuota", "", "3 nvidia.com/gpu are used, the limit is 4"))}},
+		"the soft limit is exceeded":    {quota(8000, 4000, 4000), quota(8000, 4000, 5000), []events.Happening{latest(warning("OverSoftLimit", "", "5 nvidia.com/gpu are used, the soft limit is 4"))}},
+		"it has other scopes":           {quota(8000, 0, 0), scoped, []events.Happening{normal("LimitsChanged", "", "other scopes")}},
+		"a soft limit is added":         {quota(8000, 0, 0), quota(8000, 4000, 0), []events.Happening{normal("LimitsChanged", "", "soft nvidia.com/gpu none → 4")}},
+		"it is deleted":                 {quota(8000, 0, 0), nil, []events.Happening{normal("Deleted", "", "the quota limits nothing any more")}},
+		"use within limits is no event": {quota(8000, 0, 0), quota(8000, 0, 8000), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, events.OfQuota(c.before, c.after)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -1,43 +1,25 @@
 package events
 
 import (
-	"cmp"
+	"iter"
 	"slices"
 	"time"
-
-	"github.com/musterd/muster/coordinator/objects"
 )
 
 // Limits bound a Log.
 type Limits struct {
 	OfObject int           // events of one object
-	Kept     time.Duration // since the coordinator took the event last
+	Kept     time.Duration // since an event has happened last
 	Bytes    int           // of all events, as estimated
 }
 
 // Default are the limits of a coordinator (DECISIONS D13).
 var Default = Limits{OfObject: 32, Kept: time.Hour, Bytes: 64 << 20}
 
-// Event is what happened to an object, once or several times with the same type,
-// reason and message.
-type Event struct {
-	Object          objects.Name
-	UID             string // of the object; "" for objects that have none
-	Type            Type
-	Reason, Message string
-	Count           int
-	First, Last     time.Time
-}
-
-// bytes estimates the memory of an event, with its places in the Log.
-func (e *Event) bytes() int {
-	return 320 + len(e.Object.Namespace) + len(e.Object.Name) + len(e.UID) + len(e.Reason) + len(e.Message)
-}
-
-// kept is an event in a Log, in the order in which the Log took the events.
+// kept is an event in a Log.
 type kept struct {
-	Event
-	taken        time.Time // when the Log took it last
+	*Event
+	taken        time.Time // when the Log took it last; at the beginning, when it happened
 	older, newer *kept
 }
 
@@ -49,84 +31,176 @@ type kept struct {
 type Log struct {
 	limits         Limits
 	since          time.Time
-	of             map[objects.Name][]*kept
+	of             map[Object][]*kept // by objects without their uid
 	oldest, newest *kept
 	bytes          int
 }
 
 // New begins a Log: it has every event after now, within its limits.
 func New(l Limits, now time.Time) *Log {
-	return &Log{limits: l, since: now, of: map[objects.Name][]*kept{}}
+	return &Log{limits: l, since: now, of: map[Object][]*kept{}}
 }
 
 // Since is the instant from which on the Log has had all events. Of the time
-// before it has the events that the objects still tell of.
+// before it has the events of which the objects still have the instants.
 func (l *Log) Since() time.Time { return l.since }
 
-// Begin takes an object that is there when the Log begins.
-func (l *Log) Begin(n objects.Name, uid string, object any, now time.Time) {
-	l.Take(n, uid, nil, object, now)
+// Resume goes on after changes that the Log has not been given.
+func (l *Log) Resume(now time.Time) { l.since = now }
+
+// Len counts the events, and Bytes estimates their memory.
+func (l *Log) Len() (n int) {
+	for _, events := range l.of {
+		n += len(events)
+	}
+	return n
 }
 
-// Take takes a change of an object.
-func (l *Log) Take(n objects.Name, uid string, before, after any, now time.Time) {
-	for _, h := range Derive(before, after) {
-		l.add(n, uid, h, now)
+// Bytes estimates the memory of all events.
+func (l *Log) Bytes() int { return l.bytes }
+
+// Told are the happenings of an object.
+type Told struct {
+	Object
+	Happenings []Happening
+}
+
+// Changes are the events that a call has made or counted again, in order, and those
+// that it has dropped. The caller may set Revision and Index of the former before
+// anybody else sees them.
+type Changes struct{ Put, Dropped []*Event }
+
+// Begin takes the objects that are there when the Log begins or goes on: happenings
+// that have an instant within the last hour, and that it does not have yet.
+func (l *Log) Begin(objects []Told, now time.Time) (c Changes) {
+	type one struct {
+		Object
+		Happening
+		at time.Time
 	}
-	l.Expire(now)
+	var all []one
+	for _, o := range objects {
+		for _, h := range o.Happenings {
+			if at := h.instant(now); h.At != "" && now.Sub(at) <= l.limits.Kept && !l.has(o.Object, &h, at) {
+				all = append(all, one{o.Object, h, at})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b one) int { return a.at.Compare(b.at) })
+	for _, o := range all {
+		l.add(o.Object, o.Happening, o.at, o.at, &c)
+	}
+	l.expire(now, &c)
+	return c
+}
+
+// Take takes the happenings of a change of an object.
+func (l *Log) Take(t Told, now time.Time) (c Changes) {
+	for _, h := range t.Happenings {
+		l.add(t.Object, h, h.instant(now), now, &c)
+	}
+	l.expire(now, &c)
+	return c
+}
+
+// named is an object without its uid.
+func named(o Object) Object {
+	o.UID = ""
+	return o
+}
+
+// find is the event that a happening is one more of, nil for none.
+func (l *Log) find(o Object, h *Happening) *kept {
+	for _, k := range l.of[named(o)] {
+		if k.UID == o.UID && k.Type == h.Type && k.Reason == h.Reason && (h.Latest || k.Message == h.Message) {
+			return k
+		}
+	}
+	return nil
+}
+
+// has reports whether an event of an instant is there already. The object may have
+// changed since, and the message with it.
+func (l *Log) has(o Object, h *Happening, at time.Time) bool {
+	return slices.ContainsFunc(l.of[named(o)], func(k *kept) bool {
+		return k.UID == o.UID && k.Type == h.Type && k.Reason == h.Reason && !k.Last.Before(at)
+	})
 }
 
 // add counts an event that the object has already, or keeps it as a new one.
-func (l *Log) add(n objects.Name, uid string, h Happening, now time.Time) {
-	same := func(k *kept) bool {
-		return k.UID == uid && k.Type == h.Type && k.Reason == h.Reason && k.Message == h.Message
-	}
-	if i := slices.IndexFunc(l.of[n], same); i >= 0 {
-		k := l.of[n][i]
+func (l *Log) add(o Object, h Happening, at, taken time.Time, c *Changes) {
+	if k := l.find(o, &h); k != nil {
 		l.unchain(k)
-		k.Count, k.taken = k.Count+1, now
-		if at := h.instant(now); at.After(k.Last) {
-			k.Last = at
+		next := *k.Event
+		next.Count++
+		next.Message = h.Message
+		if at.After(next.Last) {
+			next.Last = at
 		}
+		l.bytes += next.Bytes() - k.Bytes()
+		k.Event, k.taken = &next, taken
 		l.chain(k)
+		c.Put = append(c.Put, k.Event)
 		return
 	}
-	if len(l.of[n]) >= l.limits.OfObject {
-		l.drop(slices.MinFunc(l.of[n], func(a, b *kept) int { return a.taken.Compare(b.taken) }))
+	if of := l.of[named(o)]; len(of) >= l.limits.OfObject {
+		l.drop(slices.MinFunc(of, func(a, b *kept) int { return a.taken.Compare(b.taken) }), c)
 	}
-	at := h.instant(now)
-	k := &kept{Event: Event{Object: n, UID: uid, Type: h.Type, Reason: h.Reason, Message: h.Message, Count: 1, First: at, Last: at}, taken: now}
-	l.of[n] = append(l.of[n], k)
-	l.bytes += k.bytes()
+	e := &Event{Object: o, Type: h.Type, Reason: h.Reason, Message: h.Message, Count: 1, First: at, Last: at}
+	e.identify(h.Latest)
+	k := &kept{Event: e, taken: taken}
+	l.of[named(o)] = append(l.of[named(o)], k)
+	l.bytes += k.Bytes()
 	l.chain(k)
+	c.Put = append(c.Put, e)
 }
 
-// Expire drops the events that are too old, and the oldest ones beyond the memory.
-func (l *Log) Expire(now time.Time) {
+// Expire drops the events that are too old.
+func (l *Log) Expire(now time.Time) []*Event {
+	var c Changes
+	l.expire(now, &c)
+	return c.Dropped
+}
+
+// expire drops the events that are too old, and the oldest ones beyond the memory.
+func (l *Log) expire(now time.Time, c *Changes) {
 	for l.oldest != nil && (now.Sub(l.oldest.taken) > l.limits.Kept || l.bytes > l.limits.Bytes) {
-		l.drop(l.oldest)
+		l.drop(l.oldest, c)
 	}
 }
 
 // drop forgets an event.
-func (l *Log) drop(k *kept) {
+func (l *Log) drop(k *kept, c *Changes) {
 	l.unchain(k)
-	l.bytes -= k.bytes()
-	rest := slices.DeleteFunc(l.of[k.Object], func(o *kept) bool { return o == k })
-	if l.of[k.Object] = rest; len(rest) == 0 {
-		delete(l.of, k.Object)
+	l.bytes -= k.Bytes()
+	of := named(k.Object)
+	rest := slices.DeleteFunc(l.of[of], func(o *kept) bool { return o == k })
+	if l.of[of] = rest; len(rest) == 0 {
+		delete(l.of, of)
 	}
+	c.Put = slices.DeleteFunc(c.Put, func(e *Event) bool { return e == k.Event })
+	c.Dropped = append(c.Dropped, k.Event)
 }
 
-// chain makes an event the newest one.
+// chain puts an event behind those that were taken before, from the newest on: at once
+// unless the Log begins.
 func (l *Log) chain(k *kept) {
-	k.older, k.newer = l.newest, nil
-	if l.newest != nil {
-		l.newest.newer = k
+	older := l.newest
+	for older != nil && older.taken.After(k.taken) {
+		older = older.older
+	}
+	k.older, k.newer = older, l.oldest
+	if older != nil {
+		k.newer = older.newer
+		older.newer = k
 	} else {
 		l.oldest = k
 	}
-	l.newest = k
+	if k.newer != nil {
+		k.newer.older = k
+	} else {
+		l.newest = k
+	}
 }
 
 // unchain takes an event out of the order.
@@ -144,30 +218,13 @@ func (l *Log) unchain(k *kept) {
 	k.older, k.newer = nil, nil
 }
 
-// Selection selects events. A zero field selects all.
-type Selection struct {
-	Namespace string // of the objects
-	Name      string
-	UID       string
-	// Match is a further condition; nil for none.
-	Match func(*Event) bool
-}
-
-// List returns copies of the events that a selection selects, by the time at which
-// they happened last, then by their objects.
-func (l *Log) List(s Selection, now time.Time) []Event {
-	l.Expire(now)
-	var got []Event
-	for k := l.oldest; k != nil; k = k.newer {
-		e := &k.Event
-		if (s.Namespace == "" || s.Namespace == e.Object.Namespace) && (s.Name == "" || s.Name == e.Object.Name) &&
-			(s.UID == "" || s.UID == e.UID) && (s.Match == nil || s.Match(e)) {
-			got = append(got, *e)
+// All yields the events, the one that happened longest ago first.
+func (l *Log) All() iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		for k := l.oldest; k != nil; k = k.newer {
+			if !yield(k.Event) {
+				return
+			}
 		}
 	}
-	slices.SortStableFunc(got, func(a, b Event) int {
-		return cmp.Or(a.Last.Compare(b.Last), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
-			cmp.Compare(a.Object.Name, b.Object.Name))
-	})
-	return got
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/access"
+	"github.com/musterd/muster/coordinator/events"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
@@ -24,6 +25,7 @@ import (
 // and is the start of the next term of this coordinator. One goroutine (Run)
 // writes it; any may read it.
 type Follower struct {
+	name       string
 	store      store.Store
 	log        *slog.Logger
 	check      time.Duration
@@ -44,6 +46,9 @@ type Follower struct {
 	// requests are the requests remembered below record.RequestsPrefix, which
 	// kvs leaves out: there are very many, and readers need no more of them.
 	requests map[lead.RequestKey]lead.Remembered
+	// events are those of all changes since the follower began, or since the store
+	// went back; nil until the first load.
+	events *events.Log
 	// cache is of the same revision once refreshed. unseen: it has none of the
 	// loaded keys yet.
 	cache   *objects.Cache
@@ -60,6 +65,8 @@ type Follower struct {
 
 // Options are the parts that a follower works with.
 type Options struct {
+	// Name is the coordinator's, as the source of its events.
+	Name  string
 	Store store.Store
 	Log   *slog.Logger
 	// Check is how often the store is asked how far it is.
@@ -69,8 +76,8 @@ type Options struct {
 	// Forget ends the term that is built on the store's past, and has the store
 	// answer again.
 	Forget func(context.Context, *record.WentBackError)
-	// Leads reports whether this coordinator leads: then objects are made of the
-	// changed keys when somebody reads, and not at each change.
+	// Leads reports whether this coordinator leads: then it keeps a history for
+	// watches only while somebody needs one.
 	Leads func() bool
 	// Registered takes each registration and each new address of a node that the
 	// watch brings; it must not block.
@@ -85,7 +92,7 @@ func New(o Options) *Follower {
 		o.Rights = access.NewTable(o.Log)
 	}
 	return &Follower{
-		store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
+		name: o.Name, store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
 		registered: o.Registered, rights: o.Rights, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
 	}
 }
@@ -95,10 +102,6 @@ const (
 	firstReload = 50 * time.Millisecond // after a load that failed, doubling to lastReload
 	lastReload  = 2 * time.Second
 )
-
-// mostOutdated is the number of changed keys from which on the objects are made
-// anew before somebody reads.
-const mostOutdated = 512
 
 // CatchUp bounds the time that a read waits until the cache has the store's
 // revision of the call.
@@ -139,7 +142,7 @@ func (f *Follower) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.revision = 0
-	f.kept = nil
+	f.kept, f.events = nil, nil
 	f.feeds.end(&objects.GoneError{Reason: "the store was restored from a backup"})
 }
 
@@ -154,6 +157,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	defer f.mu.Unlock()
 	if rev < f.revision {
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
+		f.events = nil
 	}
 	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	f.owners.Store(nil)
@@ -201,15 +205,15 @@ func (f *Follower) remove(key string) {
 	delete(f.leaders, key)
 }
 
-// move notes that the cache is at a revision, and shows it unless nobody looks.
-// f.mu is held.
+// move notes that the cache is at a revision, and shows it: events come of each
+// revision by itself. f.mu is held.
 func (f *Follower) move(rev resource.Revision) {
 	f.rights.Publish() // before anybody sees the revision
 	f.revision = rev
 	f.moved(rev)
-	if leads := f.leads(); !leads || f.feeds.records {
-		f.refresh()
-		if !leads && f.broken == nil {
+	f.refresh()
+	if f.broken == nil {
+		if !f.leads() {
 			f.keepChanges()
 		}
 		f.feeds.publish(f.cache, rev)
@@ -220,6 +224,7 @@ func (f *Follower) move(rev resource.Revision) {
 
 // refresh brings the shown objects up to the revision. f.mu is held.
 func (f *Follower) refresh() {
+	first := f.unseen
 	if f.unseen {
 		f.unseen, f.broken, f.cache = false, nil, objects.New()
 		for key := range f.kvs {
@@ -229,14 +234,30 @@ func (f *Follower) refresh() {
 	if f.broken != nil {
 		return
 	}
-	if err := f.cache.Refresh(f.kvs, f.revision, time.Now()); err != nil {
+	now := time.Now()
+	if err := f.cache.Refresh(f.kvs, f.revision, now); err != nil {
 		f.broken = fmt.Errorf("the store's state at revision %d cannot be shown: %w", f.revision, err)
 		f.log.Error("cache_unreadable", "error", f.broken)
+		return
+	}
+	if first {
+		f.resumeEvents(now)
 	}
 }
 
-// tidy bounds the work that is left for the next reader, and ends a leader's
-// history that nobody has needed for a while.
+// resumeEvents begins the events, or goes on with them after a load, which has not
+// shown each change by itself. f.mu is held.
+func (f *Follower) resumeEvents(now time.Time) {
+	if f.events == nil {
+		f.events = events.New(events.Default, now)
+	} else {
+		f.events.Resume(now)
+	}
+	f.cache.KeepEvents(f.events, f.name, f.revision, now)
+}
+
+// tidy ends a leader's history that nobody has needed for a while, and drops events
+// and views that are too old.
 func (f *Follower) tidy(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,8 +268,8 @@ func (f *Follower) tidy(now time.Time) {
 		f.cache.Forget()
 		f.feeds.records = false
 	}
-	if !f.unseen && f.cache.Outdated() >= mostOutdated {
-		f.refresh()
+	if !f.unseen {
+		f.cache.ExpireEvents(now)
 	}
 	f.dropKept(now)
 	if now.Sub(f.sampled) >= time.Hour && !f.unseen && f.broken == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/coordinator/events"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -26,8 +27,9 @@ type replay struct {
 	end     func()
 }
 
-// replay begins behind a place. The store keeps its past until it is compacted.
-func (f *Follower) replay(ctx context.Context, after objects.ID) (*replay, error) {
+// replay begins behind a place, for a kind. The store keeps its past until it is
+// compacted.
+func (f *Follower) replay(ctx context.Context, after objects.ID, kind objects.Kind) (*replay, error) {
 	from := after.Revision
 	if after != objects.AllOf(from) {
 		from-- // some events of the revision are wanted
@@ -42,6 +44,10 @@ func (f *Follower) replay(ctx context.Context, after objects.ID) (*replay, error
 	if err := r.load(ctx, f.store, from); err != nil {
 		r.end()
 		return nil, gone(err, after)
+	}
+	if kind == objects.Events {
+		now := time.Now()
+		r.cache.KeepEvents(events.New(events.Default, now), f.name, from, now)
 	}
 	r.batches = f.store.Watch(watching, record.Root, store.WatchOptions{From: from + 1})
 	return r, nil

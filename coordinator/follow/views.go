@@ -54,13 +54,17 @@ func (f *Follower) ViewAt(ctx context.Context, at resource.Revision) (*objects.V
 	if err := f.catchUpTo(ctx, objects.AllOf(at)); err != nil {
 		return nil, err
 	}
-	r, err := f.replay(ctx, objects.AllOf(at))
+	r, err := f.replay(ctx, objects.AllOf(at), objects.Allocations)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
 	return r.cache.View(at, time.Now()), nil
 }
+
+// KeptView is the view of a revision as long as it is kept, nil afterwards. A list of
+// events goes on with no other: the store's past does not have them.
+func (f *Follower) KeptView(at resource.Revision) *objects.View { return f.keptAt(at) }
 
 func (f *Follower) keptAt(at resource.Revision) *objects.View {
 	f.mu.Lock()

@@ -160,7 +160,7 @@ func (w *Watch) take(ctx context.Context) (objects.Changes, error) {
 		if placed || err != nil {
 			return c, err
 		}
-		if w.past, err = w.f.replay(ctx, w.at); err != nil {
+		if w.past, err = w.f.replay(ctx, w.at, w.kind); err != nil {
 			return objects.Changes{}, err
 		}
 	}

@@ -96,6 +96,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterNamespacesServer(server, namespaces{a: a})
 	apiv1.RegisterUsageServer(server, usage{a: a})
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
+	apiv1.RegisterEventsServer(server, eventsAPI{a: a})
 	if a.Roster != nil {
 		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})
 	}
@@ -273,7 +274,7 @@ func page[T any, M proto.Message](ctx context.Context, a *API, allowed *api.Stat
 		}
 		items = append(items, m)
 	}
-	meta = &apiv1.ListMeta{ResourceVersion: of.ResourceVersion}
+	meta = &apiv1.ListMeta{ResourceVersion: of.ResourceVersion, Since: of.Since}
 	if more != "" {
 		meta.Continue = service.EncodeContinue(more, meta.ResourceVersion)
 	}

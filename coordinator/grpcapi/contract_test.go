@@ -169,6 +169,24 @@ func story() []step {
 		{method: "GET", path: "/allocations?limit=1", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).List(ctx, &apiv1.ListRequest{Limit: 1})
 		}},
+		{method: "GET", path: ml + "/events?fieldSelector=involvedObject.name%3Dtrain,reason%3DScheduled", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{Namespace: "ml", FieldSelector: "involvedObject.name=train,reason=Scheduled"})
+		}},
+		{method: "GET", path: "/events?limit=1", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{Limit: 1})
+		}},
+		{method: "GET", path: "/events", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{})
+		}},
+		{method: "GET", path: "/namespaces/speech/events", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{Namespace: "speech"})
+		}},
+		{method: "GET", path: ml + "/events?fieldSelector=count%3D1", code: 400, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{Namespace: "ml", FieldSelector: "count=1"})
+		}},
+		{method: "GET", path: ml + "/events/gone", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewEventsClient(c).Get(ctx, key("gone"))
+		}},
 		{method: "PATCH", path: ml + "/allocations/train", body: `{"metadata":{"labels":{"team":null,"tier":"gold"}}}`, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Patch(ctx, &apiv1.PatchRequest{Namespace: "ml", Name: "train", Patch: patch(`{"metadata":{"labels":{"team":null,"tier":"gold"}}}`)})
 		}},

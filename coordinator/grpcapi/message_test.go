@@ -129,6 +129,7 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"ReconcileOptions":   survives[api.ReconcileOptions](new(apiv1.ReconcileOptions)),
 		"Reconciliation":     survives[api.Reconciliation](new(apiv1.Reconciliation)),
 		"ResourceQuotaList":  survives[api.ResourceQuotaList](new(apiv1.ResourceQuotaList)),
+		"EventList":          survives[api.EventList](new(apiv1.EventList)),
 	} {
 		t.Run(name, check)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/events"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -32,8 +33,10 @@ type Cache struct {
 
 	tables  [kinds]*table
 	queue   *order
-	view    *View    // the newest one; nil when something has changed since
-	history *History // nil: nobody needs the changes
+	view    *View       // the newest one; nil when something has changed since
+	history *History    // nil: nobody needs the changes
+	events  *events.Log // nil: nobody needs the events
+	source  string      // of the events: a coordinator
 }
 
 // New returns a cache without any object.
@@ -61,11 +64,9 @@ func (c *Cache) Touch(key string) {
 	}
 }
 
-// Outdated counts the keys that have changed since the last Refresh.
-func (c *Cache) Outdated() int { return len(c.touched) }
-
 // Refresh makes the objects that are out of date anew, from all keys as they
-// are at a revision. While a history is kept, it is called for each revision.
+// are at a revision. While a history or events are kept, it is called for each
+// revision.
 func (c *Cache) Refresh(kvs map[string]record.KV, at resource.Revision, now time.Time) error {
 	if len(c.touched) == 0 {
 		return nil
@@ -92,7 +93,7 @@ func (c *Cache) Refresh(kvs map[string]record.KV, at resource.Revision, now time
 			return err
 		}
 	}
-	c.publish(at)
+	c.publish(at, now)
 	return nil
 }
 

@@ -10,11 +10,12 @@ import (
 
 // publish makes the entries that are out of date anew, in the order of kind,
 // namespace and name, which is the order of their events.
-func (c *Cache) publish(at resource.Revision) {
+func (c *Cache) publish(at resource.Revision, now time.Time) {
 	if len(c.stale) == 0 {
 		return
 	}
 	names := slices.SortedFunc(maps.Keys(c.stale), Name.compare)
+	happened := 0
 	for i, n := range names {
 		of := c.tables[n.Kind]
 		e := c.entry(n)
@@ -26,6 +27,9 @@ func (c *Cache) publish(at resource.Revision) {
 		}
 		if c.history != nil && (before != nil || e != nil) {
 			c.history.add(&Event{Name: n, ID: ID{at, i}, before: before, after: e})
+		}
+		if before != nil || e != nil {
+			c.happened(n.Kind, before, e, at, now, &happened)
 		}
 	}
 	clear(c.stale)
@@ -82,5 +86,8 @@ func (c *Cache) View(at resource.Revision, now time.Time) *View {
 	}
 	v := *c.view
 	v.revision, v.now = at, now
+	if c.events != nil {
+		v.since = c.events.Since()
+	}
 	return &v
 }

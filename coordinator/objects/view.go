@@ -36,7 +36,12 @@ type View struct {
 	now      time.Time
 	tables   [kinds]*table
 	queue    *order
+	since    time.Time // of the events
 }
+
+// EventsSince is the instant from which on every event is there; the zero value where
+// none are kept.
+func (v *View) EventsSince() time.Time { return v.since }
 
 // Revision is the store's revision that the view shows.
 func (v *View) Revision() resource.Revision { return v.revision }

@@ -24,7 +24,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), identityRoutes(), credentialRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), eventRoutes(), identityRoutes(), credentialRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -206,6 +206,17 @@ func spaceRoutes() map[string]description {
 	maps.Copy(all, documentRoutes(tenants, "/{name}", api.KindTenant, tenants, "vision", `{"kind": "Tenant", "metadata": {"name": "NAME"}, "spec": {"displayName": "Computer Vision"}}`, `{"spec": {"owner": "ada@example.org"}}`))
 	maps.Copy(all, documentRoutes(namespaces, "/{namespace}", api.KindNamespace, namespaces, "vision-dev", `{"kind": "Namespace", "metadata": {"name": "NAME"}, "spec": {"priorityCeiling": 1000}}`, `{"spec": {"admission": "queue"}}`))
 	return all
+}
+
+// eventRoutes describes the routes of events.
+func eventRoutes() map[string]description {
+	const in, all = "/api/v1/namespaces/{namespace}/events", "/api/v1/events"
+	return map[string]description{
+		"GET " + in:              {text: "Lists the events of the objects of a namespace, by the names of the objects. Each coordinator answers by itself, with the events since metadata.since.", answer: "EventList", code: 200, isList: true, example: "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DJob,involvedObject.name%3Dtrain"},
+		"GET " + all:             {text: "Lists the events of all objects, those of nodes first.", answer: "EventList", code: 200, isList: true, example: all + "?fieldSelector=type%3DWarning"},
+		"GET " + in + "/{name}":  {text: "Shows an event.", answer: "Event", code: 200, example: "/api/v1/namespaces/default/events/train.0123456789abcdef"},
+		"GET " + all + "/{name}": {text: "Shows an event of a node.", answer: "Event", code: 200, example: all + "/gpu-1.0123456789abcdef"},
+	}
 }
 
 // documentRoutes describes the routes of a kind by which quota is set, but for

@@ -198,8 +198,10 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 // elsewhere are examples that the world of the test answers otherwise, as it has no
 // agents that fail and no store that was restored.
 var elsewhere = map[string]int{
-	"DELETE /api/v1/nodes/{name}":         http.StatusConflict, // the agent is alive
-	"POST /api/v1/nodes/{name}/reconcile": http.StatusConflict, // it is not in quarantine
+	"DELETE /api/v1/nodes/{name}":                      http.StatusConflict, // the agent is alive
+	"GET /api/v1/events/{name}":                        http.StatusNotFound, // the name depends on the event
+	"GET /api/v1/namespaces/{namespace}/events/{name}": http.StatusNotFound,
+	"POST /api/v1/nodes/{name}/reconcile":              http.StatusConflict, // it is not in quarantine
 }
 
 func TestExamplesOfRoutesAreAnsweredAsDescribed(t *testing.T) {
@@ -346,7 +348,7 @@ func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
 	h := documentedWorld(t)
 	at := map[string]string{
 		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
-		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings",
+		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings", "Event": "events",
 	}
 	for kind, fields := range rest.FieldSelectors() {
 		for _, f := range fields {

@@ -139,6 +139,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeQuotas(v1)
 	h.routeQuotaMode(v1)
 	h.routeSpaces(v1)
+	h.routeEvents(v1)
 	h.routeIdentity(v1)
 	h.routeCredentials(v1)
 

@@ -171,11 +171,15 @@ func tagOf(path string) string {
 
 func listSchema(kind string) object {
 	text := object{"type": "string"}
+	meta := object{"type": "object", "description": "The revision of the list and the token of the next page.", "properties": object{"resourceVersion": text, "continue": text}}
+	if kind == api.KindEvent {
+		meta = object{"type": "object", "description": "The revision of the list, the token of the next page, and the time since which the coordinator has every event.", "properties": object{"resourceVersion": text, "continue": text, "since": text}}
+	}
 	return object{
 		"type": "object", "description": "A list of " + kind + "s.", "required": []any{"items"},
 		"properties": object{
 			"apiVersion": text, "kind": object{"type": "string", "enum": []any{kind + "List"}},
-			"metadata": object{"type": "object", "description": "The revision of the list and the token of the next page.", "properties": object{"resourceVersion": text, "continue": text}},
+			"metadata": meta,
 			"items":    object{"type": "array", "items": schemaRef(kind)},
 		},
 	}

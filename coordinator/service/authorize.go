@@ -37,6 +37,7 @@ const (
 	KindTenants        Kind = "tenants"
 	KindNamespaces     Kind = "namespaces"
 	KindQuotaModes     Kind = "quotamodes" // of the cluster: one
+	KindEvents         Kind = "events"     // of objects; those of nodes are in no namespace
 )
 
 // Verb is an action on a kind.
@@ -131,6 +132,7 @@ func table() map[Kind]rights {
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.
 		KindAccessTokens: tokens, KindRoleBindings: roles,
+		KindEvents: {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
 	}
 }
 

@@ -17,6 +17,9 @@ type Page[T any] struct {
 	NotBefore resource.Revision
 	// Limit is the greatest number of objects; 0 = no limit.
 	Limit int
+	// Prefix selects objects whose names begin with it; "" = all. Within a namespace it
+	// saves the look at the others.
+	Prefix string
 	// Match selects objects; nil = all.
 	Match func(*T) bool
 }

@@ -25,6 +25,7 @@ type Service interface {
 	QuotaModes
 	Metrics
 	Spaces
+	Events
 }
 
 // Create is a validated submission.

@@ -55,9 +55,9 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
-	"coordinator/events":            {layer: decision, neighbours: []string{"coordinator/objects"}},
+	"coordinator/events":            {layer: decision},
 	"coordinator/objects": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
+		"coordinator/admission", "coordinator/events", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
 	"coordinator/pace": {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{

@@ -92,6 +92,7 @@ func (c *Cluster) wrote(k lead.Token, w lead.Write) lead.WriteAnswer {
 	}
 	close(c.changed)
 	c.changed = make(chan struct{})
+	c.shows.take(w.Ops, result.Revision, c.time())
 	return lead.WriteAnswer{Token: k, Outcome: txn.Landed, Revision: result.Revision}
 }
 

@@ -43,6 +43,7 @@ type Cluster struct {
 	cache   *objects.Cache
 	seen    map[string]record.KV
 	sampled time.Time
+	shows   *shows // the events of the writes
 
 	reached time.Time // the time is this at least: a timer has gone off
 	wakeAt  time.Time // when the leader wants to be woken, zero for never
@@ -56,7 +57,7 @@ var _ service.Service = (*Cluster)(nil)
 func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
 		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*alone.Agent{}, told: map[resource.NodeID]lead.NodeFacts{},
-		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), sampled: now(),
+		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), sampled: now(), shows: newShows(now()),
 	}
 	key := record.LeaderKey(1)
 	elected := c.write(record.Txn{Then: []record.Op{record.Put(key, nil)}})
@@ -118,6 +119,7 @@ func (c *Cluster) write(t record.Txn) resource.Revision {
 	if !result.Succeeded {
 		panic(fmt.Sprintf("resttest: the store refused %+v", t))
 	}
+	c.shows.take(t.Then, result.Revision, c.time())
 	return result.Revision
 }
 

@@ -237,6 +237,16 @@ func (NotLeading) TryQuota(context.Context, []byte, service.Principal) (*api.Quo
 	return nil, notLeading()
 }
 
+// ListEvents implements service.Service.
+func (NotLeading) ListEvents(context.Context, string, service.Page[api.Event]) (*api.EventList, error) {
+	return nil, notLeading()
+}
+
+// GetEvent implements service.Service.
+func (NotLeading) GetEvent(context.Context, string, string) (*api.Event, error) {
+	return nil, notLeading()
+}
+
 // PreemptAllocation implements service.Service.
 func (NotLeading) PreemptAllocation(context.Context, string, api.PreemptionRequest) (*api.Preemption, error) {
 	return nil, notLeading()

@@ -110,7 +110,7 @@ func (w *World) changeNode() []record.Op {
 	n := w.nodes[id]
 	if n == nil {
 		n = &node{known: true, leased: true, spec: record.NodeSpec{
-			Hostname: string(id), Created: "2026-01-01T00:00:00Z",
+			Hostname: string(id), Created: "2000-01-01T00:00:00Z",
 			Capacity: resource.Vector{resource.GPU: 8000}, Allocatable: resource.Vector{resource.GPU: 8000},
 			Topology: record.TopologySummary{GPUs: 8, GPUModels: []string{"H100"}, GPUModel: []int{0, 0, 0, 0, 0, 0, 0, 0}, NUMACPUs: map[int]string{0: "0-7", 1: "8-15"}},
 		}}
@@ -204,7 +204,7 @@ func (w *World) queue(u *unit) []record.Op {
 	w.counter++
 	u.UID, u.Tenant, u.Queue, u.Phase = resource.UnitUID(fmt.Sprint("u", w.counter)), resource.TenantID(u.Namespace), "default", string(api.Pending)
 	u.Sequence, u.Priority = record.Sequence{Epoch: 1, Counter: w.counter}, int32(w.random.IntN(3))
-	u.Created = "2026-01-01T00:00:00Z"
+	u.Created = "2000-01-01T00:00:00Z"
 	w.units[id] = u
 	return []record.Op{
 		record.Put(u.Path().Key(), record.MustEncode(u.Unit)), record.Put(u.Order().Key(), record.MustEncode(record.Order{UnitUID: u.UID})),
@@ -218,7 +218,7 @@ func (w *World) createJob() []record.Op {
 		return nil
 	}
 	document := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"team":"t%d"}},"spec":{"parallelism":4,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"1"}}}}}}`, name, w.random.IntN(3))
-	job := &record.Job{UID: "j-" + name, Namespace: namespace, Name: name, Document: []byte(document), Created: "2026-01-01T00:00:00Z"}
+	job := &record.Job{UID: "j-" + name, Namespace: namespace, Name: name, Document: []byte(document), Created: "2000-01-01T00:00:00Z"}
 	var ops []record.Op
 	for n := range 2 {
 		u := &unit{Unit: record.Unit{Kind: record.JobUnit, Namespace: namespace, Name: name, N: n, Members: 2, FirstMember: 2 * n}}
@@ -237,7 +237,7 @@ func (w *World) commit() []record.Op {
 	}
 	w.counter++
 	u.TxID = resource.TxID(fmt.Sprintf("%s.1.%d.%032x", u.UID, w.counter, w.counter))
-	u.Phase, u.Started = string(api.Running), "2026-01-01T00:01:00Z"
+	u.Phase, u.Started = string(api.Running), "2000-01-01T00:00:00Z"
 	u.tx = &record.Tx{State: grant.RecordCommitted, Epoch: 1, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant}
 	request := resource.Vector{resource.GPU: int64(1000 * u.Members)}
 	u.tx.Charges = []record.Charge{{Tree: "namespaces", Group: u.Namespace, Request: request}}
@@ -281,7 +281,7 @@ func (w *World) ready() []record.Op {
 	if !found {
 		return nil
 	}
-	return []record.Op{record.Put(record.ReadyKey(u.TxID), record.MustEncode(record.Ready{AtMillis: 1_767_225_600_000}))}
+	return []record.Op{record.Put(record.ReadyKey(u.TxID), record.MustEncode(record.Ready{AtMillis: 946_684_800_000}))}
 }
 
 // release begins the end of a unit that runs.

@@ -1494,7 +1494,11 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"QuotaModes\x12C\n" +
 	"\x03Get\x12\".muster.api.v1.GetQuotaModeRequest\x1a\x18.muster.api.v1.QuotaMode\x12@\n" +
-	"\x05Patch\x12\x1d.muster.api.v1.QuotaModePatch\x1a\x18.muster.api.v1.QuotaModeB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
+	"\x05Patch\x12\x1d.muster.api.v1.QuotaModePatch\x1a\x18.muster.api.v1.QuotaMode2\xc6\x01\n" +
+	"\x06Events\x126\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x14.muster.api.v1.Event\x12<\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x18.muster.api.v1.EventList\x12F\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1e.muster.api.v1.EventWatchEvent0\x01B5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
 
 var (
 	file_muster_api_v1_api_proto_rawDescOnce sync.Once
@@ -1590,6 +1594,9 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*QueueUsage)(nil),                   // 77: muster.api.v1.QueueUsage
 	(*TenantUsage)(nil),                  // 78: muster.api.v1.TenantUsage
 	(*QuotaMode)(nil),                    // 79: muster.api.v1.QuotaMode
+	(*Event)(nil),                        // 80: muster.api.v1.Event
+	(*EventList)(nil),                    // 81: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),              // 82: muster.api.v1.EventWatchEvent
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	23,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
@@ -1696,94 +1703,100 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	21,  // 101: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
 	0,   // 102: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
 	47,  // 103: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	28,  // 104: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	48,  // 105: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	28,  // 106: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	49,  // 107: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	50,  // 108: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	28,  // 109: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	28,  // 110: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	51,  // 111: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	48,  // 112: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	52,  // 113: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	53,  // 114: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	29,  // 115: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	48,  // 116: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	29,  // 117: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	54,  // 118: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	55,  // 119: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	29,  // 120: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	29,  // 121: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	29,  // 122: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	48,  // 123: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	52,  // 124: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	38,  // 125: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	56,  // 126: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	57,  // 127: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	38,  // 128: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	38,  // 129: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	38,  // 130: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	38,  // 131: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	38,  // 132: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	58,  // 133: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	38,  // 134: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	38,  // 135: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	59,  // 136: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	38,  // 137: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	60,  // 138: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	61,  // 139: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	62,  // 140: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	40,  // 141: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	40,  // 142: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	63,  // 143: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	64,  // 144: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	40,  // 145: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	40,  // 146: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	40,  // 147: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	41,  // 148: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	41,  // 149: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	65,  // 150: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	41,  // 151: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	41,  // 152: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	41,  // 153: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	66,  // 154: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	41,  // 155: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	67,  // 156: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	43,  // 157: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	43,  // 158: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	68,  // 159: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	69,  // 160: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	43,  // 161: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	43,  // 162: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	43,  // 163: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	44,  // 164: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	44,  // 165: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	70,  // 166: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	71,  // 167: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	44,  // 168: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	44,  // 169: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	44,  // 170: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	45,  // 171: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	45,  // 172: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	72,  // 173: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	73,  // 174: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	45,  // 175: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	45,  // 176: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	45,  // 177: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	46,  // 178: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	46,  // 179: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	74,  // 180: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	75,  // 181: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	46,  // 182: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	46,  // 183: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	46,  // 184: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	76,  // 185: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	77,  // 186: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	78,  // 187: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	79,  // 188: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	79,  // 189: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	104, // [104:190] is the sub-list for method output_type
-	18,  // [18:104] is the sub-list for method input_type
+	2,   // 104: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 105: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	37,  // 106: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	28,  // 107: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	48,  // 108: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	28,  // 109: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	49,  // 110: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	50,  // 111: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	28,  // 112: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	28,  // 113: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	51,  // 114: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	48,  // 115: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	52,  // 116: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	53,  // 117: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	29,  // 118: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	48,  // 119: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	29,  // 120: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	54,  // 121: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	55,  // 122: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	29,  // 123: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	29,  // 124: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	29,  // 125: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	48,  // 126: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	52,  // 127: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	38,  // 128: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	56,  // 129: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	57,  // 130: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	38,  // 131: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	38,  // 132: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	38,  // 133: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	38,  // 134: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	38,  // 135: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	58,  // 136: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	38,  // 137: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	38,  // 138: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	59,  // 139: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	38,  // 140: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	60,  // 141: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	61,  // 142: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	62,  // 143: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	40,  // 144: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	40,  // 145: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	63,  // 146: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	64,  // 147: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	40,  // 148: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	40,  // 149: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	40,  // 150: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	41,  // 151: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	41,  // 152: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	65,  // 153: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	41,  // 154: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	41,  // 155: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	41,  // 156: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	66,  // 157: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	41,  // 158: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	67,  // 159: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	43,  // 160: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	43,  // 161: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	68,  // 162: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	69,  // 163: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	43,  // 164: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	43,  // 165: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	43,  // 166: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	44,  // 167: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	44,  // 168: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	70,  // 169: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	71,  // 170: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	44,  // 171: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	44,  // 172: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	44,  // 173: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	45,  // 174: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	45,  // 175: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	72,  // 176: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	73,  // 177: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	45,  // 178: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	45,  // 179: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	45,  // 180: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	46,  // 181: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	46,  // 182: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	74,  // 183: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	75,  // 184: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	46,  // 185: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	46,  // 186: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	46,  // 187: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	76,  // 188: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	77,  // 189: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	78,  // 190: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	79,  // 191: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	79,  // 192: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	80,  // 193: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	81,  // 194: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	82,  // 195: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	107, // [107:196] is the sub-list for method output_type
+	18,  // [18:107] is the sub-list for method input_type
 	18,  // [18:18] is the sub-list for extension type_name
 	18,  // [18:18] is the sub-list for extension extendee
 	0,   // [0:18] is the sub-list for field type_name
@@ -1807,7 +1820,7 @@ func file_muster_api_v1_api_proto_init() {
 			NumEnums:      0,
 			NumMessages:   23,
 			NumExtensions: 0,
-			NumServices:   12,
+			NumServices:   13,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

@@ -1123,6 +1123,310 @@ func (x *QuotaBindingList) GetItems() []*QuotaBinding {
 	return nil
 }
 
+type Event struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion     string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind           string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Metadata       *ObjectMeta            `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	InvolvedObject *ObjectReference       `protobuf:"bytes,4,opt,name=involved_object,json=involvedObject,proto3" json:"involved_object,omitempty"`
+	Type           string                 `protobuf:"bytes,5,opt,name=type,proto3" json:"type,omitempty"`
+	Reason         string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message        string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	Count          int64                  `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
+	FirstTimestamp string                 `protobuf:"bytes,9,opt,name=first_timestamp,json=firstTimestamp,proto3" json:"first_timestamp,omitempty"`
+	LastTimestamp  string                 `protobuf:"bytes,10,opt,name=last_timestamp,json=lastTimestamp,proto3" json:"last_timestamp,omitempty"`
+	Source         *EventSource           `protobuf:"bytes,11,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Event) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *Event) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Event) GetMetadata() *ObjectMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Event) GetInvolvedObject() *ObjectReference {
+	if x != nil {
+		return x.InvolvedObject
+	}
+	return nil
+}
+
+func (x *Event) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Event) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Event) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Event) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Event) GetFirstTimestamp() string {
+	if x != nil {
+		return x.FirstTimestamp
+	}
+	return ""
+}
+
+func (x *Event) GetLastTimestamp() string {
+	if x != nil {
+		return x.LastTimestamp
+	}
+	return ""
+}
+
+func (x *Event) GetSource() *EventSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+type EventList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Metadata      *ListMeta              `protobuf:"bytes,2,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Items         []*Event               `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventList) Reset() {
+	*x = EventList{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventList) ProtoMessage() {}
+
+func (x *EventList) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventList.ProtoReflect.Descriptor instead.
+func (*EventList) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *EventList) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *EventList) GetMetadata() *ListMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *EventList) GetItems() []*Event {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+type ObjectReference struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Uid           string                 `protobuf:"bytes,4,opt,name=uid,proto3" json:"uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectReference) Reset() {
+	*x = ObjectReference{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectReference) ProtoMessage() {}
+
+func (x *ObjectReference) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectReference.ProtoReflect.Descriptor instead.
+func (*ObjectReference) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ObjectReference) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ObjectReference) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+type EventSource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Component     string                 `protobuf:"bytes,1,opt,name=component,proto3" json:"component,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventSource) Reset() {
+	*x = EventSource{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventSource) ProtoMessage() {}
+
+func (x *EventSource) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventSource.ProtoReflect.Descriptor instead.
+func (*EventSource) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *EventSource) GetComponent() string {
+	if x != nil {
+		return x.Component
+	}
+	return ""
+}
+
+func (x *EventSource) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 type Explanation struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	Kind                string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -1155,7 +1459,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[16]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1471,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[16]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1484,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Explanation) GetKind() string {
@@ -1365,7 +1669,7 @@ type QuotaExplanation struct {
 
 func (x *QuotaExplanation) Reset() {
 	*x = QuotaExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[17]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1681,7 @@ func (x *QuotaExplanation) String() string {
 func (*QuotaExplanation) ProtoMessage() {}
 
 func (x *QuotaExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[17]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1694,7 @@ func (x *QuotaExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExplanation.ProtoReflect.Descriptor instead.
 func (*QuotaExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *QuotaExplanation) GetKind() string {
@@ -1447,7 +1751,7 @@ type Consumer struct {
 
 func (x *Consumer) Reset() {
 	*x = Consumer{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[18]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1459,7 +1763,7 @@ func (x *Consumer) String() string {
 func (*Consumer) ProtoMessage() {}
 
 func (x *Consumer) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[18]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1472,7 +1776,7 @@ func (x *Consumer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consumer.ProtoReflect.Descriptor instead.
 func (*Consumer) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Consumer) GetApiVersion() string {
@@ -1518,7 +1822,7 @@ type QuotaMode struct {
 
 func (x *QuotaMode) Reset() {
 	*x = QuotaMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1834,7 @@ func (x *QuotaMode) String() string {
 func (*QuotaMode) ProtoMessage() {}
 
 func (x *QuotaMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[19]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1847,7 @@ func (x *QuotaMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaMode.ProtoReflect.Descriptor instead.
 func (*QuotaMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *QuotaMode) GetApiVersion() string {
@@ -1608,7 +1912,7 @@ type QuotaModePatch struct {
 
 func (x *QuotaModePatch) Reset() {
 	*x = QuotaModePatch{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1924,7 @@ func (x *QuotaModePatch) String() string {
 func (*QuotaModePatch) ProtoMessage() {}
 
 func (x *QuotaModePatch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[20]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1937,7 @@ func (x *QuotaModePatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaModePatch.ProtoReflect.Descriptor instead.
 func (*QuotaModePatch) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *QuotaModePatch) GetApiVersion() string {
@@ -1686,7 +1990,7 @@ type QuotaDryRun struct {
 
 func (x *QuotaDryRun) Reset() {
 	*x = QuotaDryRun{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +2002,7 @@ func (x *QuotaDryRun) String() string {
 func (*QuotaDryRun) ProtoMessage() {}
 
 func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +2015,7 @@ func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDryRun.ProtoReflect.Descriptor instead.
 func (*QuotaDryRun) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QuotaDryRun) GetKind() string {
@@ -1778,7 +2082,7 @@ type QuotaReclaim struct {
 
 func (x *QuotaReclaim) Reset() {
 	*x = QuotaReclaim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +2094,7 @@ func (x *QuotaReclaim) String() string {
 func (*QuotaReclaim) ProtoMessage() {}
 
 func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +2107,7 @@ func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaim.ProtoReflect.Descriptor instead.
 func (*QuotaReclaim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *QuotaReclaim) GetKind() string {
@@ -1867,7 +2171,7 @@ type PreemptionRequest struct {
 
 func (x *PreemptionRequest) Reset() {
 	*x = PreemptionRequest{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2183,7 @@ func (x *PreemptionRequest) String() string {
 func (*PreemptionRequest) ProtoMessage() {}
 
 func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2196,7 @@ func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionRequest.ProtoReflect.Descriptor instead.
 func (*PreemptionRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PreemptionRequest) GetTargetAllocation() string {
@@ -1937,7 +2241,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2253,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2266,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Preemption) GetPreemptionId() string {
@@ -2019,7 +2323,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2335,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2348,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Drain) GetStatus() string {
@@ -2089,7 +2393,7 @@ type Reconciliation struct {
 
 func (x *Reconciliation) Reset() {
 	*x = Reconciliation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2405,7 @@ func (x *Reconciliation) String() string {
 func (*Reconciliation) ProtoMessage() {}
 
 func (x *Reconciliation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2418,7 @@ func (x *Reconciliation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconciliation.ProtoReflect.Descriptor instead.
 func (*Reconciliation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Reconciliation) GetKind() string {
@@ -2171,7 +2475,7 @@ type DeleteOptions struct {
 
 func (x *DeleteOptions) Reset() {
 	*x = DeleteOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2487,7 @@ func (x *DeleteOptions) String() string {
 func (*DeleteOptions) ProtoMessage() {}
 
 func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2500,7 @@ func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteOptions.ProtoReflect.Descriptor instead.
 func (*DeleteOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteOptions) GetGracePeriodSeconds() int64 {
@@ -2238,7 +2542,7 @@ type Preconditions struct {
 
 func (x *Preconditions) Reset() {
 	*x = Preconditions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2554,7 @@ func (x *Preconditions) String() string {
 func (*Preconditions) ProtoMessage() {}
 
 func (x *Preconditions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2567,7 @@ func (x *Preconditions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preconditions.ProtoReflect.Descriptor instead.
 func (*Preconditions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Preconditions) GetUid() string {
@@ -2293,7 +2597,7 @@ type DrainOptions struct {
 
 func (x *DrainOptions) Reset() {
 	*x = DrainOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2609,7 @@ func (x *DrainOptions) String() string {
 func (*DrainOptions) ProtoMessage() {}
 
 func (x *DrainOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2622,7 @@ func (x *DrainOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOptions.ProtoReflect.Descriptor instead.
 func (*DrainOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DrainOptions) GetGracePeriodSeconds() int64 {
@@ -2367,7 +2671,7 @@ type FenceOptions struct {
 
 func (x *FenceOptions) Reset() {
 	*x = FenceOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2683,7 @@ func (x *FenceOptions) String() string {
 func (*FenceOptions) ProtoMessage() {}
 
 func (x *FenceOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2696,7 @@ func (x *FenceOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceOptions.ProtoReflect.Descriptor instead.
 func (*FenceOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FenceOptions) GetConfirmDead() bool {
@@ -2425,7 +2729,7 @@ type ApproveOptions struct {
 
 func (x *ApproveOptions) Reset() {
 	*x = ApproveOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2741,7 @@ func (x *ApproveOptions) String() string {
 func (*ApproveOptions) ProtoMessage() {}
 
 func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2754,7 @@ func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveOptions.ProtoReflect.Descriptor instead.
 func (*ApproveOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ApproveOptions) GetResourceVersion() string {
@@ -2470,7 +2774,7 @@ type ReconcileOptions struct {
 
 func (x *ReconcileOptions) Reset() {
 	*x = ReconcileOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2786,7 @@ func (x *ReconcileOptions) String() string {
 func (*ReconcileOptions) ProtoMessage() {}
 
 func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2799,7 @@ func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileOptions.ProtoReflect.Descriptor instead.
 func (*ReconcileOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReconcileOptions) GetMode() string {
@@ -2521,7 +2825,7 @@ type ReclaimOptions struct {
 
 func (x *ReclaimOptions) Reset() {
 	*x = ReclaimOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2837,7 @@ func (x *ReclaimOptions) String() string {
 func (*ReclaimOptions) ProtoMessage() {}
 
 func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2850,7 @@ func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimOptions.ProtoReflect.Descriptor instead.
 func (*ReclaimOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReclaimOptions) GetGracePeriodSeconds() int64 {
@@ -2573,7 +2877,7 @@ type ObjectMeta struct {
 
 func (x *ObjectMeta) Reset() {
 	*x = ObjectMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2889,7 @@ func (x *ObjectMeta) String() string {
 func (*ObjectMeta) ProtoMessage() {}
 
 func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +2902,7 @@ func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectMeta.ProtoReflect.Descriptor instead.
 func (*ObjectMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ObjectMeta) GetName() string {
@@ -2682,7 +2986,7 @@ type AllocationSpec struct {
 
 func (x *AllocationSpec) Reset() {
 	*x = AllocationSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2998,7 @@ func (x *AllocationSpec) String() string {
 func (*AllocationSpec) ProtoMessage() {}
 
 func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +3011,7 @@ func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSpec.ProtoReflect.Descriptor instead.
 func (*AllocationSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AllocationSpec) GetResources() *Requirements {
@@ -2800,7 +3104,7 @@ type AllocationStatus struct {
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +3116,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +3129,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -2916,13 +3220,14 @@ type ListMeta struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	ResourceVersion string                 `protobuf:"bytes,1,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	Continue        string                 `protobuf:"bytes,2,opt,name=continue,proto3" json:"continue,omitempty"`
+	Since           string                 `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3239,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3252,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -2960,6 +3265,13 @@ func (x *ListMeta) GetResourceVersion() string {
 func (x *ListMeta) GetContinue() string {
 	if x != nil {
 		return x.Continue
+	}
+	return ""
+}
+
+func (x *ListMeta) GetSince() string {
+	if x != nil {
+		return x.Since
 	}
 	return ""
 }
@@ -2981,7 +3293,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3305,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3318,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -3089,7 +3401,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3413,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3426,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -3192,7 +3504,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3516,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3529,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -3273,7 +3585,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3285,7 +3597,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3298,7 +3610,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -3432,7 +3744,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3756,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3769,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -3501,7 +3813,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3825,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3838,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -3579,7 +3891,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3903,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3916,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -3665,7 +3977,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +3989,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +4002,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -3711,7 +4023,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +4035,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +4048,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -3770,7 +4082,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +4094,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +4107,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -3827,7 +4139,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3839,7 +4151,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3852,7 +4164,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Reason) GetCode() string {
@@ -3908,7 +4220,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +4232,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4245,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Outlook) GetCan() string {
@@ -3968,7 +4280,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4292,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4305,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Help) GetCode() string {
@@ -4030,7 +4342,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4042,7 +4354,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4055,7 +4367,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -4106,7 +4418,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4430,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4443,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -4180,7 +4492,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4192,7 +4504,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4205,7 +4517,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -4240,7 +4552,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4564,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4577,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -4305,7 +4617,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4317,7 +4629,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4330,7 +4642,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -4400,7 +4712,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4412,7 +4724,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4425,7 +4737,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -4462,7 +4774,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4786,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4799,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -4535,7 +4847,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4547,7 +4859,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4560,7 +4872,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -4588,7 +4900,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +4912,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +4925,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -4654,7 +4966,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4666,7 +4978,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4679,7 +4991,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -4757,7 +5069,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4769,7 +5081,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4782,7 +5094,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -4823,7 +5135,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +5147,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +5160,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -4880,7 +5192,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +5204,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +5217,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -4968,7 +5280,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4980,7 +5292,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4993,7 +5305,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -5028,7 +5340,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5040,7 +5352,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5053,7 +5365,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -5091,7 +5403,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5103,7 +5415,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5116,7 +5428,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Condition) GetType() string {
@@ -5175,7 +5487,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5187,7 +5499,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5200,7 +5512,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -5255,7 +5567,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5267,7 +5579,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5280,7 +5592,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -5308,7 +5620,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5320,7 +5632,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5333,7 +5645,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *JobMember) GetName() string {
@@ -5368,7 +5680,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5380,7 +5692,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5393,7 +5705,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Taint) GetKey() string {
@@ -5427,7 +5739,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5439,7 +5751,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5452,7 +5764,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -5479,7 +5791,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +5803,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +5816,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -5536,7 +5848,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5548,7 +5860,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5561,7 +5873,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -5633,7 +5945,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5645,7 +5957,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5658,7 +5970,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -5755,7 +6067,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5767,7 +6079,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5780,7 +6092,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -5806,7 +6118,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5818,7 +6130,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5831,7 +6143,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -5861,7 +6173,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5873,7 +6185,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5886,7 +6198,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -5986,7 +6298,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5998,7 +6310,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6011,7 +6323,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Victim) GetUnit() string {
@@ -6064,7 +6376,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6076,7 +6388,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6089,7 +6401,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -6151,7 +6463,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6163,7 +6475,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6176,7 +6488,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -6205,7 +6517,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6217,7 +6529,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6230,7 +6542,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Toleration) GetKey() string {
@@ -6272,7 +6584,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6284,7 +6596,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6297,7 +6609,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -6332,7 +6644,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6344,7 +6656,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6357,7 +6669,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -6391,7 +6703,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6403,7 +6715,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6416,7 +6728,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -6444,7 +6756,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6456,7 +6768,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6469,7 +6781,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -6505,7 +6817,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6517,7 +6829,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6530,7 +6842,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -6574,7 +6886,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6586,7 +6898,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6599,7 +6911,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -6646,7 +6958,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6658,7 +6970,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6671,7 +6983,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -6692,7 +7004,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6704,7 +7016,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6717,7 +7029,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -6751,7 +7063,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6763,7 +7075,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6776,7 +7088,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -6802,7 +7114,7 @@ type PodAntiAffinity struct {
 
 func (x *PodAntiAffinity) Reset() {
 	*x = PodAntiAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6814,7 +7126,7 @@ func (x *PodAntiAffinity) String() string {
 func (*PodAntiAffinity) ProtoMessage() {}
 
 func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6827,7 +7139,7 @@ func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAntiAffinity.ProtoReflect.Descriptor instead.
 func (*PodAntiAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *PodAntiAffinity) GetRequiredDuringScheduling() []*AntiAffinityTerm {
@@ -6851,7 +7163,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +7175,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +7188,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -6930,7 +7242,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6942,7 +7254,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6955,7 +7267,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -6975,7 +7287,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6987,7 +7299,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7000,7 +7312,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -7027,7 +7339,7 @@ type AntiAffinityTerm struct {
 
 func (x *AntiAffinityTerm) Reset() {
 	*x = AntiAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7039,7 +7351,7 @@ func (x *AntiAffinityTerm) String() string {
 func (*AntiAffinityTerm) ProtoMessage() {}
 
 func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7052,7 +7364,7 @@ func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AntiAffinityTerm.ProtoReflect.Descriptor instead.
 func (*AntiAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *AntiAffinityTerm) GetTopologyKey() string {
@@ -7078,7 +7390,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7090,7 +7402,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7103,7 +7415,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -7122,7 +7434,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7134,7 +7446,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7147,7 +7459,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -7168,7 +7480,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7180,7 +7492,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7193,7 +7505,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7310,7 +7622,33 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10QuotaBindingList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
 	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x121\n" +
-	"\x05items\x18\x03 \x03(\v2\x1b.muster.api.v1.QuotaBindingR\x05items\"\x83\a\n" +
+	"\x05items\x18\x03 \x03(\v2\x1b.muster.api.v1.QuotaBindingR\x05items\"\x9c\x03\n" +
+	"\x05Event\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x12G\n" +
+	"\x0finvolved_object\x18\x04 \x01(\v2\x1e.muster.api.v1.ObjectReferenceR\x0einvolvedObject\x12\x12\n" +
+	"\x04type\x18\x05 \x01(\tR\x04type\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12\x14\n" +
+	"\x05count\x18\b \x01(\x03R\x05count\x12'\n" +
+	"\x0ffirst_timestamp\x18\t \x01(\tR\x0efirstTimestamp\x12%\n" +
+	"\x0elast_timestamp\x18\n" +
+	" \x01(\tR\rlastTimestamp\x122\n" +
+	"\x06source\x18\v \x01(\v2\x1a.muster.api.v1.EventSourceR\x06source\"\x80\x01\n" +
+	"\tEventList\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
+	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x12*\n" +
+	"\x05items\x18\x03 \x03(\v2\x14.muster.api.v1.EventR\x05items\"i\n" +
+	"\x0fObjectReference\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uid\x18\x04 \x01(\tR\x03uid\"?\n" +
+	"\vEventSource\x12\x1c\n" +
+	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"\x83\a\n" +
 	"\vExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\x03R\x06format\x12\x16\n" +
@@ -7504,10 +7842,11 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x06member\x18\f \x01(\x03R\x06member\x1aE\n" +
 	"\x17AllocatedResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Q\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"g\n" +
 	"\bListMeta\x12)\n" +
 	"\x10resource_version\x18\x01 \x01(\tR\x0fresourceVersion\x12\x1a\n" +
-	"\bcontinue\x18\x02 \x01(\tR\bcontinue\"\xd7\x03\n" +
+	"\bcontinue\x18\x02 \x01(\tR\bcontinue\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\xd7\x03\n" +
 	"\aJobSpec\x12%\n" +
 	"\vparallelism\x18\x01 \x01(\x05H\x00R\vparallelism\x88\x01\x01\x12%\n" +
 	"\vcompletions\x18\x02 \x01(\x05H\x01R\vcompletions\x88\x01\x01\x12(\n" +
@@ -7977,7 +8316,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 132)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 136)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -7995,268 +8334,277 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*QuotaForestList)(nil),          // 13: muster.api.v1.QuotaForestList
 	(*QuotaBinding)(nil),             // 14: muster.api.v1.QuotaBinding
 	(*QuotaBindingList)(nil),         // 15: muster.api.v1.QuotaBindingList
-	(*Explanation)(nil),              // 16: muster.api.v1.Explanation
-	(*QuotaExplanation)(nil),         // 17: muster.api.v1.QuotaExplanation
-	(*Consumer)(nil),                 // 18: muster.api.v1.Consumer
-	(*QuotaMode)(nil),                // 19: muster.api.v1.QuotaMode
-	(*QuotaModePatch)(nil),           // 20: muster.api.v1.QuotaModePatch
-	(*QuotaDryRun)(nil),              // 21: muster.api.v1.QuotaDryRun
-	(*QuotaReclaim)(nil),             // 22: muster.api.v1.QuotaReclaim
-	(*PreemptionRequest)(nil),        // 23: muster.api.v1.PreemptionRequest
-	(*Preemption)(nil),               // 24: muster.api.v1.Preemption
-	(*Drain)(nil),                    // 25: muster.api.v1.Drain
-	(*Reconciliation)(nil),           // 26: muster.api.v1.Reconciliation
-	(*DeleteOptions)(nil),            // 27: muster.api.v1.DeleteOptions
-	(*Preconditions)(nil),            // 28: muster.api.v1.Preconditions
-	(*DrainOptions)(nil),             // 29: muster.api.v1.DrainOptions
-	(*FenceOptions)(nil),             // 30: muster.api.v1.FenceOptions
-	(*ApproveOptions)(nil),           // 31: muster.api.v1.ApproveOptions
-	(*ReconcileOptions)(nil),         // 32: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),           // 33: muster.api.v1.ReclaimOptions
-	(*ObjectMeta)(nil),               // 34: muster.api.v1.ObjectMeta
-	(*AllocationSpec)(nil),           // 35: muster.api.v1.AllocationSpec
-	(*AllocationStatus)(nil),         // 36: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 37: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 38: muster.api.v1.JobSpec
-	(*JobStatus)(nil),                // 39: muster.api.v1.JobStatus
-	(*NodeSpec)(nil),                 // 40: muster.api.v1.NodeSpec
-	(*NodeStatus)(nil),               // 41: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 42: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 43: muster.api.v1.ResourceQuotaStatus
-	(*QuotaTreeStatus)(nil),          // 44: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 45: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 46: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 47: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 48: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 49: muster.api.v1.Outlook
-	(*Help)(nil),                     // 50: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 51: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 52: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 53: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 54: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 55: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 56: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 57: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 58: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 59: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 60: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 61: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 62: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 63: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 64: muster.api.v1.GangScheduling
-	(*QuotaDemand)(nil),              // 65: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 66: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 67: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 68: muster.api.v1.Template
-	(*JobMember)(nil),                // 69: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 70: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 71: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 72: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 73: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 74: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 75: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 76: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 77: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 78: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 79: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 80: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 81: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 82: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 83: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 84: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 85: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 86: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 87: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 88: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 89: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 90: muster.api.v1.NodeAffinity
-	(*PodAntiAffinity)(nil),          // 91: muster.api.v1.PodAntiAffinity
-	(*MIGInstance)(nil),              // 92: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 93: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 94: muster.api.v1.PreferredTerm
-	(*AntiAffinityTerm)(nil),         // 95: muster.api.v1.AntiAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 96: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 97: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 98: muster.api.v1.MatchExpression
-	nil,                              // 99: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 100: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 101: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 102: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 103: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 104: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 105: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 106: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 107: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 108: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 109: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 110: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 111: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 112: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 113: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 114: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 115: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 116: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 117: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 118: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 119: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 120: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 121: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 122: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 123: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 124: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 125: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 126: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 127: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 128: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 129: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 130: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 131: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 132: google.protobuf.Struct
+	(*Event)(nil),                    // 16: muster.api.v1.Event
+	(*EventList)(nil),                // 17: muster.api.v1.EventList
+	(*ObjectReference)(nil),          // 18: muster.api.v1.ObjectReference
+	(*EventSource)(nil),              // 19: muster.api.v1.EventSource
+	(*Explanation)(nil),              // 20: muster.api.v1.Explanation
+	(*QuotaExplanation)(nil),         // 21: muster.api.v1.QuotaExplanation
+	(*Consumer)(nil),                 // 22: muster.api.v1.Consumer
+	(*QuotaMode)(nil),                // 23: muster.api.v1.QuotaMode
+	(*QuotaModePatch)(nil),           // 24: muster.api.v1.QuotaModePatch
+	(*QuotaDryRun)(nil),              // 25: muster.api.v1.QuotaDryRun
+	(*QuotaReclaim)(nil),             // 26: muster.api.v1.QuotaReclaim
+	(*PreemptionRequest)(nil),        // 27: muster.api.v1.PreemptionRequest
+	(*Preemption)(nil),               // 28: muster.api.v1.Preemption
+	(*Drain)(nil),                    // 29: muster.api.v1.Drain
+	(*Reconciliation)(nil),           // 30: muster.api.v1.Reconciliation
+	(*DeleteOptions)(nil),            // 31: muster.api.v1.DeleteOptions
+	(*Preconditions)(nil),            // 32: muster.api.v1.Preconditions
+	(*DrainOptions)(nil),             // 33: muster.api.v1.DrainOptions
+	(*FenceOptions)(nil),             // 34: muster.api.v1.FenceOptions
+	(*ApproveOptions)(nil),           // 35: muster.api.v1.ApproveOptions
+	(*ReconcileOptions)(nil),         // 36: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),           // 37: muster.api.v1.ReclaimOptions
+	(*ObjectMeta)(nil),               // 38: muster.api.v1.ObjectMeta
+	(*AllocationSpec)(nil),           // 39: muster.api.v1.AllocationSpec
+	(*AllocationStatus)(nil),         // 40: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 41: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 42: muster.api.v1.JobSpec
+	(*JobStatus)(nil),                // 43: muster.api.v1.JobStatus
+	(*NodeSpec)(nil),                 // 44: muster.api.v1.NodeSpec
+	(*NodeStatus)(nil),               // 45: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 46: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 47: muster.api.v1.ResourceQuotaStatus
+	(*QuotaTreeStatus)(nil),          // 48: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 49: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 50: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 51: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 52: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 53: muster.api.v1.Outlook
+	(*Help)(nil),                     // 54: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 55: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 56: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 57: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 58: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 59: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 60: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 61: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 62: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 63: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 64: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 65: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 66: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 67: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 68: muster.api.v1.GangScheduling
+	(*QuotaDemand)(nil),              // 69: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 70: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 71: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 72: muster.api.v1.Template
+	(*JobMember)(nil),                // 73: muster.api.v1.JobMember
+	(*Taint)(nil),                    // 74: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 75: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 76: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 77: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 78: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 79: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 80: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 81: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 82: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 83: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 84: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 85: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 86: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 87: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 88: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 89: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 90: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 91: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 92: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 93: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 94: muster.api.v1.NodeAffinity
+	(*PodAntiAffinity)(nil),          // 95: muster.api.v1.PodAntiAffinity
+	(*MIGInstance)(nil),              // 96: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 97: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 98: muster.api.v1.PreferredTerm
+	(*AntiAffinityTerm)(nil),         // 99: muster.api.v1.AntiAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 100: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 101: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 102: muster.api.v1.MatchExpression
+	nil,                              // 103: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 104: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 105: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 106: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 107: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 108: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 109: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 110: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 111: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 112: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 113: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 114: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 115: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 116: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 117: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 118: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 119: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 120: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 121: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 122: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 123: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 124: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 125: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 126: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 127: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 128: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 129: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 130: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 131: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 132: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 133: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 134: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 135: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 136: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
-	34,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
-	35,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	36,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	37,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
+	39,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
+	40,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	41,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
-	34,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	38,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	39,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	37,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
+	42,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	43,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	41,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
-	34,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	41,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	37,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
+	44,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	45,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	41,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
-	34,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	42,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	43,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	37,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
+	46,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	47,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	41,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
-	34,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	132, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	44,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	37,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
+	136, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	48,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	41,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
-	34,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	45,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	37,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
+	49,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	41,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
-	34,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	46,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	37,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	38,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
+	50,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	41,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
-	47,  // 34: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	48,  // 35: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	49,  // 36: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	50,  // 37: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	51,  // 38: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	52,  // 39: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	48,  // 40: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	48,  // 41: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	53,  // 42: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	54,  // 43: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
-	55,  // 44: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	48,  // 45: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
-	34,  // 46: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	56,  // 47: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
-	34,  // 48: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
-	28,  // 49: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
-	55,  // 50: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	48,  // 51: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	57,  // 52: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	58,  // 53: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	58,  // 54: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	99,  // 55: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	59,  // 56: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	60,  // 57: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	61,  // 58: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
-	28,  // 59: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	100, // 60: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	101, // 61: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	62,  // 62: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	63,  // 63: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	64,  // 64: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	65,  // 65: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
-	66,  // 66: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	102, // 67: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	67,  // 68: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	68,  // 69: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	66,  // 70: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	69,  // 71: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	103, // 72: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	104, // 73: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	70,  // 74: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	71,  // 75: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	66,  // 76: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	105, // 77: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	106, // 78: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	72,  // 79: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	73,  // 80: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	74,  // 81: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	107, // 82: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	108, // 83: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	109, // 84: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	110, // 85: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	111, // 86: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	76,  // 87: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	112, // 88: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	113, // 89: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	114, // 90: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	115, // 91: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	66,  // 92: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	77,  // 93: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	116, // 94: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	48,  // 95: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	48,  // 96: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	78,  // 97: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	48,  // 98: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	117, // 99: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	79,  // 100: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	118, // 101: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	119, // 102: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	120, // 103: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	121, // 104: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	122, // 105: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	80,  // 106: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	81,  // 107: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	82,  // 108: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	64,  // 109: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	83,  // 110: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	123, // 111: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	84,  // 112: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	85,  // 113: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	86,  // 114: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	87,  // 115: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	34,  // 116: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	35,  // 117: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	124, // 118: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	88,  // 119: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	89,  // 120: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	125, // 121: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	126, // 122: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	127, // 123: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	128, // 124: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	129, // 125: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	130, // 126: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	90,  // 127: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	91,  // 128: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	92,  // 129: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	93,  // 130: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	94,  // 131: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	95,  // 132: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	96,  // 133: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	96,  // 134: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	97,  // 135: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	98,  // 136: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	131, // 137: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	138, // [138:138] is the sub-list for method output_type
-	138, // [138:138] is the sub-list for method input_type
-	138, // [138:138] is the sub-list for extension type_name
-	138, // [138:138] is the sub-list for extension extendee
-	0,   // [0:138] is the sub-list for field type_name
+	38,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
+	18,  // 35: muster.api.v1.Event.involved_object:type_name -> muster.api.v1.ObjectReference
+	19,  // 36: muster.api.v1.Event.source:type_name -> muster.api.v1.EventSource
+	41,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
+	16,  // 38: muster.api.v1.EventList.items:type_name -> muster.api.v1.Event
+	51,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	52,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	53,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	54,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	55,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	56,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	52,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	52,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	57,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	58,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	59,  // 49: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	52,  // 50: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	38,  // 51: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
+	60,  // 52: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	38,  // 53: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
+	32,  // 54: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
+	59,  // 55: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	52,  // 56: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	61,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	62,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	62,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	103, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	63,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	64,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	65,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	32,  // 64: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
+	104, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	105, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	66,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	67,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	68,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	69,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	70,  // 71: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	106, // 72: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	71,  // 73: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	72,  // 74: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	70,  // 75: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	73,  // 76: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	107, // 77: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	108, // 78: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	74,  // 79: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	75,  // 80: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	70,  // 81: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	109, // 82: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	110, // 83: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	76,  // 84: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	77,  // 85: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	78,  // 86: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	111, // 87: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	112, // 88: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	113, // 89: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	114, // 90: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	115, // 91: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	80,  // 92: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	116, // 93: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	117, // 94: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	118, // 95: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	119, // 96: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	70,  // 97: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	81,  // 98: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	120, // 99: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	52,  // 100: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	52,  // 101: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	82,  // 102: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	52,  // 103: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	121, // 104: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	83,  // 105: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	122, // 106: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	123, // 107: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	124, // 108: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	125, // 109: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	126, // 110: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	84,  // 111: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	85,  // 112: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	86,  // 113: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	68,  // 114: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	87,  // 115: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	127, // 116: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	88,  // 117: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	89,  // 118: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	90,  // 119: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	91,  // 120: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	38,  // 121: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	39,  // 122: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	128, // 123: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	92,  // 124: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	93,  // 125: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	129, // 126: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	130, // 127: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	131, // 128: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	132, // 129: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	133, // 130: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	134, // 131: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	94,  // 132: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	95,  // 133: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
+	96,  // 134: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	97,  // 135: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	98,  // 136: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	99,  // 137: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
+	100, // 138: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	100, // 139: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	101, // 140: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	102, // 141: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	135, // 142: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	143, // [143:143] is the sub-list for method output_type
+	143, // [143:143] is the sub-list for method input_type
+	143, // [143:143] is the sub-list for extension type_name
+	143, // [143:143] is the sub-list for extension extendee
+	0,   // [0:143] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -8264,25 +8612,25 @@ func file_muster_api_v1_objects_proto_init() {
 	if File_muster_api_v1_objects_proto != nil {
 		return
 	}
-	file_muster_api_v1_objects_proto_msgTypes[23].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[27].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[29].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[32].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[31].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[33].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[34].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[35].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[36].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[37].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[38].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[48].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[64].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[74].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[92].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[39].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[42].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[52].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[68].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[78].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[96].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   132,
+			NumMessages:   136,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -822,6 +822,68 @@ func (x *NamespaceWatchEvent) GetObject() *Namespace {
 	return nil
 }
 
+// EventWatchEvent is an event that is new (ADDED) or has happened again (MODIFIED), or
+// a BOOKMARK. An event that is dropped for its age is not announced.
+type EventWatchEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
+	Id            *WatchID               `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Object        *Event                 `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventWatchEvent) Reset() {
+	*x = EventWatchEvent{}
+	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventWatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventWatchEvent) ProtoMessage() {}
+
+func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventWatchEvent.ProtoReflect.Descriptor instead.
+func (*EventWatchEvent) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *EventWatchEvent) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *EventWatchEvent) GetId() *WatchID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *EventWatchEvent) GetObject() *Event {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
 var File_muster_api_v1_watch_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_watch_proto_rawDesc = "" +
@@ -875,7 +937,11 @@ const file_muster_api_v1_watch_proto_rawDesc = "" +
 	"\x13NamespaceWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x120\n" +
-	"\x06object\x18\x03 \x01(\v2\x18.muster.api.v1.NamespaceR\x06object*f\n" +
+	"\x06object\x18\x03 \x01(\v2\x18.muster.api.v1.NamespaceR\x06object\"\x9a\x01\n" +
+	"\x0fEventWatchEvent\x121\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
+	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x12,\n" +
+	"\x06object\x18\x03 \x01(\v2\x14.muster.api.v1.EventR\x06object*f\n" +
 	"\x0eWatchEventType\x12 \n" +
 	"\x1cWATCH_EVENT_TYPE_UNSPECIFIED\x10\x00\x12\t\n" +
 	"\x05ADDED\x10\x01\x12\f\n" +
@@ -896,7 +962,7 @@ func file_muster_api_v1_watch_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_api_v1_watch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_muster_api_v1_watch_proto_goTypes = []any{
 	(WatchEventType)(0),             // 0: muster.api.v1.WatchEventType
 	(*WatchRequest)(nil),            // 1: muster.api.v1.WatchRequest
@@ -911,51 +977,56 @@ var file_muster_api_v1_watch_proto_goTypes = []any{
 	(*QuotaBindingWatchEvent)(nil),  // 10: muster.api.v1.QuotaBindingWatchEvent
 	(*TenantWatchEvent)(nil),        // 11: muster.api.v1.TenantWatchEvent
 	(*NamespaceWatchEvent)(nil),     // 12: muster.api.v1.NamespaceWatchEvent
-	(*Allocation)(nil),              // 13: muster.api.v1.Allocation
-	(*Job)(nil),                     // 14: muster.api.v1.Job
-	(*Node)(nil),                    // 15: muster.api.v1.Node
-	(*EvictionNotice)(nil),          // 16: muster.api.v1.EvictionNotice
-	(*ResourceQuota)(nil),           // 17: muster.api.v1.ResourceQuota
-	(*QuotaForest)(nil),             // 18: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),            // 19: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                  // 20: muster.api.v1.Tenant
-	(*Namespace)(nil),               // 21: muster.api.v1.Namespace
+	(*EventWatchEvent)(nil),         // 13: muster.api.v1.EventWatchEvent
+	(*Allocation)(nil),              // 14: muster.api.v1.Allocation
+	(*Job)(nil),                     // 15: muster.api.v1.Job
+	(*Node)(nil),                    // 16: muster.api.v1.Node
+	(*EvictionNotice)(nil),          // 17: muster.api.v1.EvictionNotice
+	(*ResourceQuota)(nil),           // 18: muster.api.v1.ResourceQuota
+	(*QuotaForest)(nil),             // 19: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),            // 20: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                  // 21: muster.api.v1.Tenant
+	(*Namespace)(nil),               // 22: muster.api.v1.Namespace
+	(*Event)(nil),                   // 23: muster.api.v1.Event
 }
 var file_muster_api_v1_watch_proto_depIdxs = []int32{
 	3,  // 0: muster.api.v1.WatchRequest.after:type_name -> muster.api.v1.WatchID
 	3,  // 1: muster.api.v1.WatchEvictionsRequest.after:type_name -> muster.api.v1.WatchID
 	0,  // 2: muster.api.v1.AllocationWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 3: muster.api.v1.AllocationWatchEvent.id:type_name -> muster.api.v1.WatchID
-	13, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
+	14, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
 	0,  // 5: muster.api.v1.JobWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 6: muster.api.v1.JobWatchEvent.id:type_name -> muster.api.v1.WatchID
-	14, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
+	15, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
 	0,  // 8: muster.api.v1.NodeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 9: muster.api.v1.NodeWatchEvent.id:type_name -> muster.api.v1.WatchID
-	15, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
+	16, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
 	0,  // 11: muster.api.v1.EvictionWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 12: muster.api.v1.EvictionWatchEvent.id:type_name -> muster.api.v1.WatchID
-	16, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
+	17, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
 	0,  // 14: muster.api.v1.ResourceQuotaWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 15: muster.api.v1.ResourceQuotaWatchEvent.id:type_name -> muster.api.v1.WatchID
-	17, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
+	18, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
 	0,  // 17: muster.api.v1.QuotaForestWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 18: muster.api.v1.QuotaForestWatchEvent.id:type_name -> muster.api.v1.WatchID
-	18, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
+	19, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
 	0,  // 20: muster.api.v1.QuotaBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 21: muster.api.v1.QuotaBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	19, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
+	20, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
 	0,  // 23: muster.api.v1.TenantWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 24: muster.api.v1.TenantWatchEvent.id:type_name -> muster.api.v1.WatchID
-	20, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
+	21, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
 	0,  // 26: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 27: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	21, // 28: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	22, // 28: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
+	0,  // 29: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 30: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
+	23, // 31: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_watch_proto_init() }
@@ -973,7 +1044,7 @@ func file_muster_api_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_watch_proto_rawDesc), len(file_muster_api_v1_watch_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
