@@ -20,6 +20,8 @@ type Kind struct {
 	Namespaced bool
 	// Created is false for a kind whose objects come into being by themselves.
 	Created bool
+	// Derived: the server makes the objects of what it knows, and nobody changes them.
+	Derived bool
 	// Replaced is true for a kind whose objects are replaced as a whole, and false
 	// where a patch changes the fields that may change.
 	Replaced bool
@@ -73,6 +75,9 @@ var Kinds = []*Kind{
 	kindOf(Kind{Name: "node", Plural: "nodes", Short: []string{"no"}, Document: api.KindNode, Created: true, once: true},
 		api.DecodeNode, func(n *api.Node) *api.ObjectMeta { return &n.Metadata },
 		func(l *api.NodeList) (*api.ListMeta, *[]api.Node) { return &l.Metadata, &l.Items }),
+	kindOf(Kind{Name: "event", Plural: "events", Short: []string{"ev"}, Document: api.KindEvent, Namespaced: true, Derived: true},
+		decodeEvent, func(e *api.Event) *api.ObjectMeta { return &e.Metadata },
+		func(l *api.EventList) (*api.ListMeta, *[]api.Event) { return &l.Metadata, &l.Items }),
 	kindOf(Kind{Name: "tenant", Plural: "tenants", Document: api.KindTenant, Created: true, Replaced: true},
 		api.DecodeTenant, func(t *api.Tenant) *api.ObjectMeta { return &t.Metadata },
 		func(l *api.TenantList) (*api.ListMeta, *[]api.Tenant) { return &l.Metadata, &l.Items }),

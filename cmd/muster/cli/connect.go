@@ -26,6 +26,7 @@ type app struct {
 	addr, token, namespace, output string
 	caFile, contextName            string
 	allNamespaces, showLabels      bool
+	outside                        bool // of namespaces: the events of a node are asked for
 	noHeaders, recursive           bool
 	allowUnknown                   bool // names of resources in quotas
 	severalKinds                   bool // get was asked for several
@@ -182,7 +183,7 @@ func endpoint(addr string) string {
 
 // listNamespace is the namespace to list; "" = all.
 func (a *app) listNamespace() string {
-	if a.allNamespaces {
+	if a.allNamespaces || a.outside {
 		return ""
 	}
 	return a.namespace

@@ -68,11 +68,19 @@ func (a *app) describeGroups(ctx context.Context, groups []group) error {
 	return nil
 }
 
-// describe prints one object and, where it waits, why.
+// describe prints one object, why it waits where it does, and its events.
 func (a *app) describe(ctx context.Context, o object) error {
 	if err := o.kind().entry().describe(a, ctx, o); err != nil {
 		return err
 	}
+	if err := a.whyOf(ctx, o); err != nil || !o.kind().hasEvents() {
+		return err
+	}
+	return a.eventsOf(ctx, o)
+}
+
+// whyOf says why an object waits, if it does.
+func (a *app) whyOf(ctx context.Context, o object) error {
 	if phase, _ := o.state(); phase != api.Pending && phase != api.Queued {
 		return nil
 	}

@@ -238,7 +238,9 @@ func (a *app) decode(doc []byte) (object, error) {
 func documentKinds() []string {
 	var names []string
 	for _, k := range sdk.Kinds {
-		names = append(names, k.Document)
+		if !k.Derived {
+			names = append(names, k.Document)
+		}
 	}
 	return names
 }

@@ -37,6 +37,10 @@ func (a *app) list(ctx context.Context, k kind, o sdk.ListOptions) (listing, err
 	for i, item := range got.Items {
 		l.objects[i] = object{Object: item}
 	}
+	if k == eventKind {
+		sortByTime(l.objects)
+		return l, nil
+	}
 	sortByName(l.objects)
 	return l, nil
 }
@@ -66,6 +70,7 @@ type getFlags struct {
 	list           sdk.ListOptions
 	limit          limit
 	ignoreNotFound bool
+	about          forObject
 	watchFlags
 }
 
@@ -85,6 +90,7 @@ func (a *app) getCommand() *cobra.Command {
 		Example: "  muster get allocations -A -o wide\n  muster get jobs,allocations -l team=ml\n" +
 			"  muster get node n1 -o json\n  muster get job/train node/n1\n  muster get rq -A\n" +
 			"  muster get allocations -w\n  muster get jobs -A --watch-only -o name\n" +
+			"  muster get events --for job/train -w\n" +
 			"  muster get nodes --sort-by=.status.available.cpu\n" +
 			"  muster get jobs -o custom-columns=NAME:.metadata.name,PHASE:.status.phase --no-headers\n" +
 			"  muster get allocation train-0 -o jsonpath='{.status.assignment.gpus[*].uuid}'",
@@ -96,6 +102,13 @@ func (a *app) getCommand() *cobra.Command {
 				return err
 			}
 			f.list.Limit, a.severalKinds = int(f.limit), len(groups) > 1
+			if f.about.name != "" && (len(groups) > 1 || groups[0].kind != eventKind) {
+				return usagef("--for is for events: muster get events --for %s", &f.about)
+			}
+			f.list.FieldSelector = f.about.selector(f.list.FieldSelector)
+			if f.about.name != "" && !kind(f.about.kind).namespaced() {
+				a.outside = true // events of nodes are in no namespace
+			}
 			if len(groups[0].names) > 0 && (a.allNamespaces || f.list != (sdk.ListOptions{})) {
 				return usagef("a name and -A, -l, --field-selector or --limit exclude each other")
 			}
@@ -124,6 +137,7 @@ func (a *app) getCommand() *cobra.Command {
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "leave the heads of tables out")
 	flags.Var(&a.sortBy, "sort-by", "order by a field, e.g. .status.phase or '{.spec.priority}'")
 	flags.StringVar(&f.list.FieldSelector, "field-selector", "", "fields to match, e.g. status.phase=Running")
+	flags.Var(&f.about, "for", "show the events of one object, e.g. job/train")
 	flags.Var(&f.limit, "limit", "show at most this many (0 = all)")
 	flags.BoolVar(&f.ignoreNotFound, "ignore-not-found", false, "end with 0 where a name, or everything, is not found")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "then show each change, until it is interrupted")
@@ -207,7 +221,7 @@ func plainList(groups []group) string {
 // whereOf names the namespace that was searched, if it was one.
 func (a *app) whereOf(groups []group) string {
 	for _, g := range groups {
-		if g.kind.namespaced() && !a.allNamespaces {
+		if g.kind.namespaced() && !a.allNamespaces && !a.outside {
 			return fmt.Sprintf(" in namespace %q", a.namespace)
 		}
 	}

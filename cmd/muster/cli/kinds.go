@@ -18,6 +18,7 @@ const (
 	allocationKind    kind = "allocation"
 	jobKind           kind = "job"
 	nodeKind          kind = "node"
+	eventKind         kind = "event"
 	tenantKind        kind = "tenant"
 	namespaceKind     kind = "namespace"
 	resourceQuotaKind kind = "resourcequota"
@@ -92,6 +93,13 @@ func entries() []entry {
 				return nil
 			},
 			spec: func(o object) any { return as[api.Node](o).Spec },
+		},
+		{
+			kind: eventKind, isName: api.IsSubdomain, nameRule: subdomainRule,
+			heads: []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}, wide: []string{"SOURCE", "FIRST SEEN", "COUNT", "NAME"},
+			row:      func(o object, now time.Time) ([]string, []string) { return eventRow(as[api.Event](o), now) },
+			describe: func(a *app, _ context.Context, o object) error { a.describeEvent(as[api.Event](o)); return nil },
+			spec:     func(object) any { return nil },
 		},
 		{
 			kind: tenantKind, isName: api.IsLabel, nameRule: labelRule,

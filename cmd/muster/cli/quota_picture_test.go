@@ -268,7 +268,7 @@ func TestQuotasAreDescribed(t *testing.T) {
 			Forest: "both", Groups: map[string]string{"services": "gold", "company": "vision"},
 		}}),
 	} {
-		if err := a.describe(t.Context(), o); err != nil {
+		if err := o.kind().entry().describe(a, t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		out.WriteString("----\n")

@@ -66,7 +66,7 @@ func (a *app) tableOf(e entry, objects []object) *table {
 			cells = append(cells, o.meta().Namespace)
 		}
 		row, more := e.row(o, now)
-		if a.severalKinds {
+		if a.severalKinds && e.kind != eventKind { // which has no name in its table
 			row[0] = fmt.Sprintf("%s/%s", e.kind, row[0])
 		}
 		cells = append(cells, row...)

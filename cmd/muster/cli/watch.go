@@ -41,8 +41,39 @@ func (a *app) watch(ctx context.Context, g group, list sdk.ListOptions, f watchF
 		namespace = a.namespace
 		o.FieldSelector = "metadata.name=" + g.names[0]
 	}
+	if g.kind == eventKind && len(g.names) == 0 {
+		return a.watchEvents(ctx, namespace, o, f)
+	}
+	return a.follow(ctx, g.kind, namespace, o, f)
+}
+
+// watchEvents shows the events that are there by their time, and goes on behind them.
+func (a *app) watchEvents(ctx context.Context, namespace string, o sdk.WatchOptions, f watchFlags) error {
+	l, err := a.list(ctx, eventKind, sdk.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector})
+	if err != nil {
+		return err
+	}
 	var printer watchPrinter
-	for e, err := range a.at(g.kind, namespace).Watch(ctx, o) {
+	for _, shown := range l.objects {
+		if f.only {
+			break
+		}
+		if err := printer.show(a, sdk.Event{Type: "ADDED", Object: shown.Object, Present: true}, f.events); err != nil {
+			return err
+		}
+	}
+	o.After = l.meta.ResourceVersion
+	return a.followWith(ctx, &printer, eventKind, namespace, o, f)
+}
+
+// follow shows the objects of a kind, then each change.
+func (a *app) follow(ctx context.Context, k kind, namespace string, o sdk.WatchOptions, f watchFlags) error {
+	return a.followWith(ctx, new(watchPrinter), k, namespace, o, f)
+}
+
+// followWith is follow behind lines that are printed already.
+func (a *app) followWith(ctx context.Context, printer *watchPrinter, k kind, namespace string, o sdk.WatchOptions, f watchFlags) error {
+	for e, err := range a.at(k, namespace).Watch(ctx, o) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil // interrupted, which is how a watch ends
