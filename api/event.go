@@ -3,8 +3,8 @@ package api
 // KindEvent is the kind of an Event document.
 const KindEvent = "Event"
 
-// Event says what happened to an object, once or several times. Events are not
-// stored: each coordinator derives them from the changes of the objects, and keeps
+// Event records a change of an object, which has happened once or several times.
+// Events are not stored: each coordinator derives them from the changes of the objects, and keeps
 // them for an hour. An event has the namespace of its object; an event of a node
 // has none.
 type Event struct {
@@ -19,9 +19,9 @@ type Event struct {
 	InvolvedObject ObjectReference `json:"involvedObject"`
 	// Type is Normal, or Warning where somebody should look.
 	Type string `json:"type" oneof:"Normal,Warning" example:"Warning"`
-	// Reason is what happened, in one word for programs.
+	// Reason names the change in one word, for programs.
 	Reason string `json:"reason" example:"Evicted"`
-	// Message is what happened, in plain words for people.
+	// Message describes the change in plain words, for people.
 	Message string `json:"message" example:"it is being evicted, with 30 s of grace: node gpu-17 is drained"`
 	// Count is how often this has happened since firstTimestamp, as far as the
 	// coordinator has seen.
