@@ -178,7 +178,7 @@ func story() []step {
 		{method: "GET", path: "/events", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{})
 		}},
-		{method: "GET", path: "/namespaces/speech/events", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+		{method: "GET", path: "/namespaces/speech/events", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewEventsClient(c).List(ctx, &apiv1.ListRequest{Namespace: "speech"})
 		}},
 		{method: "GET", path: ml + "/events?fieldSelector=count%3D1", code: 400, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
