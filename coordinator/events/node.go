@@ -98,7 +98,7 @@ func differences(was, is map[resource.Name]string) string {
 func readiness(before, after *api.Node) []Happening {
 	was, is := conditionOf(before.Status.Conditions, ready), conditionOf(after.Status.Conditions, ready)
 	switch {
-	case is.Type == "" || was.Status == is.Status && (was.Reason == is.Reason || is.Status == "True"):
+	case is.Type == "" || is.Reason == notObserved || was.Status == is.Status && (was.Reason == is.Reason || is.Status == "True"):
 		return nil
 	case is.Status == "True":
 		return []Happening{normal(ready, is.LastTransitionTime, "the node takes new work")}
@@ -106,6 +106,10 @@ func readiness(before, after *api.Node) []Happening {
 	reason := cmp.Or(after.Status.Phase, "NotReady")
 	return []Happening{warning(reason, is.LastTransitionTime, "%s", reasoned(reason, is))}
 }
+
+// notObserved is the reason of a node about which the leader has written nothing yet.
+// That is no event: the next observation is.
+const notObserved = "NotObserved"
 
 // reasoned is the reason of a condition, unless it is that of the event, and its message.
 func reasoned(event string, c api.Condition) string {
