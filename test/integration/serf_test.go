@@ -99,6 +99,32 @@ func TestStockSerfProgramListsAndQueriesTheRing(t *testing.T) {
 		}
 		return nil
 	})
+	c.submit(gang("late", 64, gpus(8)))
+	coordinator := "-rpc-addr=" + c.coordinator.settings["gossip"].(settings)["serfRPC"].(string)
+	programs.Eventually(t, patience, "serf query why names the shortage at the coordinator's own port", func() error {
+		out, code := serf("query", coordinator, "-rpc-auth="+clusterToken, "-timeout=2s", "why", "default/late")
+		if code != 0 || !strings.Contains(out, "default/late wants 64 members at once") || !strings.Contains(out, "Never on the nodes registered now") {
+			return fmt.Errorf("code %d:\n%s", code, out)
+		}
+		if _, answer, _ := strings.Cut(out, "Response from 'coordinator_c1': "); len(answer) > 1024+100 { // and serf's own last lines
+			return fmt.Errorf("the answer has %d bytes, want at most 1,024:\n%s", len(answer), out)
+		}
+		return nil
+	})
+	programs.Eventually(t, patience, "serf query why of no object is a sentence", func() error {
+		out, code := serf("query", coordinator, "-rpc-auth="+clusterToken, "-timeout=2s", "why", "default/nothing")
+		if code != 0 || !strings.Contains(out, "not found") {
+			return fmt.Errorf("code %d:\n%s", code, out)
+		}
+		return nil
+	})
+	programs.Eventually(t, patience, "a member of the ring gets no names, and the place of the answer", func() error {
+		out, code := serf("query", rpc, "-rpc-auth="+clusterToken, "-timeout=1s", "why", "default/late")
+		if code != 0 || strings.Contains(out, "wants 64") || !strings.Contains(out, "answered on a coordinator's host alone") {
+			return fmt.Errorf("code %d:\n%s", code, out)
+		}
+		return nil
+	})
 	for whose, auth := range map[string][]string{"a wrong token": {"-rpc-auth=0123456789abcdef-wrong"}, "no token": nil} {
 		for _, verb := range [][]string{{"members", rpc}, {"query", rpc, "-timeout=1s", "capacity"}, {"leave", rpc}} {
 			if out, code := serf(append(verb[:2:2], append(auth, verb[2:]...)...)...); code == 0 {
