@@ -113,6 +113,9 @@ func (s allocations) submitted(ctx context.Context, r *apiv1.CreateAllocationReq
 		return nil, c, status
 	}
 	v, document, status := decoded(r.GetAllocation(), api.DecodeAllocation)
+	if status == nil {
+		status = caller(ctx).CheckPriority(v.Spec.Priority, v.Spec.PriorityClass)
+	}
 	if status != nil {
 		return nil, c, status
 	}
@@ -253,6 +256,9 @@ func (s jobs) submitted(ctx context.Context, r *apiv1.CreateJobRequest) (*api.Jo
 		return nil, c, status
 	}
 	v, document, status := decoded(r.GetJob(), api.DecodeJob)
+	if status == nil {
+		status = caller(ctx).CheckPriority(v.Spec.Priority, v.Spec.PriorityClass)
+	}
 	if status != nil {
 		return nil, c, status
 	}

@@ -45,6 +45,9 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 		return answer{}, status
 	}
 	a, status := decoded(h, c, doc, api.DecodeAllocation)
+	if status == nil {
+		status = c.caller.CheckPriority(a.Spec.Priority, a.Spec.PriorityClass)
+	}
 	if status != nil {
 		return answer{}, status
 	}

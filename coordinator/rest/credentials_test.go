@@ -192,3 +192,32 @@ func TestWhatACallerMayNotSeeDoesNotExist(t *testing.T) {
 		}
 	}
 }
+
+// A token with a ceiling submits no work above it, also in a dry run and by the name
+// of a class (T3).
+func TestATokenSubmitsNoWorkAboveItsCeiling(t *testing.T) {
+	g := newGate(t)
+	_, ada := g.made(`{"user":"ada","role":"editor","tenant":"ml","priorityCeiling":100}`)
+	const requests = `"resources":{"requests":{"cpu":"1"}}`
+	for name, c := range map[string]struct {
+		path, body string
+		code       int
+	}{
+		"an allocation at the ceiling":     {"/namespaces/ml/allocations", `{"metadata":{"name":"at"},"spec":{"priority":100,` + requests + `}}`, 201},
+		"an allocation above":              {"/namespaces/ml/allocations", `{"metadata":{"name":"over"},"spec":{"priority":101,` + requests + `}}`, 403},
+		"an allocation of a class above":   {"/namespaces/ml/allocations", `{"metadata":{"name":"class"},"spec":{"priorityClass":"system-critical",` + requests + `}}`, 403},
+		"a dry run of an allocation above": {"/namespaces/ml/allocations?dryRun=All", `{"metadata":{"name":"dry"},"spec":{"priority":101,` + requests + `}}`, 403},
+		"a job above":                      {"/namespaces/ml/jobs", `{"metadata":{"name":"job"},"spec":{"priority":101,"template":{"spec":{` + requests + `}}}}`, 403},
+		"a job below":                      {"/namespaces/ml/jobs", `{"metadata":{"name":"low"},"spec":{"priority":99,"template":{"spec":{` + requests + `}}}}`, 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, text := g.got("POST", c.path, ada, c.body)
+			if code != c.code || code == 403 && !strings.Contains(text, "is above the priority ceiling 100 of the token of") {
+				t.Errorf("got %d, want %d: %s", code, c.code, text)
+			}
+		})
+	}
+	if code, text := g.got("POST", "/namespaces/ml/allocations", token, `{"metadata":{"name":"boss"},"spec":{"priority":101,`+requests+`}}`); code != 201 {
+		t.Errorf("an administrator without a ceiling: %d %s", code, text)
+	}
+}

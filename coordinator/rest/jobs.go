@@ -20,6 +20,9 @@ func (h *handler) createJob(c *call) (answer, error) {
 		return answer{}, status
 	}
 	j, status := decoded(h, c, doc, api.DecodeJob)
+	if status == nil {
+		status = c.caller.CheckPriority(j.Spec.Priority, j.Spec.PriorityClass)
+	}
 	if status != nil {
 		return answer{}, status
 	}
