@@ -94,22 +94,25 @@ func differences(was, is map[resource.Name]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// readiness is the event of a node that takes new work, or no longer does.
+// notObserved is the reason of a node of which the leader has written nothing yet.
+const notObserved = "NotObserved"
+
+// readiness is the event of a node that takes new work, or no longer does. A node that
+// is new is not ready for a moment, and neither is a node of which nothing is known
+// yet: these are no events.
 func readiness(before, after *api.Node) []Happening {
 	was, is := conditionOf(before.Status.Conditions, ready), conditionOf(after.Status.Conditions, ready)
 	switch {
-	case is.Type == "" || is.Reason == notObserved || was.Status == is.Status && (was.Reason == is.Reason || is.Status == "True"):
+	case is.Type == "" || was.Status == is.Status && (was.Reason == is.Reason || is.Status == "True"):
 		return nil
 	case is.Status == "True":
 		return []Happening{normal(ready, is.LastTransitionTime, "the node takes new work")}
+	case was.Type == "" || is.Reason == notObserved:
+		return nil
 	}
 	reason := cmp.Or(after.Status.Phase, "NotReady")
 	return []Happening{warning(reason, is.LastTransitionTime, "%s", reasoned(reason, is))}
 }
-
-// notObserved is the reason of a node about which the leader has written nothing yet.
-// That is no event: the next observation is.
-const notObserved = "NotObserved"
 
 // reasoned is the reason of a condition, unless it is that of the event, and its message.
 func reasoned(event string, c api.Condition) string {
@@ -122,14 +125,31 @@ func reasoned(event string, c api.Condition) string {
 	return c.Reason + ": " + c.Message
 }
 
-// aspects are the events of the other conditions, which are all troubles while they
-// are True.
+// gpuHealthy is the one further condition that is good while it is True.
+const gpuHealthy = "GPUHealthy"
+
+// healed is the event of devices that have become healthy, or are so no more. A node
+// that is new and healthy makes none.
+func healed(was, is api.Condition) []Happening {
+	switch {
+	case is.Status == "False" && (was.Status != "False" || was.Message != is.Message):
+		return []Happening{warning("GPUUnhealthy", is.LastTransitionTime, "%s", cmp.Or(is.Message, is.Reason)).latest()}
+	case is.Status == "True" && was.Status == "False":
+		return []Happening{normal(gpuHealthy, is.LastTransitionTime, "all GPUs of the node are healthy again")}
+	}
+	return nil
+}
+
+// aspects are the events of the other conditions: beside gpuHealthy these are troubles
+// while they are True.
 func aspects(before, after *api.Node) (all []Happening) {
 	phase := after.Status.Phase
 	for _, is := range after.Status.Conditions {
 		was := conditionOf(before.Status.Conditions, is.Type)
 		switch {
 		case is.Type == ready || is.Type == phase: // readiness has it
+		case is.Type == gpuHealthy:
+			all = append(all, healed(was, is)...)
 		case is.Status == "True" && (was.Status != "True" || was.Message != is.Message && is.Type == deviceLost):
 			all = append(all, warning(is.Type, is.LastTransitionTime, "%s", cmp.Or(is.Message, is.Reason, is.Type)).latest())
 		case is.Status == "False" && was.Status == "True":
@@ -137,7 +157,7 @@ func aspects(before, after *api.Node) (all []Happening) {
 		}
 	}
 	for _, was := range before.Status.Conditions {
-		if was.Status == "True" && was.Type != ready && conditionOf(after.Status.Conditions, was.Type).Type == "" {
+		if was.Status == "True" && was.Type != ready && was.Type != gpuHealthy && conditionOf(after.Status.Conditions, was.Type).Type == "" {
 			all = append(all, over(was.Type, ""))
 		}
 	}
