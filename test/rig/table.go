@@ -25,6 +25,7 @@ var Steps = map[string]string{
 	"txn node spec":     "what a host has is recorded again, or an operator cordons it (1)",
 	"txn node lease":    "the lease that a node's heartbeats keep alive (1)",
 	"txn node status":   "what an agent says of its host (1)",
+	"txn node observed": "what the leader sees of a node, for readers (1)",
 	"txn request":       "a unit that waits is stored under its request id (4)",
 	"txn committed":     "the commit point (4)",
 	"txn adoption":      "what a restored store had lost gets its record again (5: reconcile)",
