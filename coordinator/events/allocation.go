@@ -72,7 +72,7 @@ func waits(was, is api.Condition, waiting string) []Happening {
 		return nil
 	case is.Reason == "Refused":
 		return []Happening{warning(is.Reason, is.LastTransitionTime, "%s", is.Message).latest()}
-	case is.Reason == "Preempting":
+	case is.Reason == "Preempting", is.Reason == "Suspended":
 		return []Happening{normal(is.Reason, is.LastTransitionTime, "%s", is.Message)}
 	}
 	return []Happening{warning(is.Reason, is.LastTransitionTime, "%s", is.Message)}

@@ -307,8 +307,8 @@ func TestWhyNamesTheSuspension(t *testing.T) {
 		gpus       int
 		help, then string
 	}{
-		"there is room":        {1, "muster resume allocation/a: there is room for it now", ""},
-		"no node could run it": {9, "muster resume allocation/a: as things are it would wait: ", "9 GPUs"},
+		"there is room":        {1, "muster resume allocation/a -n default: there is room for it now", ""},
+		"no node could run it": {9, "muster resume allocation/a -n default: as things are it would wait: ", "9 GPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)

@@ -39,16 +39,13 @@ func OverQuota(detail string) record.Waiting {
 }
 
 // Suspended is an object that its owner keeps from running. The command of its
-// message can be pasted.
+// message can be pasted whatever namespace the reader's context has.
 func Suspended(kind record.UnitKind, namespace, name string) record.Waiting {
 	object := "allocation/" + name
 	if kind == record.JobUnit {
 		object = "job/" + name
 	}
-	if namespace != "default" {
-		object += " -n " + namespace
-	}
-	return record.Waiting{Code: suspended, Message: "suspended by its owner; `muster resume " + object + "` lets it run"}
+	return record.Waiting{Code: suspended, Message: "suspended by its owner; `muster resume " + object + " -n " + namespace + "` lets it run"}
 }
 
 // Preempting is a unit for which others make room.

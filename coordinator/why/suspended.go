@@ -20,10 +20,7 @@ func Resumed(f *Facts) (*api.Outlook, []api.Help) {
 	case api.CanNever:
 		then = "as things are it would wait: " + f.Outlook.Reason.Detail
 	}
-	where := strings.ToLower(f.Object) + "/" + f.Name
-	if f.Namespace != "default" {
-		where += " -n " + f.Namespace
-	}
+	where := strings.ToLower(f.Object) + "/" + f.Name + " -n " + f.Namespace
 	return &api.Outlook{Can: api.CanLater, Message: "It can run once its owner has resumed it."},
 		[]api.Help{{Code: Resume, Message: "muster resume " + where + ": " + then}}
 }
