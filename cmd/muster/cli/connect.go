@@ -226,7 +226,12 @@ func (a *app) adviseServer(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-func isNotFound(err error) bool {
+func isNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
+
+// isUnavailable reports whether a coordinator could not answer for the moment.
+func isUnavailable(err error) bool { return hasCode(err, http.StatusServiceUnavailable) }
+
+func hasCode(err error, code int) bool {
 	var status *api.Status
-	return errors.As(err, &status) && status.Code == http.StatusNotFound
+	return errors.As(err, &status) && status.Code == code
 }

@@ -231,25 +231,28 @@ func (a *app) deleteOne(ctx context.Context, t target, d deletion) (object, erro
 	return a.remove(ctx, t.kind, t.namespace, t.name, d.options)
 }
 
-// awaitGone waits until an object is not found or has ended.
+// awaitGone waits until an object is not found or has ended. A coordinator that cannot
+// answer for the moment (503) ends no wait before its deadline.
 func (a *app) awaitGone(ctx context.Context, t target, deadline time.Time) error {
 	const interval = 100 * time.Millisecond
 	for {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		o, err := a.fetch(call, t.kind, t.namespace, t.name, sdk.GetOptions{})
 		cancel()
+		inTime := time.Until(deadline) >= interval
 		switch {
 		case isNotFound(err):
 			return nil
-		case err != nil:
+		case err != nil && !(inTime && isUnavailable(err)):
 			return fmt.Errorf("wait for the end of %s: %w", t, err)
-		}
-		phase, _ := o.state()
-		if phase.Ended() {
-			return nil
-		}
-		if time.Until(deadline) < interval {
-			return fmt.Errorf("%s is still %s when the time of --timeout is up; it goes on stopping", t, phase)
+		case err == nil:
+			phase, _ := o.state()
+			if phase.Ended() {
+				return nil
+			}
+			if !inTime {
+				return fmt.Errorf("%s is still %s when the time of --timeout is up; it goes on stopping", t, phase)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -94,3 +94,25 @@ func TestDeleteAndWaitEndsWithTheObject(t *testing.T) {
 		})
 	}
 }
+
+// A coordinator that cannot answer for a moment ends no wait.
+func TestDeleteAndWaitOutlastsACoordinatorThatIsBehind(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			_ = json.NewEncoder(w).Encode(api.Allocation{Kind: api.KindAllocation, Metadata: api.ObjectMeta{Name: "a", Namespace: "default"}, Status: api.AllocationStatus{Phase: api.Terminating}})
+		case asked.Add(1) <= 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = json.NewEncoder(w).Encode(api.Errorf(http.StatusServiceUnavailable, "this coordinator has not caught up with the store; ask again"))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(api.Errorf(http.StatusNotFound, "allocation a not found"))
+		}
+	}))
+	t.Cleanup(server.Close)
+	code, _, stderr := newShell(t, server).run(t.Context(), "", "delete", "allocation", "a", "--wait", "--timeout", "1m")
+	if code != ExitDone || asked.Load() < 3 {
+		t.Errorf("exit %d after %d questions: %s", code, asked.Load(), stderr)
+	}
+}
