@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -426,16 +427,16 @@ func TestAWatchOutlivesSilence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heard := map[string]int{}
+		var overGRPC, overREST atomic.Int32
 		ended := make(chan string, 2)
 		go func() {
 			for _, err := stream.Recv(); err == nil; _, err = stream.Recv() {
-				heard["gRPC"]++
+				overGRPC.Add(1)
 			}
 			ended <- "gRPC"
 		}()
 		go func() {
-			err := d.overREST(ctx, "allocations?watch=true", func(string) { heard["REST"]++ })
+			err := d.overREST(ctx, "allocations?watch=true", func(string) { overREST.Add(1) })
 			ended <- fmt.Sprintf("REST: %v", err)
 		}()
 		time.Sleep(time.Hour)
@@ -448,9 +449,9 @@ func TestAWatchOutlivesSilence(t *testing.T) {
 		put(t, back, "late", "x")
 		synctest.Wait()
 		least := int(time.Hour/follow.BookmarkEvery) / 2
-		for _, over := range []string{"gRPC", "REST"} {
-			if heard[over] < least {
-				t.Errorf("%s has %d events in an hour, want at least %d bookmarks", over, heard[over], least)
+		for over, events := range map[string]*atomic.Int32{"gRPC": &overGRPC, "REST": &overREST} {
+			if n := int(events.Load()); n < least {
+				t.Errorf("%s has %d events in an hour, want at least %d bookmarks", over, n, least)
 			}
 		}
 		cancel()
