@@ -207,7 +207,9 @@ var scenarios = map[string]func(*client){
 		w.runs("back")
 		w.restore(func() {
 			w.end("back")
-			w.create(rig.Submission{Name: "lost", GPUs: 4, Members: 2, Gang: 2})
+			// One member on each node: an agent learns the revision of the store from a Commit,
+			// and not from the Release of what has ended.
+			w.create(rig.Submission{Name: "lost", GPUs: 5, Members: 2, Gang: 2})
 			w.runs("lost")
 		})
 		w.objects["lost"].ended = true // an operator's word
