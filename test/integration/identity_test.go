@@ -100,7 +100,7 @@ func TestAClusterOfCertificates(t *testing.T) {
 	third.configure(third.settings)
 	third.refuses(1, nil, "is used up: make another one")
 
-	tokens := musterJSON[api.BootstrapTokenList](c.user, "token", "list", "-o", "json")
+	tokens := musterJSON[api.BootstrapTokenList](c.user, "token", "list", "--bootstrap", "-o", "json")
 	if len(tokens.Items) != 1 || tokens.Items[0].Status.Uses != 0 || tokens.Items[0].Status.Token != "" {
 		t.Errorf("tokens: %+v", tokens)
 	}
