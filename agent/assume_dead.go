@@ -71,10 +71,10 @@ func (a *Agent) look(before contactPhase) contactPhase {
 		}
 	}
 	files := a.owner.assignments
-	switch closed, withheld := files.closedTo(); {
+	switch closed, withheld := files.ClosedTo(); {
 	case phase == contactLost && !closed:
 		a.contact.stop()
-		files.close()
+		files.Close()
 	case phase < stopNoticed && closed:
 		wake(a.register) // only the grants that the registration lists go on
 	case !closed && withheld == 0 && c.stopped:
@@ -92,10 +92,10 @@ func (o *owner) resume(c ledger.Registered) {
 	}
 	for _, r := range c.Records {
 		if r.State == grant.RecordCommitted {
-			o.assignments.confirm(r.Tx)
+			o.assignments.Confirm(r.Tx)
 		}
 	}
-	o.assignments.reopen()
+	o.assignments.Reopen()
 }
 
 // contactCondition returns the condition AssumeDead; false where the policy is

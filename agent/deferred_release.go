@@ -47,7 +47,7 @@ func (o *owner) mayEndGrants() bool {
 // deferRelease removes the files of a grant whose time is over: its launchers
 // have to end its processes.
 func (o *owner) deferRelease(tx resource.TxID) {
-	o.assignments.remove(tx)
+	o.assignments.Remove(tx)
 	if o.deferred[tx] {
 		return
 	}

@@ -124,7 +124,7 @@ func (o *owner) question(tx resource.TxID) question {
 // handOver wishes for the files of a grant that may run.
 func (o *owner) handOver(tx resource.TxID) {
 	if g, ok := o.ledger.Lookup(tx); ok && len(g.Members) > 0 && g.State.Holds() && g.State != grant.Reserved {
-		o.assignments.put(o.grantFiles(g))
+		o.assignments.Put(o.grantFiles(g))
 	}
 }
 

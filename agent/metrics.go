@@ -244,7 +244,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	stopped := 0
 	if contact.stopped {
-		_, stopped = g.agent.owner.assignments.closedTo()
+		_, stopped = g.agent.owner.assignments.ClosedTo()
 	}
 	gauge(g.stopped, float64(stopped))
 	for _, part := range g.agent.measured(view) {

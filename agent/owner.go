@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterd/muster/agent/assignment"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/ledger"
@@ -66,7 +67,7 @@ type owner struct {
 	log         *slog.Logger
 	ledger      *ledger.Ledger
 	journal     *journal.Journal
-	assignments *assignmentWriter
+	assignments *assignment.Writer
 
 	incarnation resource.Incarnation
 	inbox       chan item
@@ -100,14 +101,16 @@ type owner struct {
 
 func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	o := &owner{
-		agent: a, log: a.log, ledger: l, journal: a.journal, assignments: newAssignmentWriter(files, a.log),
+		agent: a, log: a.log, ledger: l, journal: a.journal,
 		inbox: make(chan item, inboxSize), ended: make(chan struct{}),
 		unresolved: map[resource.TxID]bool{}, deferred: map[resource.TxID]bool{}, vacated: true,
 		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
 	// Neither item matters to an owner that has ended.
-	o.assignments.arrived = func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) }
-	o.assignments.troubled = func(ctx context.Context) { _ = o.send(ctx, item{room: true}) }
+	o.assignments = assignment.New(files, a.log, assignment.Listener{
+		Arrived:  func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) },
+		Troubled: func(ctx context.Context) { _ = o.send(ctx, item{room: true}) },
+	})
 	return o
 }
 
@@ -117,7 +120,7 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 // runs, and earlier files must not start any.
 func (o *owner) start(i resource.Incarnation) error {
 	if before := o.ledger.Incarnation().BootID; before != "" && before != i.BootID {
-		o.assignments.prune()
+		o.assignments.Prune()
 	}
 	o.incarnation = i
 	for _, g := range o.ledger.Snapshot().Grants {
@@ -127,7 +130,7 @@ func (o *owner) start(i resource.Incarnation) error {
 	}
 	if c, still := o.agent.contact.state(); still == contactLost || c.stopped {
 		o.agent.contact.stop()
-		o.assignments.close()
+		o.assignments.Close()
 	}
 	if err := o.process([]item{{command: ledger.Start{Incarnation: i}}}); err != nil {
 		return err
@@ -141,7 +144,7 @@ func (o *owner) start(i resource.Incarnation) error {
 			files = append(files, o.grantFiles(g))
 		}
 	}
-	o.assignments.start(files)
+	o.assignments.Start(files)
 	return nil
 }
 
@@ -269,7 +272,7 @@ func (o *owner) command(it *item) {
 	case ledger.Resolved:
 		delete(o.unresolved, c.Tx)
 		if c.State == grant.RecordCommitted && reply.State == grant.Held {
-			o.assignments.confirm(c.Tx)
+			o.assignments.Confirm(c.Tx)
 		}
 		out = o.listener() // the leader learns of it without having asked
 		o.log.Info("record_resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
@@ -277,7 +280,7 @@ func (o *owner) command(it *item) {
 		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
 		o.resume(c)
 	}
-	if reply.State == grant.Held && !reply.Refused() && !o.assignments.ready(reply.Tx) {
+	if reply.State == grant.Held && !reply.Refused() && !o.assignments.Ready(reply.Tx) {
 		out = nil // HELD means that its launcher can start it
 	}
 	if out == nil {
@@ -375,10 +378,10 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		wake(o.agent.register)
 	case ledger.Buried:
 		o.urgent, o.vacated = true, true
-		o.assignments.remove(e.Tx)
+		o.assignments.Remove(e.Tx)
 	case ledger.Dropped:
 		o.vacated = true
-		o.assignments.remove(e.Tx)
+		o.assignments.Remove(e.Tx)
 	}
 	return "", false
 }

@@ -29,7 +29,7 @@ func (o *owner) checkRoom(group []item) error {
 		return err
 	}
 	why := ""
-	switch files := o.assignments.failure(); {
+	switch files := o.assignments.Failure(); {
 	case full:
 		why = "the agent's disk is full: no promise without its record"
 	case files != nil:

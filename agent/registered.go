@@ -62,12 +62,12 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 	}
 	for _, g := range o.runnable() {
 		if committed[g.Tx] || g.Origin != ledger.OriginTxn {
-			o.assignments.put(o.grantFiles(g))
+			o.assignments.Put(o.grantFiles(g))
 		} else {
-			o.assignments.withhold(o.grantFiles(g))
+			o.assignments.Withhold(o.grantFiles(g))
 		}
 	}
-	o.assignments.prune()
+	o.assignments.Prune()
 	o.log.Info("registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
 	if !news {
 		return

@@ -25,7 +25,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	failed := make(chan error, 4) // one per server and the owner, so that none blocks
 	var tasks sync.WaitGroup
 	tasks.Go(func() { failed <- a.owner.run(ctx) })
-	tasks.Go(func() { a.owner.assignments.run(ctx) })
+	tasks.Go(func() { a.owner.assignments.Run(ctx) })
 	tasks.Go(func() { a.registrar(ctx) })
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })

@@ -112,7 +112,7 @@ func (a *Agent) digestOf(v *ledger.View, cell string, sequence uint64) digest.Di
 
 // diskPressure reports whether the journal and the assignment files have room.
 func (a *Agent) diskPressure(v *ledger.View) rpc.Condition {
-	files := a.owner.assignments.failure()
+	files := a.owner.assignments.Failure()
 	switch {
 	case files != nil:
 		return rpc.Condition{

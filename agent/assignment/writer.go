@@ -1,4 +1,7 @@
-package agent
+// Package assignment keeps the folder of assignment files in step with the grants
+// of the agent. The agent's owner decides which grants have files; the package
+// decides when each file is written and tried again.
+package assignment
 
 import (
 	"context"
@@ -10,14 +13,14 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// assignmentWriter keeps the folder of assignment files in step with the
+// Writer keeps the folder of assignment files in step with the
 // owner's journal, on a goroutine of its own, so that no decision waits for the
 // file system. Wishes are carried out in the order in which they came; one that
 // was overtaken by a later wish for the same transaction never reaches the
 // disk. A failure is tried again: the journal is the truth, and the grant
 // stands. Until it succeeds the node takes no new grants, and the leader gets
 // no reply that this grant can be used.
-type assignmentWriter struct {
+type Writer struct {
 	files *handoff.Dir
 	log   *slog.Logger
 	more  chan struct{} // capacity 1: there is something to do
@@ -38,27 +41,36 @@ type assignmentWriter struct {
 	// files, or to keep room for them, failed. nil while all is well.
 	trouble error
 
-	// arrived takes a grant that was awaited, and troubled a change of trouble.
-	// Both are called on run's goroutine.
-	arrived  func(ctx context.Context, tx resource.TxID)
-	troubled func(ctx context.Context)
+	listener Listener
 }
+
+// Listener takes the news of a Writer, on the goroutine of Run.
+type Listener struct {
+	// Arrived takes a grant whose files Ready has missed: launchers can read
+	// them now.
+	Arrived func(ctx context.Context, tx resource.TxID)
+	// Troubled is called when Failure has another answer.
+	Troubled func(ctx context.Context)
+}
+
+// retryAfter is the time between two attempts to write files that failed.
+const retryAfter = time.Second
 
 // roomEvery is the time between two looks at the room for files.
 const roomEvery = 10 * time.Second
 
-func newAssignmentWriter(files *handoff.Dir, log *slog.Logger) *assignmentWriter {
-	return &assignmentWriter{
+// New returns a writer of a folder. Start comes first, then Run.
+func New(files *handoff.Dir, log *slog.Logger, to Listener) *Writer {
+	return &Writer{
 		files: files, log: log, more: make(chan struct{}, 1),
 		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{}, withheld: map[resource.TxID]bool{},
-		awaited: map[resource.TxID]bool{},
-		arrived: func(context.Context, resource.TxID) {}, troubled: func(context.Context) {},
+		awaited: map[resource.TxID]bool{}, listener: to,
 	}
 }
 
-// ready reports whether launchers can read the files of a grant, or the grant
-// wants none. Otherwise arrived is called once they can.
-func (s *assignmentWriter) ready(tx resource.TxID) bool {
+// Ready reports whether launchers can read the files of a grant, or the grant
+// wants none. Otherwise Listener.Arrived is called once they can.
+func (s *Writer) Ready(tx resource.TxID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, wanted := s.wanted[tx]
@@ -70,15 +82,23 @@ func (s *assignmentWriter) ready(tx resource.TxID) bool {
 	return false
 }
 
-// failure returns why no more grants may be promised; nil while all is well.
-func (s *assignmentWriter) failure() error {
+// Failure returns why no more grants may be promised; nil while all is well.
+func (s *Writer) Failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble
 }
 
-// want is called with mu held, or before run.
-func (s *assignmentWriter) want(g handoff.Grant) {
+// wake has Run look at the wishes.
+func (s *Writer) wake() {
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// want is called with mu held, or before Run.
+func (s *Writer) want(g handoff.Grant) {
 	s.wanted[g.Tx] = g
 	if s.closed {
 		s.withheld[g.Tx] = true
@@ -87,14 +107,14 @@ func (s *assignmentWriter) want(g handoff.Grant) {
 }
 
 // shows reports whether a grant's files should be there; mu is held.
-func (s *assignmentWriter) shows(tx resource.TxID) bool {
+func (s *Writer) shows(tx resource.TxID) bool {
 	_, wanted := s.wanted[tx]
 	return wanted && !s.closed && !s.withheld[tx]
 }
 
-// close wishes that launchers see no files, neither of the grants wanted now
+// Close wishes that launchers see no files, neither of the grants wanted now
 // nor of later ones; it does not block.
-func (s *assignmentWriter) close() {
+func (s *Writer) Close() {
 	s.mu.Lock()
 	s.closed, s.pruning = true, true
 	for tx := range s.wanted {
@@ -102,12 +122,12 @@ func (s *assignmentWriter) close() {
 		s.pending = append(s.pending, tx)
 	}
 	s.mu.Unlock()
-	wake(s.more)
+	s.wake()
 }
 
-// reopen ends close for the confirmed grants and for later ones; the other
+// Reopen ends Close for the confirmed grants and for later ones; the other
 // grants stay withheld. It does not block.
-func (s *assignmentWriter) reopen() {
+func (s *Writer) Reopen() {
 	s.mu.Lock()
 	if s.closed {
 		s.closed = false
@@ -116,60 +136,60 @@ func (s *assignmentWriter) reopen() {
 		}
 	}
 	s.mu.Unlock()
-	wake(s.more)
+	s.wake()
 }
 
-// confirm makes the files of a withheld grant visible again; it does not block.
-func (s *assignmentWriter) confirm(tx resource.TxID) {
+// Confirm makes the files of a withheld grant visible again; it does not block.
+func (s *Writer) Confirm(tx resource.TxID) {
 	s.mu.Lock()
 	if s.withheld[tx] {
 		delete(s.withheld, tx)
 		s.pending = append(s.pending, tx)
 	}
 	s.mu.Unlock()
-	wake(s.more)
+	s.wake()
 }
 
-// closedTo reports whether all files are withheld, and how many are.
-func (s *assignmentWriter) closedTo() (closed bool, withheld int) {
+// ClosedTo reports whether all files are withheld, and how many are.
+func (s *Writer) ClosedTo() (closed bool, withheld int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed, len(s.withheld)
 }
 
-// start writes the files of the replayed ledger, before run. If a write fails,
-// on a full disk say, run tries again. Other files in the folder stay for now,
-// unless prune was called: a damaged journal may lack grants whose workloads
+// Start writes the files of the replayed ledger, before Run. If a write fails,
+// on a full disk say, Run tries again. Other files in the folder stay for now,
+// unless Prune was called: a damaged journal may lack grants whose workloads
 // still run, and only the store has their records.
-func (s *assignmentWriter) start(live []handoff.Grant) {
+func (s *Writer) Start(live []handoff.Grant) {
 	for _, g := range live {
 		s.want(g)
 	}
 	s.work(context.Background(), true)
 }
 
-// prune wishes that files of no grant are removed. The owner calls prune once
+// Prune wishes that files of no grant are removed. The owner calls prune once
 // the store's records have been applied; it does not block.
-func (s *assignmentWriter) prune() {
+func (s *Writer) Prune() {
 	s.mu.Lock()
 	s.pruning = true
 	s.mu.Unlock()
-	wake(s.more)
+	s.wake()
 }
 
-// put wishes for the files of a grant; it does not block.
-func (s *assignmentWriter) put(g handoff.Grant) {
+// Put wishes for the files of a grant; it does not block.
+func (s *Writer) Put(g handoff.Grant) {
 	s.mu.Lock()
 	if _, there := s.wanted[g.Tx]; !there {
 		s.want(g)
 	}
 	s.mu.Unlock()
-	wake(s.more)
+	s.wake()
 }
 
-// withhold is put for a grant that has to be confirmed first; one that has its
+// Withhold is Put for a grant that has to be confirmed first; one that has its
 // files keeps them.
-func (s *assignmentWriter) withhold(g handoff.Grant) {
+func (s *Writer) Withhold(g handoff.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, there := s.wanted[g.Tx]; !there {
@@ -178,8 +198,8 @@ func (s *assignmentWriter) withhold(g handoff.Grant) {
 	}
 }
 
-// remove wishes that a grant has no files; it does not block.
-func (s *assignmentWriter) remove(tx resource.TxID) {
+// Remove wishes that a grant has no files; it does not block.
+func (s *Writer) Remove(tx resource.TxID) {
 	s.mu.Lock()
 	if _, there := s.wanted[tx]; there {
 		delete(s.wanted, tx)
@@ -188,11 +208,11 @@ func (s *assignmentWriter) remove(tx resource.TxID) {
 		s.pending = append(s.pending, tx)
 	}
 	s.mu.Unlock()
-	wake(s.more)
+	s.wake()
 }
 
-// run works until ctx ends, and then once more through the pending wishes.
-func (s *assignmentWriter) run(ctx context.Context) {
+// Run works until ctx ends, and then once more through the pending wishes.
+func (s *Writer) Run(ctx context.Context) {
 	look := time.NewTicker(roomEvery)
 	defer look.Stop()
 	looks := false
@@ -217,7 +237,7 @@ func (s *assignmentWriter) run(ctx context.Context) {
 
 // work goes through the pending wishes, keeps those that fail, and then tops up
 // the room for later grants. look: even if no file has used the room.
-func (s *assignmentWriter) work(ctx context.Context, look bool) (failed bool) {
+func (s *Writer) work(ctx context.Context, look bool) (failed bool) {
 	s.mu.Lock()
 	batch := s.pending
 	s.pending = nil
@@ -245,13 +265,13 @@ func (s *assignmentWriter) work(ctx context.Context, look bool) (failed bool) {
 	s.trouble = trouble
 	s.mu.Unlock()
 	if changed {
-		s.troubled(ctx)
+		s.listener.Troubled(ctx)
 	}
 	return failed || trouble != nil
 }
 
 // clean prunes if that is wished. Files that are wanted or written stay.
-func (s *assignmentWriter) clean() error {
+func (s *Writer) clean() error {
 	s.mu.Lock()
 	pruning := s.pruning
 	keep := make([]handoff.Grant, 0, len(s.wanted)+len(s.written))
@@ -277,7 +297,7 @@ func (s *assignmentWriter) clean() error {
 }
 
 // settle writes or removes one transaction's files, as wished.
-func (s *assignmentWriter) settle(ctx context.Context, tx resource.TxID) error {
+func (s *Writer) settle(ctx context.Context, tx resource.TxID) error {
 	s.mu.Lock()
 	want, wanted := s.wanted[tx], s.shows(tx)
 	have, there := s.written[tx]
@@ -306,7 +326,7 @@ func (s *assignmentWriter) settle(ctx context.Context, tx resource.TxID) error {
 	}
 	s.mu.Unlock()
 	if arrived {
-		s.arrived(ctx, tx)
+		s.listener.Arrived(ctx, tx)
 	}
 	return nil
 }
