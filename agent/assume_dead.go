@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
@@ -92,10 +93,10 @@ func (o *owner) resume(c ledger.Registered) {
 	}
 	for _, r := range c.Records {
 		if r.State == grant.RecordCommitted {
-			o.assignments.Confirm(r.Tx)
+			o.notice(follow.Confirmed{Tx: r.Tx})
 		}
 	}
-	o.assignments.Reopen()
+	o.notice(follow.Resumed{})
 }
 
 // contactCondition returns the condition AssumeDead; false where the policy is

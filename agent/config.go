@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/pressure"
@@ -119,6 +120,8 @@ type Deps struct {
 	// ProcessName is the name of a process's command, "" where it is not known;
 	// nil asks the kernel.
 	ProcessName func(pid int) string
+	// Followers take each group of changes after the agent's own followers.
+	Followers []follow.Follower
 	// Now is the owner's time line (see package ledger); nil is the kernel's
 	// boot-time clock.
 	Now func() time.Time

@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 
+	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -38,16 +39,13 @@ func (o *owner) endGrants(due []resource.TxID) []ledger.Reply {
 	return ended
 }
 
-// mayEndGrants reports whether anything ends at present: not before the registration,
-// nor in quarantine.
-func (o *owner) mayEndGrants() bool {
-	return o.ledger.Registration() > 0 && o.ledger.Quarantine().IsZero()
-}
+// mayEndGrants reports whether anything ends at present.
+func (o *owner) mayEndGrants() bool { return follow.MayEndGrants(o.ledger) }
 
 // deferRelease removes the files of a grant whose time is over: its launchers
 // have to end its processes.
 func (o *owner) deferRelease(tx resource.TxID) {
-	o.assignments.Remove(tx)
+	o.notice(follow.Overdue{Tx: tx})
 	if o.deferred[tx] {
 		return
 	}
@@ -59,11 +57,6 @@ func (o *owner) deferRelease(tx resource.TxID) {
 				"tx", string(tx), "preemptor", string(g.Tx), "running", o.agent.runningOn(g))
 		}
 	}
-}
-
-// isPastGrace reports whether a grant's files are to go although it holds its devices.
-func (o *owner) isPastGrace(g *ledger.Grant) bool {
-	return o.mayEndGrants() && (g.State == grant.Stopping || g.State == grant.Evicting && !o.agent.deps.Now().Before(g.Deadline))
 }
 
 // runningOn lists the devices of a grant that something was last seen to run on.

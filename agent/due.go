@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/grant"
@@ -119,30 +118,4 @@ func (o *owner) resolve(tx resource.TxID) {
 func (o *owner) question(tx resource.TxID) question {
 	g, _ := o.ledger.Lookup(tx)
 	return question{fence: g.State == grant.Waiting || g.State == grant.Reserved, asked: g.State}
-}
-
-// handOver wishes for the files of a grant that may run.
-func (o *owner) handOver(tx resource.TxID) {
-	if g, ok := o.ledger.Lookup(tx); ok && len(g.Members) > 0 && g.State.Holds() && g.State != grant.Reserved {
-		o.assignments.Put(o.grantFiles(g))
-	}
-}
-
-func (o *owner) grantFiles(g ledger.Grant) handoff.Grant {
-	f := handoff.Grant{Tx: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: o.agent.config.Node}
-	for _, m := range g.Members {
-		f.Members = append(f.Members, m.AsMember())
-	}
-	return f
-}
-
-// runnable lists the grants that ask for files.
-func (o *owner) runnable() []ledger.Grant {
-	var live []ledger.Grant
-	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State.Holds() && g.State != grant.Reserved && g.Origin != ledger.OriginOrphan && !o.isPastGrace(&g) {
-			live = append(live, g)
-		}
-	}
-	return live
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/assignment"
+	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/ledger"
@@ -58,6 +59,7 @@ type answer struct {
 	done func(ledger.Reply)
 	// reply is for done.
 	reply ledger.Reply
+	held  bool // the reply says that its grant is HELD
 }
 
 // owner is the one goroutine (run) that owns the ledger and the journal. Memory runs ahead of the disk only within process: if the
@@ -73,8 +75,12 @@ type owner struct {
 	inbox       chan item
 	ended       chan struct{} // closed when run returns
 
+	// followers take each group, in this order.
+	followers []follow.Follower
+
 	// Of the group in progress.
 	answers  []answer
+	changes  []follow.Change
 	buffer   []byte
 	payloads [][]byte
 	urgent   bool // holds a tombstone: fsync before answering
@@ -107,17 +113,16 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 		syncing: make(chan struct{}, 1), syncFailed: make(chan error, 1),
 	}
 	// Neither item matters to an owner that has ended.
-	o.assignments = assignment.New(files, a.log, assignment.Listener{
+	o.assignments = assignment.New(a.config.Node, files, a.log, assignment.Listener{
 		Arrived:  func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) },
 		Troubled: func(ctx context.Context) { _ = o.send(ctx, item{room: true}) },
 	})
+	o.followers = append([]follow.Follower{o.assignments}, a.deps.Followers...)
 	return o
 }
 
-// start takes up the incarnation and makes it durable, before run. The grants
-// of a new incarnation may have ended without a trace in its journal: their
-// files wait for the registration. After a start of the machine no workload
-// runs, and earlier files must not start any.
+// start takes up the incarnation and makes it durable, before run. After a start of
+// the machine no workload runs, and earlier files must not start any.
 func (o *owner) start(i resource.Incarnation) error {
 	if before := o.ledger.Incarnation().BootID; before != "" && before != i.BootID {
 		o.assignments.Prune()
@@ -138,13 +143,7 @@ func (o *owner) start(i resource.Incarnation) error {
 	if err := o.journal.Sync(); err != nil {
 		return err
 	}
-	var files []handoff.Grant
-	if o.ledger.Registration() > 0 {
-		for _, g := range o.runnable() {
-			files = append(files, o.grantFiles(g))
-		}
-	}
-	o.assignments.Start(files)
+	o.assignments.Start(o.group(nil))
 	return nil
 }
 
@@ -186,9 +185,10 @@ func (o *owner) run(ctx context.Context) error {
 	}
 }
 
-// process decides a group, journals it as one write, then lets the answers go.
+// process decides a group, journals it as one write, publishes its changes to the
+// followers, then lets the answers go.
 func (o *owner) process(group []item) error {
-	o.answers, o.buffer, o.payloads = o.answers[:0], o.buffer[:0], o.payloads[:0]
+	o.answers, o.changes, o.buffer, o.payloads = o.answers[:0], o.changes[:0], o.buffer[:0], o.payloads[:0]
 	o.urgent, o.held, o.changed = false, false, false
 	if err := o.checkRoom(group); err != nil {
 		return err
@@ -199,8 +199,9 @@ func (o *owner) process(group []item) error {
 	if err := o.record(); err != nil {
 		return err
 	}
+	o.publish()
 	for i := range o.answers {
-		o.answers[i].send()
+		o.answers[i].send(o.assignments)
 		o.answers[i] = answer{}
 	}
 	for i := range group {
@@ -215,9 +216,14 @@ func (o *owner) process(group []item) error {
 	return o.compact()
 }
 
-func (a *answer) send() {
+// send lets the answer go. A HELD waits until a launcher can start the workload: the
+// answer that comes with the assignment files says the same.
+func (a *answer) send(files *assignment.Writer) {
 	if a.done != nil {
 		a.done(a.reply)
+	}
+	if a.held && !files.Ready(a.reply.Tx) {
+		return
 	}
 	if a.out != nil && a.body != nil {
 		a.out.Put(rpc.Envelope{Body: a.body, LedgerHash: a.hash})
@@ -272,7 +278,7 @@ func (o *owner) command(it *item) {
 	case ledger.Resolved:
 		delete(o.unresolved, c.Tx)
 		if c.State == grant.RecordCommitted && reply.State == grant.Held {
-			o.assignments.Confirm(c.Tx)
+			o.notice(follow.Confirmed{Tx: c.Tx})
 		}
 		out = o.listener() // the leader learns of it without having asked
 		o.log.Info("record_resolved", "tx", string(c.Tx), "record", c.State.String(), "state", reply.State.String())
@@ -280,13 +286,11 @@ func (o *owner) command(it *item) {
 		o.registered(c, registration != o.ledger.Registration() || hash != o.hash())
 		o.resume(c)
 	}
-	if reply.State == grant.Held && !reply.Refused() && !o.assignments.Ready(reply.Tx) {
-		out = nil // HELD means that its launcher can start it
-	}
+	held := reply.State == grant.Held && !reply.Refused() // HELD means that its launcher can start it
 	if out == nil {
 		body = nil
 	}
-	o.answers = append(o.answers, answer{out: out, body: body, hash: o.hash(), done: it.done, reply: reply})
+	o.answers = append(o.answers, answer{out: out, body: body, hash: o.hash(), done: it.done, reply: reply, held: held})
 	o.tellOrphans()
 }
 
@@ -315,6 +319,7 @@ func (o *owner) apply(c ledger.Command) (reply ledger.Reply, stopping []resource
 		if err := o.ledger.Apply(e); err != nil {
 			panic(fmt.Sprintf("agent: ledger refuses its own event %T of %T: %v", e, c, err))
 		}
+		o.changes = append(o.changes, follow.Change{Event: e})
 		if tx, ok := o.note(e); ok {
 			stopping = append(stopping, tx)
 		}
@@ -362,12 +367,10 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		}
 		if e.Grant.State == grant.Held || e.Grant.State == grant.Evicting {
 			o.held = true
-			o.handOver(e.Grant.Tx)
 		}
 		return e.Grant.Tx, e.Grant.State == grant.Stopping
-	case ledger.Committed: // model: mutant START_BEFORE_COMMITTED
+	case ledger.Committed:
 		o.held = true
-		o.handOver(e.Tx)
 	case ledger.StopBegun:
 		return e.Tx, true
 	case ledger.Quarantined:
@@ -378,10 +381,8 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		wake(o.agent.register)
 	case ledger.Buried:
 		o.urgent, o.vacated = true, true
-		o.assignments.Remove(e.Tx)
 	case ledger.Dropped:
 		o.vacated = true
-		o.assignments.Remove(e.Tx)
 	}
 	return "", false
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/grant"
@@ -42,12 +43,9 @@ func (a *Agent) awaitAudit(ctx context.Context) bool {
 	}
 }
 
-// registered follows a registration: the assignment files become those of the
-// present grants, no others, and the leader's session gets an Enrolled if the
-// registration has changed anything. Otherwise the registration costs the
-// leader nothing. A grant that the store does not list as COMMITTED may have
-// ended while the node was away, after a confirmed death say: unless its files
-// are there already, they are written only after its record is read.
+// registered follows a registration: the followers get the list of the committed
+// transactions, and the leader's session gets an Enrolled if the registration has
+// changed anything. Otherwise the registration costs the leader nothing.
 func (o *owner) registered(c ledger.Registered, news bool) {
 	o.checked = o.agent.deps.Now()
 	if q := o.ledger.Quarantine(); !q.IsZero() {
@@ -60,14 +58,7 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 	for _, r := range c.Records {
 		committed[r.Tx] = r.State == grant.RecordCommitted
 	}
-	for _, g := range o.runnable() {
-		if committed[g.Tx] || g.Origin != ledger.OriginTxn {
-			o.assignments.Put(o.grantFiles(g))
-		} else {
-			o.assignments.Withhold(o.grantFiles(g))
-		}
-	}
-	o.assignments.Prune()
+	o.notice(follow.Registered{Committed: committed})
 	o.log.Info("registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
 	if !news {
 		return

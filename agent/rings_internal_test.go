@@ -43,7 +43,7 @@ func isolated(t *testing.T) *ledger.View {
 func TestTheRingsAreToldOfAQuarantine(t *testing.T) {
 	a := &Agent{config: Config{Node: "n1"}, deps: Deps{Now: time.Now}}
 	a.contact = &contactState{now: time.Now}
-	a.owner = &owner{assignments: assignment.New(nil, nil, assignment.Listener{})}
+	a.owner = &owner{assignments: assignment.New("n1", nil, nil, assignment.Listener{})}
 	v := isolated(t)
 	if d := a.digestOf(v, "cell", 1); d.Flags != digest.Quarantined {
 		t.Errorf("flags of the digest: %b", d.Flags)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/resource"
 )
@@ -21,6 +22,7 @@ import (
 // stands. Until it succeeds the node takes no new grants, and the leader gets
 // no reply that this grant can be used.
 type Writer struct {
+	node  resource.NodeID
 	files *handoff.Dir
 	log   *slog.Logger
 	more  chan struct{} // capacity 1: there is something to do
@@ -59,10 +61,10 @@ const retryAfter = time.Second
 // roomEvery is the time between two looks at the room for files.
 const roomEvery = 10 * time.Second
 
-// New returns a writer of a folder. Start comes first, then Run.
-func New(files *handoff.Dir, log *slog.Logger, to Listener) *Writer {
+// New returns a writer of the folder of a node. Start comes first, then Run.
+func New(node resource.NodeID, files *handoff.Dir, log *slog.Logger, to Listener) *Writer {
 	return &Writer{
-		files: files, log: log, more: make(chan struct{}, 1),
+		node: node, files: files, log: log, more: make(chan struct{}, 1),
 		wanted: map[resource.TxID]handoff.Grant{}, written: map[resource.TxID]handoff.Grant{}, withheld: map[resource.TxID]bool{},
 		awaited: map[resource.TxID]bool{}, listener: to,
 	}
@@ -157,13 +159,16 @@ func (s *Writer) ClosedTo() (closed bool, withheld int) {
 	return s.closed, len(s.withheld)
 }
 
-// Start writes the files of the replayed ledger, before Run. If a write fails,
-// on a full disk say, Run tries again. Other files in the folder stay for now,
-// unless Prune was called: a damaged journal may lack grants whose workloads
-// still run, and only the store has their records.
-func (s *Writer) Start(live []handoff.Grant) {
-	for _, g := range live {
-		s.want(g)
+// Start writes the files of the replayed ledger, before Run; none before the
+// registration, for the grants of a new incarnation may have ended without a trace
+// in its journal. If a write fails, on a full disk say, Run tries again. Other files
+// in the folder stay for now, unless Prune was called: a damaged journal may lack
+// grants whose workloads still run, and only the store has their records.
+func (s *Writer) Start(g follow.Group) {
+	if g.Ledger.Registration() > 0 {
+		for _, held := range runnable(g) {
+			s.want(s.filesOf(held))
+		}
 	}
 	s.work(context.Background(), true)
 }

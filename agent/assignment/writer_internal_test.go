@@ -33,7 +33,7 @@ func TestFilesThatAreAwaitedAreToldOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			var told []resource.TxID
-			s := New(files, slog.New(slog.DiscardHandler), Listener{Arrived: func(_ context.Context, tx resource.TxID) { told = append(told, tx) }})
+			s := New("n1", files, slog.New(slog.DiscardHandler), Listener{Arrived: func(_ context.Context, tx resource.TxID) { told = append(told, tx) }})
 			c.before(s)
 			if got := s.Ready("a"); got != c.ready {
 				t.Errorf("ready: %t, want %t", got, c.ready)

@@ -36,6 +36,7 @@ var table = map[string]row{
 	"fit":                         {layer: decision},
 	"agent/pressure":              {layer: decision},
 	"agent/ledger":                {layer: decision, neighbours: []string{"fit"}},
+	"agent/follow":                {layer: decision, neighbours: []string{"agent/ledger"}},
 	"coordinator/quota":           {layer: decision},
 	"coordinator/quota/quotajson": {layer: decision, neighbours: []string{"coordinator/quota"}},
 	"devices/health":              {layer: decision},
