@@ -87,8 +87,11 @@ type NodeStatus struct {
 	NUMANodes []NUMAStatus `json:"numaNodes,omitempty"`
 	// Devices are the GPUs.
 	Devices []DeviceStatus `json:"devices,omitempty"`
-	// Allocations are the members on this node, as namespace/name.
+	// Allocations are the members on this node, as namespace/name, that the caller may
+	// see.
 	Allocations []string `json:"allocations,omitempty" example:"[default/train-0]"`
+	// OtherAllocations counts the members on this node that the caller may not see.
+	OtherAllocations int `json:"otherAllocations,omitempty" unit:"allocations" example:"3"`
 	// OperatorLabels are the labels of metadata.labels that operators have set. The
 	// others are the agent's, or follow from its registration.
 	OperatorLabels map[string]string `json:"operatorLabels,omitempty" example:"{pool: batch}"`

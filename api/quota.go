@@ -99,8 +99,11 @@ type QuotaTreeStatus struct {
 	Orphans []string `json:"orphans,omitempty" example:"[lost]"`
 	// Cyclic are dangling nodes that are their own ancestors.
 	Cyclic []string `json:"cyclic,omitempty" example:"[a, b]"`
-	// Detached are consumers whose group is no leaf any more.
+	// Detached are consumers whose group is no leaf any more, as far as the caller may
+	// see them.
 	Detached []string `json:"detached,omitempty" example:"[default/train]"`
+	// OtherDetached counts such consumers that the caller may not see.
+	OtherDetached int `json:"otherDetached,omitempty" unit:"consumers" example:"2"`
 	// Nodes are the nodes in depth-first order, children in ascending order.
 	Nodes []QuotaNodeStatus `json:"nodes,omitempty"`
 }
@@ -129,9 +132,12 @@ type QuotaNodeStatus struct {
 	Lent map[resource.Name]string `json:"lent,omitempty" format:"quantity" example:"{nvidia.com/gpu: '1'}"`
 	// OverQuota names the resources of which more is allocated than the quota.
 	OverQuota []resource.Name `json:"overQuota,omitempty" example:"[nvidia.com/gpu]"`
-	// Consumers are the units that are counted here, in the order in which they are
-	// evicted.
+	// Consumers are the units that are counted here and that the caller may see, in the
+	// order in which they are evicted.
 	Consumers []string `json:"consumers,omitempty" example:"[default/train]"`
+	// OtherConsumers counts the units that are counted here and that the caller may not
+	// see.
+	OtherConsumers int `json:"otherConsumers,omitempty" unit:"units" example:"3"`
 }
 
 // QuotaForest is a set of trees whose quotas all bind: a namespace that is bound to

@@ -178,7 +178,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 
 func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
-		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log, Metrics: registry,
+		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: d.rights(), Logger: d.log, Metrics: registry,
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
@@ -193,6 +193,9 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	d.endWaits = end
 }
 
+// rights decide which requests a caller may make.
+func (d *Daemon) rights() service.Access { return service.Access{TenantOf: d.coordinator.TenantOf} }
+
 // serveAPI serves the public API over gRPC on the connections of REST, and hands
 // all other requests to web.
 func (d *Daemon) serveAPI(web http.Handler) http.Handler {
@@ -205,7 +208,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 		At: func(l service.Leader) string { return strings.TrimPrefix(l.Address, "https://") },
 	}
 	public := &grpcapi.API{
-		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Access: service.Access{TenantOf: d.coordinator.TenantOf},
+		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Access: d.rights(),
 		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Logger: d.log,
 	}
 	d.api = public.NewServer()
@@ -243,7 +246,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
-	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: d.coordinator, Access: service.Access{TenantOf: d.coordinator.TenantOf}, Logger: d.log})
+	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: service.Sighted(d.coordinator, d.rights()), Access: d.rights(), Logger: d.log})
 	d.serveEnrolment()
 	d.refusals.know(d.grpc, d.enrolment)
 }

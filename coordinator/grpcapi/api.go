@@ -77,6 +77,7 @@ func (a *API) NewServer() *grpc.Server {
 	if a.Logger == nil {
 		a.Logger = slog.New(slog.DiscardHandler)
 	}
+	a.Service, a.Watches = service.Sighted(a.Service, a.Access), service.SightedWatches(a.Watches, a.Access)
 	a.large, a.lists, a.watches = semaphore.NewWeighted(maxLarge), make(chan struct{}, maxLists), make(chan struct{}, mostWatches)
 	carry := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return serveHere(ctx, req, next)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/http"
 
+	"google.golang.org/grpc/metadata"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -31,6 +33,8 @@ func Guard(a service.Authenticator) rpcauth.Guard {
 			case err != nil:
 				return nil, wire.ToRefusal(api.Errorf(http.StatusUnauthorized, "the token is not valid here"))
 			}
+			md, _ := metadata.FromIncomingContext(ctx)
+			ctx = service.WithCaller(ctx, service.Caller{Principal: p, RequestID: service.RequestID(only(md.Get(requestKey))), Address: address(ctx)})
 			return context.WithValue(ctx, principalKey{}, p), nil
 		},
 	}

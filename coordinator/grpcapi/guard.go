@@ -56,11 +56,11 @@ func address(ctx context.Context) string {
 // caller's roles have changed: the client opens the stream again by the new ones.
 func (a *API) hold(ctx context.Context) (held context.Context, end func()) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	before := caller(ctx).Roles()
+	before := caller(ctx)
 	return service.Hold(ctx, a.Authenticator, func(ctx context.Context) (service.Principal, *api.Status) {
 		p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
-		if status == nil && p.Roles() != before {
-			status = api.Errorf(http.StatusForbidden, "the roles of %q have changed from %s to %s: open the watch again", p.Name, before, p.Roles())
+		if status == nil {
+			status = service.SameRoles(before, p)
 		}
 		return p, status
 	})

@@ -99,6 +99,7 @@ func NewHandler(c Config) http.Handler {
 	if c.DialPeer == nil {
 		c.DialPeer = peerDialer().DialContext
 	}
+	c.Service, c.Watches = service.Sighted(c.Service, c.Access), service.SightedWatches(c.Watches, c.Access)
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), routes: map[string]access{}, metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
 		watches: make(chan struct{}, mostWatches),
@@ -373,13 +374,17 @@ func (h *handler) authorize(c *call, who access, p service.Principal) *api.Statu
 // hold ends a request that lasts when its caller may not use the endpoint any more:
 // the token was revoked or has expired, or its rights have changed.
 func (h *handler) hold(c *call, who access) (end func()) {
-	if query := c.r.URL.RawQuery; who == anyone || !strings.Contains(query, "watch=") && !strings.Contains(query, "wait=") {
+	watches, waits := strings.Contains(c.r.URL.RawQuery, "watch="), strings.Contains(c.r.URL.RawQuery, "wait=")
+	if who == anyone || !watches && !waits {
 		return func() {}
 	}
 	ctx, end := service.Hold(c.ctx(), h.Authenticator, func(context.Context) (service.Principal, *api.Status) {
 		p, status := authenticate(h.Authenticator, c.r)
 		if status == nil {
 			status = h.authorize(c, who, p)
+		}
+		if status == nil && watches {
+			status = service.SameRoles(c.caller, p)
 		}
 		return p, status
 	})

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -39,6 +40,15 @@ func Hold(ctx context.Context, a Authenticator, judge func(context.Context) (Pri
 		}
 	}()
 	return held, func() { cancel(nil) }
+}
+
+// SameRoles ends a watch whose caller has other roles than at its beginning: it shows
+// its objects by the old ones.
+func SameRoles(before, now Principal) *api.Status {
+	if was, is := before.Roles(), now.Roles(); was != is {
+		return api.Errorf(http.StatusForbidden, "the roles of %q have changed from %s to %s: open the watch again", now.Name, was, is)
+	}
+	return nil
 }
 
 // waitFor waits until a channel is closed or a time has passed, the zero value being

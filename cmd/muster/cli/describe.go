@@ -255,6 +255,9 @@ func (a *app) describeNode(o *api.Node, now time.Time) {
 	for _, n := range o.Status.Allocations {
 		allocations.add(n)
 	}
+	if others := o.Status.OtherAllocations; others > 0 {
+		allocations.add(fmt.Sprintf("and %d of other tenants", others))
+	}
 	a.section("Allocations", allocations)
 }
 

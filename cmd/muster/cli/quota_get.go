@@ -205,7 +205,7 @@ func treeRow(t *api.QuotaTree, now time.Time) []string {
 		if n.Leaf {
 			groups++
 		}
-		units += len(n.Consumers)
+		units += len(n.Consumers) + n.OtherConsumers
 	}
 	return []string{
 		t.Metadata.Name, t.Status.Root, strconv.Itoa(len(t.Status.Nodes)), strconv.Itoa(groups), strconv.Itoa(units),

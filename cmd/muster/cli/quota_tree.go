@@ -55,12 +55,21 @@ func (s style) treePicture(t *api.QuotaTree, consumers bool) []string {
 			bar, amounts, notes := s.nodeLine(n, name)
 			c.add(title, string(name), bar, amounts, notes)
 		}
-		if consumers && len(n.Consumers) > 0 {
-			c.add(trunks[i].more + "  " + s.paint(dim, strings.Join(n.Consumers, " ")))
+		if names := consumersOf(n); consumers && len(names) > 0 {
+			c.add(trunks[i].more + "  " + s.paint(dim, strings.Join(names, " ")))
 		}
 	}
 	lines = append(lines, c.lines()...)
 	return append(lines, s.shapeLines(&t.Status)...)
+}
+
+// consumersOf are the units that are counted at a node, those of other tenants as a
+// number.
+func consumersOf(n *api.QuotaNodeStatus) []string {
+	if n.OtherConsumers == 0 {
+		return n.Consumers
+	}
+	return append(slices.Clone(n.Consumers), fmt.Sprintf("and %d of other tenants", n.OtherConsumers))
 }
 
 func treeSummary(nodes []api.QuotaNodeStatus) string {
@@ -72,7 +81,7 @@ func treeSummary(nodes []api.QuotaNodeStatus) string {
 		if n.Leaf {
 			leaves++
 		}
-		units += len(n.Consumers)
+		units += len(n.Consumers) + n.OtherConsumers
 	}
 	return fmt.Sprintf("%s, %s, %s charged", plural(strconv.Itoa(len(nodes)), "node"), plural(strconv.Itoa(leaves), "group"), plural(strconv.Itoa(units), "unit"))
 }
@@ -202,6 +211,10 @@ func treeFaults(t *api.QuotaTreeStatus) []string {
 	say(t.Orphans, "nodes whose parent does not exist: %s; correct their parent")
 	say(t.Cyclic, "nodes that are their own ancestors: %s; correct their parents")
 	say(t.Dangling, "not part of the tree: %s")
-	say(t.Detached, "units whose group is no leaf any more: %s; they stay charged until they end, and move to no other node")
+	detached := t.Detached
+	if t.OtherDetached > 0 {
+		detached = append(slices.Clone(detached), fmt.Sprintf("and %d of other tenants", t.OtherDetached))
+	}
+	say(detached, "units whose group is no leaf any more: %s; they stay charged until they end, and move to no other node")
 	return faults
 }

@@ -289,7 +289,7 @@ func nodeWide(o *api.Node) []string {
 			models = append(models, d.Model)
 		}
 	}
-	return []string{strings.Join(models, ","), strconv.Itoa(len(o.Status.Allocations)), labels(o.Metadata.Labels)}
+	return []string{strings.Join(models, ","), strconv.Itoa(len(o.Status.Allocations) + o.Status.OtherAllocations), labels(o.Metadata.Labels)}
 }
 
 // labels prints labels in order.

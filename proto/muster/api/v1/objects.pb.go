@@ -3579,6 +3579,7 @@ type NodeStatus struct {
 	Capacity          map[string]string      `protobuf:"bytes,15,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Allocatable       map[string]string      `protobuf:"bytes,16,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	LastHeartbeatTime string                 `protobuf:"bytes,17,opt,name=last_heartbeat_time,json=lastHeartbeatTime,proto3" json:"last_heartbeat_time,omitempty"`
+	OtherAllocations  int64                  `protobuf:"varint,18,opt,name=other_allocations,json=otherAllocations,proto3" json:"other_allocations,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3730,6 +3731,13 @@ func (x *NodeStatus) GetLastHeartbeatTime() string {
 		return x.LastHeartbeatTime
 	}
 	return ""
+}
+
+func (x *NodeStatus) GetOtherAllocations() int64 {
+	if x != nil {
+		return x.OtherAllocations
+	}
+	return 0
 }
 
 type ResourceQuotaSpec struct {
@@ -3885,6 +3893,7 @@ type QuotaTreeStatus struct {
 	Cyclic        []string               `protobuf:"bytes,5,rep,name=cyclic,proto3" json:"cyclic,omitempty"`
 	Detached      []string               `protobuf:"bytes,6,rep,name=detached,proto3" json:"detached,omitempty"`
 	Nodes         []*QuotaNodeStatus     `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	OtherDetached int64                  `protobuf:"varint,8,opt,name=other_detached,json=otherDetached,proto3" json:"other_detached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3966,6 +3975,13 @@ func (x *QuotaTreeStatus) GetNodes() []*QuotaNodeStatus {
 		return x.Nodes
 	}
 	return nil
+}
+
+func (x *QuotaTreeStatus) GetOtherDetached() int64 {
+	if x != nil {
+		return x.OtherDetached
+	}
+	return 0
 }
 
 type QuotaForestSpec struct {
@@ -6154,21 +6170,22 @@ func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
 }
 
 type QuotaNodeStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Parent        string                 `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
-	Depth         int64                  `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"`
-	Hard          bool                   `protobuf:"varint,4,opt,name=hard,proto3" json:"hard,omitempty"`
-	Leaf          bool                   `protobuf:"varint,5,opt,name=leaf,proto3" json:"leaf,omitempty"`
-	Quota         map[string]string      `protobuf:"bytes,6,rep,name=quota,proto3" json:"quota,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Allocated     map[string]string      `protobuf:"bytes,7,rep,name=allocated,proto3" json:"allocated,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Own           map[string]string      `protobuf:"bytes,8,rep,name=own,proto3" json:"own,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Borrowed      map[string]string      `protobuf:"bytes,9,rep,name=borrowed,proto3" json:"borrowed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Lent          map[string]string      `protobuf:"bytes,10,rep,name=lent,proto3" json:"lent,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	OverQuota     []string               `protobuf:"bytes,11,rep,name=over_quota,json=overQuota,proto3" json:"over_quota,omitempty"`
-	Consumers     []string               `protobuf:"bytes,12,rep,name=consumers,proto3" json:"consumers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Parent         string                 `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Depth          int64                  `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"`
+	Hard           bool                   `protobuf:"varint,4,opt,name=hard,proto3" json:"hard,omitempty"`
+	Leaf           bool                   `protobuf:"varint,5,opt,name=leaf,proto3" json:"leaf,omitempty"`
+	Quota          map[string]string      `protobuf:"bytes,6,rep,name=quota,proto3" json:"quota,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Allocated      map[string]string      `protobuf:"bytes,7,rep,name=allocated,proto3" json:"allocated,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Own            map[string]string      `protobuf:"bytes,8,rep,name=own,proto3" json:"own,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Borrowed       map[string]string      `protobuf:"bytes,9,rep,name=borrowed,proto3" json:"borrowed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Lent           map[string]string      `protobuf:"bytes,10,rep,name=lent,proto3" json:"lent,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	OverQuota      []string               `protobuf:"bytes,11,rep,name=over_quota,json=overQuota,proto3" json:"over_quota,omitempty"`
+	Consumers      []string               `protobuf:"bytes,12,rep,name=consumers,proto3" json:"consumers,omitempty"`
+	OtherConsumers int64                  `protobuf:"varint,13,opt,name=other_consumers,json=otherConsumers,proto3" json:"other_consumers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *QuotaNodeStatus) Reset() {
@@ -6283,6 +6300,13 @@ func (x *QuotaNodeStatus) GetConsumers() []string {
 		return x.Consumers
 	}
 	return nil
+}
+
+func (x *QuotaNodeStatus) GetOtherConsumers() int64 {
+	if x != nil {
+		return x.OtherConsumers
+	}
+	return 0
 }
 
 type Victim struct {
@@ -7887,7 +7911,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
 	"\x10AllocatableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcd\t\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xfa\t\n" +
 	"\n" +
 	"NodeStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12#\n" +
@@ -7910,7 +7934,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0fbootstrap_token\x18\x0e \x01(\tR\x0ebootstrapToken\x12C\n" +
 	"\bcapacity\x18\x0f \x03(\v2'.muster.api.v1.NodeStatus.CapacityEntryR\bcapacity\x12L\n" +
 	"\vallocatable\x18\x10 \x03(\v2*.muster.api.v1.NodeStatus.AllocatableEntryR\vallocatable\x12.\n" +
-	"\x13last_heartbeat_time\x18\x11 \x01(\tR\x11lastHeartbeatTime\x1a<\n" +
+	"\x13last_heartbeat_time\x18\x11 \x01(\tR\x11lastHeartbeatTime\x12+\n" +
+	"\x11other_allocations\x18\x12 \x01(\x03R\x10otherAllocations\x1a<\n" +
 	"\x0eAvailableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
@@ -7958,7 +7983,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\n" +
 	"TrendEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x02\n" +
 	"\x0fQuotaTreeStatus\x12\x12\n" +
 	"\x04root\x18\x01 \x01(\tR\x04root\x12\x1a\n" +
 	"\bdangling\x18\x02 \x03(\tR\bdangling\x12\x1f\n" +
@@ -7967,7 +7992,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\aorphans\x18\x04 \x03(\tR\aorphans\x12\x16\n" +
 	"\x06cyclic\x18\x05 \x03(\tR\x06cyclic\x12\x1a\n" +
 	"\bdetached\x18\x06 \x03(\tR\bdetached\x124\n" +
-	"\x05nodes\x18\a \x03(\v2\x1e.muster.api.v1.QuotaNodeStatusR\x05nodes\"'\n" +
+	"\x05nodes\x18\a \x03(\v2\x1e.muster.api.v1.QuotaNodeStatusR\x05nodes\x12%\n" +
+	"\x0eother_detached\x18\b \x01(\x03R\rotherDetached\"'\n" +
 	"\x0fQuotaForestSpec\x12\x14\n" +
 	"\x05trees\x18\x01 \x03(\tR\x05trees\"\xc8\x01\n" +
 	"\x10QuotaBindingSpec\x12\x16\n" +
@@ -8176,7 +8202,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\"\\\n" +
 	"\rScopeSelector\x12K\n" +
-	"\x11match_expressions\x18\x01 \x03(\v2\x1e.muster.api.v1.ScopeExpressionR\x10matchExpressions\"\xaf\x06\n" +
+	"\x11match_expressions\x18\x01 \x03(\v2\x1e.muster.api.v1.ScopeExpressionR\x10matchExpressions\"\xd8\x06\n" +
 	"\x0fQuotaNodeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x14\n" +
@@ -8191,7 +8217,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	" \x03(\v2(.muster.api.v1.QuotaNodeStatus.LentEntryR\x04lent\x12\x1d\n" +
 	"\n" +
 	"over_quota\x18\v \x03(\tR\toverQuota\x12\x1c\n" +
-	"\tconsumers\x18\f \x03(\tR\tconsumers\x1a8\n" +
+	"\tconsumers\x18\f \x03(\tR\tconsumers\x12'\n" +
+	"\x0fother_consumers\x18\r \x01(\x03R\x0eotherConsumers\x1a8\n" +
 	"\n" +
 	"QuotaEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

@@ -1,0 +1,186 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/objects"
+)
+
+// This file cuts objects that all tenants read, nodes and quota trees, to the part that
+// a caller may see: the names of work in the namespaces of others become a count.
+
+// Sight is the namespaces whose work a caller may see. The zero value sees none.
+type Sight struct {
+	all  bool
+	sees func(namespace string) bool
+}
+
+// SightOf is the sight of a caller: the namespaces in which a role of the caller counts.
+func (a Access) SightOf(p Principal) Sight {
+	return Sight{all: p.Everywhere(Tenants), sees: func(namespace string) bool {
+		owner := a.tenantOf(namespace)
+		return p.has(Tenants, func(g *Grant) bool { return g.covers(namespace, owner) })
+	}}
+}
+
+// names are the names of work that the caller may see, and the number of the others.
+// Each name begins with the namespace and a slash.
+func (s Sight) names(all []string) (seen []string, others int) {
+	for _, name := range all {
+		namespace, _, _ := strings.Cut(name, "/")
+		if s.sees != nil && s.sees(namespace) {
+			seen = append(seen, name)
+		}
+	}
+	return seen, len(all) - len(seen)
+}
+
+// Node is a node as the caller sees it: n itself, or a copy. nil stays nil.
+func (s Sight) Node(n *api.Node) *api.Node {
+	if s.all || n == nil {
+		return n
+	}
+	seen := *n
+	seen.Status.Allocations, seen.Status.OtherAllocations = s.names(n.Status.Allocations)
+	seen.Status.Conditions = slices.Clone(n.Status.Conditions)
+	for i := range seen.Status.Conditions {
+		if c := &seen.Status.Conditions[i]; c.Type == orphanProcesses && c.Message != "" {
+			c.Message = "a role in the whole cluster sees the devices and the processes"
+		}
+	}
+	return &seen
+}
+
+// orphanProcesses is the condition of a node whose message has the names of processes.
+const orphanProcesses = "OrphanProcesses"
+
+// QuotaTree is as Node.
+func (s Sight) QuotaTree(t *api.QuotaTree) *api.QuotaTree {
+	if s.all || t == nil {
+		return t
+	}
+	seen := *t
+	seen.Status.Detached, seen.Status.OtherDetached = s.names(t.Status.Detached)
+	seen.Status.Nodes = make([]api.QuotaNodeStatus, len(t.Status.Nodes))
+	for i, n := range t.Status.Nodes {
+		n.Consumers, n.OtherConsumers = s.names(n.Consumers)
+		seen.Status.Nodes[i] = n
+	}
+	return &seen
+}
+
+// object is an object of a watch as the caller sees it, with true where that is a copy.
+func (s Sight) object(o any) (seen any, cut bool) {
+	if n, is := o.(*api.Node); is && n != nil && !s.all {
+		return s.Node(n), true
+	}
+	return o, false
+}
+
+// event is an event of a watch as the caller sees it: e itself, or a copy.
+func (s Sight) event(e *objects.Event) *objects.Event {
+	object, cut := s.object(e.Object)
+	before, cutBefore := s.object(e.Before)
+	if !cut && !cutBefore {
+		return e
+	}
+	seen := *e
+	seen.Object, seen.Before, seen.JSON = object, before, objects.Encode(object)
+	return &seen
+}
+
+// Sighted is a Service that shows each caller (CallerOf) the part of nodes and quota
+// trees that the caller may see. Requests that change nodes and trees are for callers
+// who see everything, but for the creation of a node by its host.
+func Sighted(s Service, a Access) Service { return sighted{s, a} }
+
+type sighted struct {
+	Service
+	access Access
+}
+
+func (s sighted) sight(ctx context.Context) Sight { return s.access.SightOf(CallerOf(ctx).Principal) }
+
+// GetNode implements Nodes.
+func (s sighted) GetNode(ctx context.Context, name string) (*api.Node, error) {
+	got, err := s.Service.GetNode(ctx, name)
+	return s.sight(ctx).Node(got), err
+}
+
+// CreateNode implements Nodes.
+func (s sighted) CreateNode(ctx context.Context, n *api.Node) (*api.Node, error) {
+	got, err := s.Service.CreateNode(ctx, n)
+	return s.sight(ctx).Node(got), err
+}
+
+// ListNodes implements Nodes.
+func (s sighted) ListNodes(ctx context.Context) (*api.NodeList, error) {
+	got, err := s.Service.ListNodes(ctx)
+	if sight := s.sight(ctx); err == nil && !sight.all {
+		for i := range got.Items {
+			got.Items[i] = *sight.Node(&got.Items[i])
+		}
+	}
+	return got, err
+}
+
+// GetQuotaTree implements Quotas.
+func (s sighted) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+	got, err := s.Service.GetQuotaTree(ctx, name)
+	return s.sight(ctx).QuotaTree(got), err
+}
+
+// ListQuotaTrees implements Quotas.
+func (s sighted) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
+	got, err := s.Service.ListQuotaTrees(ctx)
+	if sight := s.sight(ctx); err == nil && !sight.all {
+		for i := range got.Items {
+			got.Items[i] = *sight.QuotaTree(&got.Items[i])
+		}
+	}
+	return got, err
+}
+
+// SightedWatches is as Sighted, for watches. A watch shows its objects by the roles
+// that the caller has at its beginning: the doors end a watch whose caller has other
+// roles. nil stays nil.
+func SightedWatches(w Watches, a Access) Watches {
+	if w == nil {
+		return nil
+	}
+	return sightedWatches{w, a}
+}
+
+type sightedWatches struct {
+	Watches
+	access Access
+}
+
+// Watch implements Watches.
+func (s sightedWatches) Watch(ctx context.Context, o objects.WatchOptions) (Watch, error) {
+	w, err := s.Watches.Watch(ctx, o)
+	sight := s.access.SightOf(CallerOf(ctx).Principal)
+	if err != nil || sight.all || o.Kind != objects.Nodes {
+		return w, err
+	}
+	return sightedWatch{w, sight}, nil
+}
+
+type sightedWatch struct {
+	Watch
+	sight Sight
+}
+
+// Next implements Watch.
+func (w sightedWatch) Next(ctx context.Context) (objects.Changes, error) {
+	changes, err := w.Watch.Next(ctx)
+	seen := make([]*objects.Event, len(changes.Events))
+	for i, e := range changes.Events {
+		seen[i] = w.sight.event(e)
+	}
+	changes.Events = seen
+	return changes, err
+}
