@@ -33,7 +33,7 @@ func (a *API) enter(ctx context.Context, method string) (r request, known contex
 	md, _ := metadata.FromIncomingContext(ctx)
 	r = request{a: a, method: method, id: service.RequestID(only(md.Get(requestKey))), began: time.Now()}
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
-	p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
+	p, status := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
 	if status != nil {
 		return r, nil, status
 	}
@@ -58,7 +58,7 @@ func (a *API) hold(ctx context.Context) (held context.Context, end func()) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	before := caller(ctx)
 	return service.Hold(ctx, a.Authenticator, func(ctx context.Context) (service.Principal, *api.Status) {
-		p, status := service.Authenticate(ctx, a.Authenticator, only(md.Get("authorization")))
+		p, status := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
 		if status == nil {
 			status = service.SameRoles(before, p)
 		}

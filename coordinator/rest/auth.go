@@ -9,5 +9,5 @@ import (
 
 // authenticate returns the caller or a 401 that names the missing part.
 func authenticate(a service.Authenticator, r *http.Request) (service.Principal, *api.Status) {
-	return service.Authenticate(r.Context(), a, r.Header.Get("Authorization"))
+	return service.Authenticate(r.Context(), a, r.Header.Values("Authorization"))
 }

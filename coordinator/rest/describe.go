@@ -14,6 +14,10 @@ import (
 // Route describes one route of the API, for its reference.
 type Route struct {
 	Method, Path string
+	// Verb and Kind are the right that the route asks for, in the table of rights; ""
+	// where anyone may use the route.
+	Verb service.Verb
+	Kind service.Kind
 	// Access is "anyone", or the role with the fewest rights that may use the route.
 	Access string
 	// Everywhere: the role has to count in the whole cluster.
@@ -72,7 +76,7 @@ func Routes() []Route {
 		method, path, _ := strings.Cut(pattern, " ")
 		d := all[pattern]
 		routes = append(routes, Route{
-			Method: method, Path: path, Access: who.needs().String(), Everywhere: who.everywhere(pattern), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
+			Method: method, Path: path, Verb: who.verb, Kind: who.kind, Access: who.needs().String(), Everywhere: who.everywhere(pattern), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
 			Optional: d.optional, Code: d.code, Refusals: d.refusals, Example: d.example,
 		})
 	}

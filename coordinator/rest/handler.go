@@ -331,7 +331,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 // admit authenticates, authorises and reads the URL.
 func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*call, *api.Status) {
 	c := &call{w: w, r: r, namespace: r.PathValue("namespace"), name: r.PathValue("name")}
-	token, hosts := service.BootstrapTokenIn(r.Header.Get("Authorization"))
+	token, hosts := service.BootstrapTokenIn(r.Header.Values("Authorization"))
 	switch {
 	case who == to(service.VerbCreate, service.KindNodes) && hosts && h.Identity != nil:
 		c.bootstrapToken = token // which createNode judges, with the node's name
@@ -341,11 +341,10 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 			return nil, status
 		}
 		ProveConnection(r.Context())
-		c.caller = p
 		if status := h.authorize(c, who, p); status != nil {
 			return nil, status
 		}
-		c.r = r.WithContext(service.WithCaller(r.Context(), service.Caller{Principal: p, RequestID: r.Header.Get(requestIDHeader), Address: r.RemoteAddr}))
+		c.identify(p)
 	}
 	if c.namespace != "" {
 		if status := service.CheckNamespace(c.namespace); status != nil {
@@ -362,13 +361,31 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 	return c, nil
 }
 
+// identify notes the caller of a request, for the endpoint and for records.
+func (c *call) identify(p service.Principal) {
+	c.caller = p
+	c.r = c.r.WithContext(service.WithCaller(c.ctx(), service.Caller{Principal: p, RequestID: c.r.Header.Get(requestIDHeader), Address: c.r.RemoteAddr}))
+}
+
 // authorize refuses a caller that may not use the endpoint.
 func (h *handler) authorize(c *call, who access, p service.Principal) *api.Status {
 	within := c.namespace
 	if who.kind == service.KindTenants {
 		within = c.name
 	}
-	return h.Access.Authorize(p, who.verb, who.kind, within, c.name)
+	return h.Access.Authorize(p, verbOf(who, c.r), who.kind, within, c.name)
+}
+
+// verbOf is the verb of a request: a list with ?watch is a watch, where the kind can be
+// watched.
+func verbOf(who access, r *http.Request) service.Verb {
+	if who.verb != service.VerbList || !strings.Contains(r.URL.RawQuery, "watch=") || service.Needs(service.VerbWatch, who.kind) == service.Nobody {
+		return who.verb
+	}
+	if watch, err := strconv.ParseBool(r.URL.Query().Get("watch")); err != nil || !watch {
+		return who.verb
+	}
+	return service.VerbWatch
 }
 
 // hold ends a request that lasts when its caller may not use the endpoint any more:

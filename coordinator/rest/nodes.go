@@ -57,10 +57,16 @@ func (h *handler) createNode(c *call) (answer, error) {
 	create := func() (*api.Node, error) { return service.CreateNode(c.ctx(), h.Service, h.Identity, n, c.caller.Name) }
 	if c.bootstrapToken != "" {
 		from, _, _ := net.SplitHostPort(c.r.RemoteAddr)
-		if _, err := h.Identity.AdmitCreation(c.ctx(), c.bootstrapToken, n.Metadata.Name, from); err != nil {
+		id, err := h.Identity.AdmitCreation(c.ctx(), c.bootstrapToken, n.Metadata.Name, from)
+		if err != nil {
 			return answer{}, err
 		}
 		ProveConnection(c.ctx())
+		host := service.Host(n.Metadata.Name, id)
+		if status := h.Access.Authorize(host, service.VerbCreate, service.KindNodes, "", n.Metadata.Name); status != nil {
+			return answer{}, status
+		}
+		c.identify(host)
 		create = func() (*api.Node, error) { return h.Service.CreateNode(c.ctx(), n) }
 	}
 	got, err := create()

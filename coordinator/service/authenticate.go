@@ -11,12 +11,16 @@ import (
 )
 
 // Authenticate returns the caller by the header "Authorization: Bearer TOKEN", or
-// a 401 that names the missing part.
-func Authenticate(ctx context.Context, a Authenticator, header string) (Principal, *api.Status) {
-	if header == "" {
+// a 401 that names the missing part. A request with two such headers is refused: a
+// proxy in between may judge the one and the coordinator the other.
+func Authenticate(ctx context.Context, a Authenticator, headers []string) (Principal, *api.Status) {
+	switch {
+	case len(headers) > 1:
+		return Principal{}, api.Errorf(http.StatusUnauthorized, "%d Authorization headers: send one", len(headers))
+	case len(headers) == 0 || headers[0] == "":
 		return Principal{}, api.Errorf(http.StatusUnauthorized, "no token: send the header Authorization: Bearer TOKEN")
 	}
-	token, ok := bearer(header)
+	token, ok := bearer(headers[0])
 	if !ok {
 		return Principal{}, api.Errorf(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
 	}

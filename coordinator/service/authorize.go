@@ -81,7 +81,7 @@ type rights struct {
 func work(noun string) rights {
 	return rights{namespaced: true, noun: noun, verbs: map[Verb]Roles{
 		VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants, VerbExplain: Tenants,
-		VerbCreate: Editors, VerbPatch: Editors, VerbDelete: Enders, VerbCancel: Enders,
+		VerbCreate: Editors, VerbPatch: Editors, VerbDelete: Enders,
 	}}
 }
 
@@ -94,11 +94,16 @@ func documents(namespaced bool) rights {
 }
 
 // only are the rights on a kind that no other role sees.
-func only(roles Roles) rights {
-	return rights{verbs: map[Verb]Roles{VerbGet: roles, VerbList: roles, VerbCreate: roles, VerbDelete: roles}}
+func only(roles Roles, verbs ...Verb) rights {
+	r := rights{verbs: map[Verb]Roles{}}
+	for _, verb := range verbs {
+		r.verbs[verb] = roles
+	}
+	return r
 }
 
-// table is the rights of each kind: kind × verb.
+// table is the rights of each kind: kind × verb. Each right has a door: test/rights asks
+// all of them.
 func table() map[Kind]rights {
 	trees := documents(false)
 	trees.verbs[VerbReclaim] = Admins
@@ -107,32 +112,34 @@ func table() map[Kind]rights {
 	tenants.noun, namespaces.noun = "tenant", "namespace"
 	quotas, bindings := documents(true), documents(true)
 	quotas.noun, bindings.noun = "resource quota", "quota binding"
+	jobs := work("job")
+	jobs.verbs[VerbCancel] = Enders
 	nodes := documents(false)
-	for _, verb := range []Verb{VerbCreate, VerbPatch, VerbDelete, VerbApprove, VerbDrain, VerbFence, VerbReconcile} {
+	delete(nodes.verbs, VerbUpdate) // a node is patched
+	// A host creates its own node, which AdmitCreation checks by the bootstrap token.
+	nodes.verbs[VerbCreate] = Operators | Roles(Node)
+	for _, verb := range []Verb{VerbPatch, VerbDelete, VerbApprove, VerbDrain, VerbFence, VerbReconcile} {
 		nodes.verbs[verb] = Operators
 	}
-	tokens, roles := only(TenantAdmins), only(TenantAdmins)
-	tokens.verbs[VerbRotate] = TenantAdmins
-	roles.verbs[VerbUpdate], roles.verbs[VerbPatch] = TenantAdmins, TenantAdmins
+	kept := []Verb{VerbList, VerbCreate, VerbDelete}
 	return map[Kind]rights{
-		KindAllocations: work("allocation"), KindJobs: work("job"),
-		KindPreemptions: {namespaced: true, noun: "allocation", verbs: map[Verb]Roles{VerbCreate: Operators}},
-		KindNodes:       nodes,
-		KindEvictions:   {verbs: map[Verb]Roles{VerbList: Operators, VerbWatch: Operators}},
-		KindCoordinators: {verbs: map[Verb]Roles{
-			VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants,
-		}},
+		KindAllocations: work("allocation"), KindJobs: jobs,
+		KindPreemptions:    {namespaced: true, noun: "allocation", verbs: map[Verb]Roles{VerbCreate: Operators}},
+		KindNodes:          nodes,
+		KindEvictions:      only(Operators, VerbList, VerbWatch),
+		KindCoordinators:   only(Tenants, VerbList),
 		KindResourceQuotas: quotas, KindQuotaTrees: trees, KindQuotaForests: documents(false), KindQuotaBindings: bindings,
-		KindConsumers: {verbs: map[Verb]Roles{VerbTry: Tenants}},
-		KindTokens:    only(Operators), KindBans: only(Operators), KindMetrics: only(Operators),
-		KindAuthorities: only(Admins), KindOperators: only(Admins),
-		KindUsage:   {verbs: map[Verb]Roles{VerbGet: Tenants}}, // of its own tenant alone: AuthorizeTenant
+		KindConsumers: only(Tenants, VerbTry),
+		KindTokens:    only(Operators, kept...), KindBans: only(Operators, kept...), KindMetrics: only(Operators, VerbGet),
+		KindAuthorities: only(Admins, kept...), KindOperators: only(Admins, kept...),
+		KindUsage:   only(Tenants, VerbGet), // of its own tenant alone: AuthorizeTenant
 		KindTenants: tenants, KindNamespaces: namespaces,
 		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.
-		KindAccessTokens: tokens, KindRoleBindings: roles,
-		KindEvents: {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
+		KindAccessTokens: only(TenantAdmins, VerbGet, VerbList, VerbCreate, VerbDelete, VerbRotate),
+		KindRoleBindings: only(TenantAdmins, VerbGet, VerbList, VerbCreate, VerbUpdate, VerbPatch, VerbDelete),
+		KindEvents:       {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
 	}
 }
 

@@ -8,13 +8,25 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// BootstrapTokenIn extracts a bootstrap token from an Authorization header, and reports
-// whether the header has one. Such a token authenticates no caller: it is good for the
+// BootstrapTokenIn extracts a bootstrap token from the Authorization headers, and reports
+// whether there is one header with one. Such a token authenticates no caller: it is good for the
 // creation of nodes alone, as Identity.AdmitCreation judges.
-func BootstrapTokenIn(header string) (text string, is bool) {
-	token, found := bearer(header)
+func BootstrapTokenIn(headers []string) (text string, is bool) {
+	if len(headers) != 1 {
+		return "", false
+	}
+	token, found := bearer(headers[0])
 	return token, found && strings.HasPrefix(token, api.BootstrapTokenPrefix)
 }
+
+// Host is the caller that has shown the bootstrap token of a node: the host itself. Its
+// name begins with "node:", which no person's name does.
+func Host(node, token string) Principal {
+	return Principal{Name: HostPrefix + node, Token: token, Grants: []Grant{{Role: Node}}}
+}
+
+// HostPrefix begins the name of a caller that is a host.
+const HostPrefix = "node:"
 
 // WarnIgnored warns of the fields of a patch that have no effect.
 func WarnIgnored(ctx context.Context, p api.NodeStatusPatch) {

@@ -1,0 +1,152 @@
+package rights
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/cmd/muster/cli"
+	"github.com/musterd/muster/sdk"
+)
+
+// commandLines are runs of the command line, by the command. TENANT is the tenant, TOKEN
+// the id of a token of the tenant, and FILE/ the folder with a document of each kind.
+var commandLines = map[string][]string{
+	"annotate":               {"node thing a=b", "job thing a=b -n TENANT"},
+	"api-resources":          nil,
+	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding"},
+	"ca operator":            {"thing --dir FILE/operator"},
+	"ca operators":           {""},
+	"ca retire":              {"0123456789abcdef"},
+	"ca revoke-operator":     {"thing"},
+	"ca rotate":              {""},
+	"ca show":                {""},
+	"cancel":                 {"thing -n TENANT"},
+	"config current-context": nil, "config delete-context": nil, "config get-contexts": nil, "config set-context": nil, "config use-context": nil, "config view": nil,
+	"cordon":          {"thing"},
+	"decisions check": nil,
+	"decisions show":  nil,
+	"delete":          {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "allocations -l a=b -n TENANT"},
+	"describe":        {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "resourcequota thing -n TENANT", "quotatree thing"},
+	"doctor":          nil, // looks at this host
+	"docs man":        nil, // writes pages
+	"drain":           {"thing"},
+	"events":          {"-n TENANT", "-A", "-n TENANT -w"},
+	"explain":         nil, // knows the fields by itself
+	"fence":           {"thing"},
+	"get":             {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w"},
+	"label":           {"node thing a=b", "allocation thing a=b -n TENANT"},
+	"metrics cluster": {""},
+	"metrics queues":  {""},
+	"metrics tenant":  {"TENANT"},
+	"node approve":    {"thing"},
+	"node ban":        {"thing"},
+	"node bans":       {""},
+	"node create":     {"thing"},
+	"node evictions":  {"thing"},
+	"node limit":      {"thing cpu=1"},
+	"node unban":      {"thing"},
+	"preempt":         {"thing -n TENANT"},
+	"quota apply":     {"-f FILE/quotatree", "-f FILE/resourcequota -n TENANT", "-f FILE/quotabinding"},
+	"quota delete":    {"tree thing", "rq thing -n TENANT", "binding TENANT"},
+	"quota explain":   {"thing -n TENANT"},
+	"quota get":       {"tree thing", "rq -n TENANT", "forest thing"},
+	"quota mode":      {"", "Normal"},
+	"quota reclaim":   {"thing --yes"},
+	"quota rename":    {"thing a b"},
+	"quota replay":    nil, // computes by itself
+	"quota what-if":   {"-f FILE/consumer"},
+	"reconcile":       {"thing"},
+	"resume":          {"job thing -n TENANT"},
+	"status":          {""},
+	"submit":          {"-f FILE/job -n TENANT", "-f FILE/allocation -n TENANT"},
+	"suspend":         {"allocation thing -n TENANT"},
+	"taint":           {"node thing a=b:NoSchedule"},
+	"token create":    {"--user bob --role viewer --tenant TENANT", "--node gpu-9"},
+	"token list":      {""},
+	"token revoke":    {"TOKEN", "abcdef"},
+	"token rotate":    {"TOKEN"},
+	"uncordon":        {"thing"},
+	"version":         nil,
+	"why":             {"thing -n TENANT", "allocation/thing -n TENANT"},
+}
+
+// leaves are the commands that do something, by the words behind muster.
+func leaves(c *cobra.Command, words []string) (all []string) {
+	for _, sub := range c.Commands() {
+		if sub.Name() == "help" || sub.Name() == "completion" {
+			continue
+		}
+		path := append(slices.Clone(words), sub.Name())
+		if sub.HasSubCommands() {
+			all = append(all, leaves(sub, path)...)
+		} else {
+			all = append(all, strings.Join(path, " "))
+		}
+	}
+	return all
+}
+
+// askCLI runs every command as every role. The program exits with 1 and prints the words
+// of the server where its first request was refused.
+func askCLI(t *testing.T, h *house, see func(door, asked) answers) {
+	for _, leaf := range leaves(cli.New(cli.Program{}), nil) {
+		if _, listed := commandLines[leaf]; !listed {
+			t.Errorf("muster %s is in no line of commandLines: add the command, with nil where no coordinator is asked", leaf)
+		}
+	}
+	folders := map[string]string{own: documents(t, own), other: documents(t, other)}
+	h.take()
+	for command, lines := range commandLines {
+		for _, line := range lines {
+			tenants := []string{own, other}
+			if !strings.ContainsAny(line, "TF") { // about no tenant
+				tenants = tenants[:1]
+			}
+			for _, tenant := range tenants {
+				text := strings.NewReplacer("TENANT", tenant, "TOKEN", h.ids[tenant], "FILE/", folders[tenant]+"/").Replace(command + " " + line)
+				for _, role := range who {
+					h.runAs(t, role, tenant, strings.Fields(text), see)
+				}
+			}
+		}
+	}
+}
+
+// runAs runs the program once.
+func (h *house) runAs(t *testing.T, role, tenant string, args []string, see func(door, asked) answers) {
+	t.Helper()
+	var out, complaint bytes.Buffer
+	env := map[string]string{"MUSTER_ADDR": h.url, "MUSTER_TOKEN": h.tokens[role], "MUSTER_CONTEXT": filepath.Join(t.TempDir(), "context.json")}
+	code := cli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaint, Env: func(k string) string { return env[k] }, Args: args}.Run(t.Context())
+	p := inOwn
+	if tenant == other {
+		p = inOther
+	}
+	what := "muster " + strings.Join(args, " ")
+	switch refused := h.checkAnswers(t, byCLI, what, role, p, see); {
+	case code == cli.ExitMisused:
+		t.Errorf("%s: wrong usage: %s", what, complaint.String())
+	case refused && code != cli.ExitFailed:
+		t.Errorf("%s as %s: refused, and the program exits with %d: %s%s", what, role, code, out.String(), complaint.String())
+	}
+}
+
+// documents writes a document of each kind into a folder.
+func documents(t *testing.T, tenant string) string {
+	folder := t.TempDir()
+	for _, k := range sdk.Kinds {
+		if err := os.WriteFile(filepath.Join(folder, k.Name), document(k, tenant), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "consumer"), []byte(`{"id":"c","demands":[{"tree":"a","group":"b","request":{"cpu":"1"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
