@@ -88,6 +88,8 @@ var table = map[string]row{
 	"agent/journal":                   {layer: adapter},
 	"agent/handoff":                   {layer: adapter},
 	"agent/assignment":                {layer: adapter, neighbours: []string{"agent/handoff"}},
+	"agent/shim":                      {layer: adapter},
+	"agent/run":                       {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/usage":                     {layer: adapter},
 	"agent/inspect":                   {layer: adapter, neighbours: []string{"numa/sysfs"}},
 	"agent/rpc":                       {layer: adapter, neighbours: []string{"agent/usage", "pki", "proto/muster/v1", "proto/scheduler/v1", "rpcauth", "wire", "wire/limits"}},

@@ -1,0 +1,264 @@
+// Package run starts the processes of committed grants and follows them to their
+// end. Each member has a shim (package shim), whose folder is the truth: a runner
+// that starts anew finds every shim by its folder. The runner decides neither which
+// grants there are nor when they end; it reports when nothing of a grant runs.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/agent/follow"
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// Config of a Runner. All fields but Cgroup and Kept are required.
+type Config struct {
+	// Root is the folder of the folders of all starts.
+	Root string
+	// Program becomes a shim, see shim.Launch.
+	Program string
+	// BootID is the kernel's present boot.
+	BootID string
+	// Cgroup is a folder of the unified hierarchy in which each start gets a cgroup of
+	// its own; "" makes none.
+	Cgroup string
+	// Kept bounds the folders of ended members; the zero value is the default.
+	Kept Kept
+	Log  *slog.Logger
+	// Now is the time line of the deadlines.
+	Now func() time.Time
+	// Changed takes a transaction of which a state is another one now. It is called
+	// on goroutines of Run, and may block.
+	Changed func(ctx context.Context, tx resource.TxID)
+}
+
+// Member is one member to start.
+type Member struct {
+	Index   int
+	Restart int // 0 at the first start of the member in its transaction
+	Spec    shim.Spec
+}
+
+// Runner starts and follows. Its methods may be called by any goroutine, and only
+// Open blocks.
+type Runner struct {
+	config Config
+	log    *slog.Logger
+	more   chan struct{} // capacity 1: there are tasks that no goroutine follows
+	starts chan struct{} // bounds the forks at one time
+
+	mu    sync.Mutex
+	tasks map[resource.TxID][]*task
+	fresh []*task // no goroutine follows them yet
+}
+
+// startsAtOnce bounds the forks at one time.
+const startsAtOnce = 8
+
+// Open finds the shims of earlier runners. What has no spec yet was never started,
+// and goes.
+func Open(c Config) (*Runner, error) {
+	r := &Runner{
+		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), tasks: map[resource.TxID][]*task{},
+	}
+	if !filepath.IsAbs(c.Root) || !filepath.IsAbs(c.Program) {
+		return nil, fmt.Errorf("run: folder %q and program %q: want absolute paths", c.Root, c.Program)
+	}
+	if err := os.MkdirAll(c.Root, 0o700); err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	entries, err := os.ReadDir(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	for _, e := range entries {
+		id, err := parseName(e.Name())
+		if err != nil || !e.IsDir() {
+			r.log.Warn("run_folder_not_known", "name", e.Name(), "error", err)
+			continue
+		}
+		t := r.newTask(id)
+		if _, err := t.folder.Spec(); errors.Is(err, fs.ErrNotExist) {
+			if _, err := t.folder.Begun(); errors.Is(err, fs.ErrNotExist) {
+				r.discard(t.folder)
+				continue
+			}
+		}
+		if exit, err := t.folder.Exit(); err == nil {
+			t.phase, t.exit = grant.WorkEnded, exit
+		} else {
+			r.fresh = append(r.fresh, t)
+		}
+		r.tasks[id.tx] = append(r.tasks[id.tx], t)
+	}
+	return r, nil
+}
+
+// discard removes a folder in which nothing was ever started.
+func (r *Runner) discard(f shim.Folder) {
+	lock, err := f.Lock()
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	if err := os.RemoveAll(string(f)); err != nil {
+		r.log.Warn("run_folder_not_removed", "folder", string(f), "error", err)
+	}
+}
+
+// Attach starts members of a transaction, each at most once. The caller has seen
+// that the transaction is COMMITTED, and durable.
+func (r *Runner) Attach(tx resource.TxID, members []Member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range members {
+		id := identity{tx, m.Index, m.Restart}
+		at := slices.IndexFunc(r.tasks[tx], func(t *task) bool { return t.id == id })
+		if at < 0 {
+			t := r.newTask(id)
+			t.spec = &m.Spec
+			r.tasks[tx] = append(r.tasks[tx], t)
+			r.fresh = append(r.fresh, t)
+			continue
+		}
+		if t := r.tasks[tx][at]; t.spec == nil { // found by Open
+			t.spec = &m.Spec
+			t.wake()
+		}
+	}
+	wake(r.more)
+}
+
+// Has reports whether members of a transaction were attached.
+func (r *Runner) Has(tx resource.TxID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.tasks[tx]) > 0
+}
+
+// Runs reports whether something of a transaction may run, or may be started.
+func (r *Runner) Runs(tx resource.TxID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.tasks[tx], func(t *task) bool { return t.phase != grant.WorkEnded })
+}
+
+// States are those of a transaction's members, ascending.
+func (r *Runner) States(tx resource.TxID) []grant.WorkState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []grant.WorkState
+	for _, t := range r.tasks[tx] {
+		list = append(list, t.state())
+	}
+	slices.SortFunc(list, func(a, b grant.WorkState) int { return a.Compare(b) })
+	return list
+}
+
+// Transactions are those that have states, ascending.
+func (r *Runner) Transactions() []resource.TxID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []resource.TxID
+	for tx := range r.tasks {
+		list = append(list, tx)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Stop has everything of a transaction end: SIGTERM now, SIGKILL at the deadline.
+func (r *Runner) Stop(tx resource.TxID, deadline time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tasks[tx] {
+		if t.phase != grant.WorkEnded && (t.deadline.IsZero() || deadline.Before(t.deadline)) {
+			t.deadline = deadline
+			t.wake()
+		}
+	}
+}
+
+// StopAll is Stop for every transaction.
+func (r *Runner) StopAll(deadline time.Time) {
+	for _, tx := range r.Transactions() {
+		r.Stop(tx, deadline)
+	}
+}
+
+// After implements [follow.Follower]: what ends is stopped, and what has ended is
+// reported no more.
+func (r *Runner) After(g follow.Group) {
+	for _, c := range g.Changes {
+		switch e := c.Event.(type) {
+		case ledger.Granted:
+			if e.Grant.State == grant.Evicting || e.Grant.State == grant.Stopping {
+				r.Stop(e.Grant.Tx, e.Grant.Deadline)
+			}
+		case ledger.Noticed:
+			r.Stop(e.Tx, e.Deadline)
+		case ledger.StopBegun:
+			r.Stop(e.Tx, e.Deadline)
+		case ledger.Buried:
+			r.forget(e.Tx)
+		case ledger.Dropped:
+			r.forget(e.Tx)
+		}
+	}
+}
+
+// forget ends the reports of a transaction of which nothing runs. The folders stay,
+// for their output.
+func (r *Runner) forget(tx resource.TxID) {
+	if r.Runs(tx) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.tasks, tx)
+}
+
+// Run follows all members until ctx ends. The shims go on.
+func (r *Runner) Run(ctx context.Context) {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	r.sweep(time.Now())
+	for {
+		r.mu.Lock()
+		fresh := r.fresh
+		r.fresh = nil
+		r.mu.Unlock()
+		for _, t := range fresh {
+			followers.Go(func() { r.follow(ctx, t) })
+		}
+		select {
+		case <-r.more:
+		case now := <-sweep.C:
+			r.sweep(now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wake puts a wish into a channel of capacity 1.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,456 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/agent/run"
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// TestMain makes this test program the shim's program too.
+func TestMain(m *testing.M) {
+	shim.Become(os.Args)
+	os.Exit(m.Run())
+}
+
+// host is a folder of work with a runner that may be replaced.
+type host struct {
+	t    testing.TB
+	root string
+	boot string
+
+	runner  *run.Runner
+	stop    func()
+	changed chan resource.TxID
+}
+
+func newHost(t testing.TB) *host {
+	boot, err := shim.BootID()
+	if err != nil {
+		t.Skip("not permitted here: ", err)
+	}
+	h := &host{t: t, root: filepath.Join(t.TempDir(), "run"), boot: boot}
+	t.Cleanup(h.end)
+	return h
+}
+
+// start starts a runner on the folder.
+func (h *host) start() {
+	h.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.changed = make(chan resource.TxID, 64)
+	changed := h.changed
+	r, err := run.Open(run.Config{
+		Root: h.root, Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Changed: func(ctx context.Context, tx resource.TxID) {
+			select {
+			case changed <- tx:
+			case <-ctx.Done():
+			}
+		},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx) })
+	h.runner, h.stop = r, func() { cancel(); running.Wait() }
+}
+
+// leave ends the runner, and nothing else.
+func (h *host) leave() {
+	if h.stop != nil {
+		h.stop()
+		h.stop, h.runner = nil, nil
+	}
+}
+
+// end kills everything that the test has started.
+func (h *host) end() {
+	h.leave()
+	entries, _ := os.ReadDir(h.root)
+	for _, e := range entries {
+		f := shim.Folder(filepath.Join(h.root, e.Name()))
+		if p, err := f.Begun(); err == nil && p.IsAlive(h.boot) {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+		_, _ = f.KillRemains(h.boot, 100)
+	}
+}
+
+func (h *host) folder(member int) shim.Folder {
+	return shim.Folder(filepath.Join(h.root, "a."+strconv.Itoa(member)+".0"))
+}
+
+// shell is a member that runs a script.
+func (h *host) shell(member int, script string) run.Member {
+	return run.Member{Index: member, Spec: shim.Spec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin", "T=" + h.root}, Dir: "/tmp"}}
+}
+
+// until waits until all states of transaction a are in a phase.
+func (h *host) until(want grant.WorkPhase) []grant.WorkState {
+	h.t.Helper()
+	for {
+		states := h.runner.States("a")
+		if len(states) > 0 && !slices.ContainsFunc(states, func(s grant.WorkState) bool { return s.Phase < want }) {
+			return states
+		}
+		<-h.changed
+	}
+}
+
+// output is all output of a member.
+func (h *host) output(member int) string {
+	h.t.Helper()
+	var b strings.Builder
+	p := make([]byte, 1000)
+	for at := int64(0); ; {
+		from, n, err := h.folder(member).ReadLog(at, p)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if n == 0 {
+			return b.String()
+		}
+		b.Write(p[:n])
+		at = from + int64(n)
+	}
+}
+
+// barrier is a pipe in which a command says that it has come so far.
+func (h *host) barrier() (path string, wait func()) {
+	h.t.Helper()
+	path = filepath.Join(h.t.TempDir(), "barrier")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return path, func() {
+		h.t.Helper()
+		f, err := os.Open(path) // until the command opens it too
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+func TestACommandEndsWithItsCodeAndOutput(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, output string
+		code, signal   int
+		reason         shim.Reason
+	}{
+		"success":                          {script: "echo out; echo err >&2", output: "out\nerr\n", reason: shim.Completed},
+		"a code":                           {script: "exit 7", code: 7, reason: shim.Completed},
+		"a signal":                         {script: "kill -KILL $$", code: 137, signal: 9, reason: shim.Completed},
+		"an environment of its own":        {script: `echo "$HOME|$T|$(pwd)"`, output: "|ROOT|/tmp\n", reason: shim.Completed},
+		"no input":                         {script: "read line; echo \"$?\"", output: "1\n", reason: shim.Completed},
+		"the lock is not the command's":    {script: "test -e /proc/$$/fd/3; echo $?", output: "1\n", reason: shim.Completed},
+		"what it leaves behind is killed":  {script: "sleep 3600 & setsid sleep 3600 & echo done", output: "done\n", reason: shim.Completed},
+		"signals are those of the default": {script: "kill -HUP $$; echo here", code: 129, signal: 1, reason: shim.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.start()
+			c.output = strings.ReplaceAll(c.output, "ROOT", h.root)
+			h.runner.Attach("a", []run.Member{h.shell(0, c.script)})
+			got := h.until(grant.WorkEnded)[0]
+			want := grant.WorkState{Phase: grant.WorkEnded, Code: c.code, Signal: c.signal, Reason: string(c.reason)}
+			if got != want {
+				t.Errorf("state %+v, want %+v", got, want)
+			}
+			if out := h.output(0); out != c.output {
+				t.Errorf("output %q, want %q", out, c.output)
+			}
+			if left, err := h.folder(0).KillRemains(h.boot, 0); len(left) > 0 || err != nil {
+				t.Errorf("processes %v are left: %v", left, err)
+			}
+		})
+	}
+}
+
+func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec shim.Spec
+		code int
+		want string
+	}{
+		"no such command":        {shim.Spec{Args: []string{"no-such-command"}, Dir: "/"}, 127, `command "no-such-command" is in no folder of PATH`},
+		"no such folder":         {shim.Spec{Args: []string{"/bin/true"}, Dir: "/no/such"}, 126, "working directory /no/such"},
+		"a folder as a command":  {shim.Spec{Args: []string{"/tmp"}, Dir: "/"}, 126, "start /tmp: permission denied"},
+		"CPUs that do not exist": {shim.Spec{Args: []string{"/bin/true"}, Dir: "/", CPUs: []int{1023}}, 126, "affinity to CPUs [1023]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.start()
+			h.runner.Attach("a", []run.Member{{Spec: c.spec}})
+			got := h.until(grant.WorkEnded)[0]
+			if got.Reason != string(shim.NotStarted) || got.Code != c.code || !strings.Contains(got.Message, c.want) {
+				t.Errorf("state %+v, want code %d and %q", got, c.code, c.want)
+			}
+		})
+	}
+}
+
+func TestAStopGivesGraceAndThenKills(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		grace  time.Duration
+		want   grant.WorkState
+	}{
+		"it ends within its grace":   {`trap 'exit 3' TERM; : > $B; while :; do sleep 0.01; done`, time.Hour, grant.WorkState{Code: 3, Reason: "Stopped"}},
+		"it knows no TERM":           {`: > $B; sleep 3600`, time.Hour, grant.WorkState{Code: 143, Signal: 15, Reason: "Stopped"}},
+		"it ignores TERM":            {`trap '' TERM; : > $B; while :; do sleep 0.01; done`, 0, grant.WorkState{Code: 137, Signal: 9, Reason: "Killed"}},
+		"success comes after a stop": {`trap 'exit 0' TERM; : > $B; while :; do sleep 0.01; done`, time.Hour, grant.WorkState{Reason: "Stopped"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.start()
+			b, wait := h.barrier()
+			h.runner.Attach("a", []run.Member{h.shell(0, strings.ReplaceAll(c.script, "$B", b))})
+			wait()
+			h.runner.Stop("a", time.Now().Add(c.grace))
+			c.want.Phase = grant.WorkEnded
+			got := h.until(grant.WorkEnded)[0]
+			if got != c.want || got.IsSuccess() {
+				t.Errorf("state %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestAMemberOutlivesItsRunner: the next runner finds it running, or ended.
+func TestAMemberOutlivesItsRunner(t *testing.T) {
+	for name, endsMeanwhile := range map[string]bool{"it still runs": false, "it has ended meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.start()
+			reached, wait := h.barrier()
+			release, let := h.barrier()
+			ended, over := h.barrier()
+			h.runner.Attach("a", []run.Member{h.shell(0, ": > "+reached+"; : > "+release+"; trap ': > "+ended+"' EXIT; exit 5")})
+			wait()
+			h.until(grant.WorkRunning)
+			h.leave()
+			if endsMeanwhile {
+				let()
+				over()
+			}
+			h.start()
+			if !h.runner.Has("a") {
+				t.Fatal("the next runner does not know the transaction")
+			}
+			if !endsMeanwhile {
+				h.until(grant.WorkRunning)
+				let()
+				over()
+			}
+			if got := h.until(grant.WorkEnded)[0]; got.Code != 5 || got.Reason != "Completed" {
+				t.Errorf("state %+v, want code 5", got)
+			}
+		})
+	}
+}
+
+func TestALostSupervisorIsNoSuccessAndLeavesNoProcess(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	b, wait := h.barrier()
+	h.runner.Attach("a", []run.Member{h.shell(0, "sleep 3600 & setsid sleep 3600 & : > "+b+"; sleep 3600")})
+	wait()
+	h.until(grant.WorkRunning)
+	p, err := h.folder(0).Begun()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	got := h.until(grant.WorkEnded)[0]
+	if got.Reason != string(shim.SupervisorLost) || got.Code != shim.UnknownCode || got.IsSuccess() {
+		t.Errorf("state %+v, want SupervisorLost", got)
+	}
+	if left, err := h.folder(0).KillRemains(h.boot, 0); len(left) > 0 || err != nil {
+		t.Errorf("processes %v are left: %v", left, err)
+	}
+}
+
+func TestAMemberOfAnEarlierBootIsNodeRestarted(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	b, wait := h.barrier()
+	h.runner.Attach("a", []run.Member{h.shell(0, ": > "+b+"; sleep 3600")})
+	wait()
+	h.until(grant.WorkRunning)
+	h.leave()
+	p, _ := h.folder(0).Begun()
+	_ = syscall.Kill(p.PID, syscall.SIGKILL)
+	if _, err := h.folder(0).KillRemains(h.boot, 1000); err != nil {
+		t.Fatal(err)
+	}
+	real := h.boot
+	h.boot = "another"
+	h.start()
+	if got := h.until(grant.WorkEnded)[0]; got.Reason != string(shim.NodeRestarted) || got.IsSuccess() {
+		t.Errorf("state %+v, want NodeRestarted", got)
+	}
+	h.leave()
+	h.boot = real
+}
+
+// TestAMemberIsStartedOnce: however often that is asked for, and by whom.
+func TestAMemberIsStartedOnce(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	m := []run.Member{h.shell(0, "echo once")}
+	for range 3 {
+		h.runner.Attach("a", m)
+	}
+	h.until(grant.WorkEnded)
+	h.leave()
+	h.start()
+	h.runner.Attach("a", m)
+	h.until(grant.WorkEnded)
+	if out := h.output(0); out != "once\n" {
+		t.Errorf("output %q, want one start", out)
+	}
+}
+
+// TestAStartThatWasCutOffWaitsForItsLeader: a folder with a spec, and without a shim,
+// is started only when that is asked for again, and never after its end.
+func TestAStartThatWasCutOffWaitsForItsLeader(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked  bool
+		reason shim.Reason
+	}{"asked for again": {true, shim.Completed}, "ended before": {false, shim.NotStarted}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			if err := os.MkdirAll(h.root, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			m := h.shell(0, "echo here")
+			_, err := h.folder(0).Make()
+			if err = errors.Join(err, h.folder(0).WriteSpec(m.Spec)); err != nil {
+				t.Fatal(err)
+			}
+			h.start()
+			if !h.runner.Runs("a") {
+				t.Error("a start that may come counts as nothing")
+			}
+			if c.asked {
+				h.runner.Attach("a", []run.Member{m})
+			} else {
+				h.runner.Stop("a", time.Now())
+			}
+			if got := h.until(grant.WorkEnded)[0]; got.Reason != string(c.reason) {
+				t.Errorf("state %+v, want %s", got, c.reason)
+			}
+		})
+	}
+}
+
+func TestAFolderWithoutASpecIsNoWork(t *testing.T) {
+	h := newHost(t)
+	if err := os.MkdirAll(string(h.folder(0)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if h.runner.Has("a") {
+		t.Error("work without a spec is reported")
+	}
+	if _, err := os.Stat(string(h.folder(0))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// TestOutputIsRotated keeps the last files, and a reader knows where they begin.
+func TestOutputIsRotated(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	m := h.shell(0, "i=0; while [ $i -lt 100 ]; do echo 123456789; i=$((i+1)); done")
+	m.Spec.LogBytes, m.Spec.LogFiles = 64, 3
+	h.runner.Attach("a", []run.Member{m})
+	h.until(grant.WorkEnded)
+	p := make([]byte, 2000)
+	at, n, err := h.folder(0).ReadLog(0, p)
+	if err != nil || at == 0 || n == 0 || at%64 != 0 {
+		t.Errorf("the output begins at %d with %d bytes: %v", at, n, err)
+	}
+	if kept := h.folder(0).LogBytes(); kept > 3*64 || kept < 2*64 {
+		t.Errorf("%d bytes are kept, want two to three files of 64", kept)
+	}
+	if out := h.output(0); !strings.HasSuffix(out, "123456789\n") || int64(len(out)) != 1000-at {
+		t.Errorf("%d bytes from %d of 1000: %q", len(out), at, out)
+	}
+}
+
+// seen has a script wait until its shim has written down its start and its output.
+const seen = `while ! test -e "$MUSTER_RUN/started" || ! test -s "$MUSTER_RUN"/log.00000000000000000000; do sleep 0.01; done; `
+
+// TestKillsInEveryOrder kills shim, command and runner in turn, in every order and at
+// once after each other. Whatever the order: one start at most, one end, no process.
+func TestKillsInEveryOrder(t *testing.T) {
+	for _, order := range []string{"src", "scr", "rsc", "rcs", "csr", "crs", "s", "c", "r", "sr", "rs", "cr", "rc"} {
+		t.Run(order, func(t *testing.T) {
+			h := newHost(t)
+			h.start()
+			b, wait := h.barrier()
+			h.runner.Attach("a", []run.Member{h.shell(0, "echo start; "+seen+"sleep 3600 & setsid sleep 3600 & : > "+b+"; sleep 3600")})
+			wait()
+			h.until(grant.WorkRunning)
+			shimProcess, err1 := h.folder(0).Begun()
+			command, err2 := h.folder(0).Started()
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			for _, who := range order {
+				switch who {
+				case 's':
+					_ = syscall.Kill(shimProcess.PID, syscall.SIGKILL)
+				case 'c':
+					_ = syscall.Kill(command.PID, syscall.SIGKILL)
+				case 'r':
+					h.leave()
+				}
+			}
+			if h.runner == nil {
+				h.start()
+			}
+			h.runner.Attach("a", []run.Member{h.shell(0, "echo another start")})
+			if !strings.ContainsAny(order, "sc") {
+				h.runner.Stop("a", time.Now())
+			}
+			got := h.until(grant.WorkEnded)
+			if len(got) != 1 || got[0].IsSuccess() {
+				t.Errorf("states %+v, want one end that is no success", got)
+			}
+			if out := h.output(0); out != "start\n" {
+				t.Errorf("output %q, want one start", out)
+			}
+			if left, err := h.folder(0).KillRemains(h.boot, 0); len(left) > 0 || err != nil {
+				t.Errorf("processes %v are left: %v", left, err)
+			}
+			if h.runner.Runs("a") {
+				t.Error("ended work counts as running")
+			}
+		})
+	}
+}

@@ -1,0 +1,281 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// identity names one start of one member.
+type identity struct {
+	tx      resource.TxID
+	member  int
+	restart int
+}
+
+// name is the name of its folder: TX.MEMBER.RESTART.
+func (i identity) name() string {
+	return fmt.Sprintf("%s.%d.%d", url.PathEscape(string(i.tx)), i.member, i.restart)
+}
+
+// parseName reads what name made.
+func parseName(name string) (identity, error) {
+	bad := func() (identity, error) {
+		return identity{}, fmt.Errorf("folder %q: want TRANSACTION.MEMBER.RESTART", name)
+	}
+	at := strings.LastIndexByte(name, '.')
+	if at < 0 {
+		return bad()
+	}
+	before := strings.LastIndexByte(name[:at], '.')
+	if before < 1 {
+		return bad()
+	}
+	tx, err1 := url.PathUnescape(name[:before])
+	member, err2 := strconv.Atoi(name[before+1 : at])
+	restart, err3 := strconv.Atoi(name[at+1:])
+	i := identity{resource.TxID(tx), member, restart}
+	if errors.Join(err1, err2, err3) != nil || member < 0 || restart < 0 || i.name() != name {
+		return bad()
+	}
+	return i, nil
+}
+
+// task is one start of one member. Runner.mu guards what stands below it.
+type task struct {
+	id     identity
+	folder shim.Folder
+	woken  chan struct{} // capacity 1: spec or deadline has changed
+
+	spec     *shim.Spec // nil: found by Open, and nobody has asked for its start since
+	phase    grant.WorkPhase
+	exit     shim.Exit
+	deadline time.Time // of its end; zero: it may run
+	launches int
+}
+
+func (r *Runner) newTask(id identity) *task {
+	return &task{id: id, folder: shim.Folder(filepath.Join(r.config.Root, id.name())), woken: make(chan struct{}, 1), phase: grant.WorkStarting}
+}
+
+func (t *task) wake() { wake(t.woken) }
+
+func (t *task) state() grant.WorkState {
+	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase}
+	if t.phase == grant.WorkEnded {
+		s.Code, s.Signal, s.Reason, s.Message = t.exit.Code, t.exit.Signal, string(t.exit.Reason), t.exit.Message
+	}
+	return s
+}
+
+// wish is what a task is to do, at one moment.
+type wish struct {
+	spec     *shim.Spec
+	deadline time.Time
+}
+
+func (r *Runner) wishOf(t *task) wish {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return wish{t.spec, t.deadline}
+}
+
+// retryAfter is the pause after a step that failed, pollEvery that between two looks
+// at a shim that has just been started.
+const (
+	retryAfter = time.Second
+	pollEvery  = 5 * time.Millisecond
+	// mostLaunches bounds the shims that end before they have begun.
+	mostLaunches = 3
+	// killRounds bounds the kills of what a lost shim has left, before it is logged.
+	killRounds = 50
+)
+
+// follow takes a task to its end, or until ctx ends.
+func (r *Runner) follow(ctx context.Context, t *task) {
+	for ctx.Err() == nil {
+		exit, err := r.advance(ctx, t)
+		switch {
+		case err != nil:
+			r.log.Error("work_step_failed", "tx", string(t.id.tx), "member", t.id.member, "error", err, "retry_in", retryAfter)
+			pause(ctx, t, retryAfter)
+		case exit != nil:
+			r.set(ctx, t, grant.WorkEnded, *exit)
+			return
+		}
+	}
+}
+
+// set notes the phase of a task and reports it.
+func (r *Runner) set(ctx context.Context, t *task, p grant.WorkPhase, e shim.Exit) {
+	r.mu.Lock()
+	changed := t.phase != p
+	t.phase, t.exit = p, e
+	r.mu.Unlock()
+	if changed {
+		r.log.Info("work_phase", "tx", string(t.id.tx), "member", t.id.member, "phase", p.String(), "code", e.Code, "reason", string(e.Reason))
+		r.config.Changed(ctx, t.id.tx)
+	}
+}
+
+// advance takes the next step of a task. It returns the exit once there is one.
+func (r *Runner) advance(ctx context.Context, t *task) (*shim.Exit, error) {
+	if _, err := t.folder.Make(); err != nil {
+		return nil, err
+	}
+	lock, err := t.folder.Lock()
+	switch {
+	case errors.Is(err, shim.ErrOwned):
+		return nil, r.accompany(ctx, t, 0)
+	case err != nil:
+		return nil, err
+	}
+	defer lock.Close()
+	if exit, err := t.folder.Exit(); err == nil {
+		return &exit, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	begun, err := t.folder.Begun()
+	switch {
+	case err == nil:
+		return r.bury(t, begun)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	w := r.wishOf(t)
+	switch {
+	case !w.deadline.IsZero():
+		return r.endUnstarted(t, "the work was ended before its start")
+	case w.spec == nil:
+		lock.Close()
+		pause(ctx, t, time.Hour)
+		return nil, nil
+	case t.launches == mostLaunches:
+		return r.endUnstarted(t, fmt.Sprintf("%d supervisors have ended before the start; see %s/trace on the host", mostLaunches, t.folder))
+	}
+	return nil, r.launch(ctx, t, *w.spec, lock)
+}
+
+// launch starts a shim, which takes the lock over, and accompanies it.
+func (r *Runner) launch(ctx context.Context, t *task, spec shim.Spec, lock *os.File) error {
+	select {
+	case r.starts <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	pid, err := r.fork(t, spec, lock)
+	<-r.starts
+	if err != nil {
+		return err
+	}
+	lock.Close() // the shim has it too
+	return r.accompany(ctx, t, pid)
+}
+
+func (r *Runner) fork(t *task, spec shim.Spec, lock *os.File) (pid int, err error) {
+	if r.config.Cgroup != "" {
+		spec.Cgroup = filepath.Join(r.config.Cgroup, t.id.name())
+		if err := os.Mkdir(spec.Cgroup, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return 0, err
+		}
+	}
+	if err := t.folder.WriteSpec(spec); err != nil {
+		return 0, err
+	}
+	t.launches++
+	return shim.Launch(r.config.Program, t.folder, lock)
+}
+
+// endUnstarted writes the end of a member that never had a process.
+func (r *Runner) endUnstarted(t *task, why string) (*shim.Exit, error) {
+	e := shim.Exit{Code: 126, Reason: shim.NotStarted, Message: why, At: time.Now()}
+	return &e, t.folder.WriteExit(e)
+}
+
+// bury writes the end of a member whose shim has ended without a word, once nothing
+// of the member runs. It is never a success.
+func (r *Runner) bury(t *task, begun shim.Process) (*shim.Exit, error) {
+	e := shim.Exit{Code: shim.UnknownCode, Reason: shim.SupervisorLost, Message: "the supervisor was killed; the member's processes were killed then", At: time.Now()}
+	if begun.BootID != r.config.BootID {
+		e.Reason, e.Message = shim.NodeRestarted, "the host was started anew while the member ran"
+	}
+	left, err := t.folder.KillRemains(r.config.BootID, killRounds)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(left) > 0:
+		return nil, fmt.Errorf("processes %v of a lost supervisor do not end", left)
+	}
+	return &e, t.folder.WriteExit(e)
+}
+
+// pause waits for a change of the task's wish, at most for d.
+func pause(ctx context.Context, t *task, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.woken:
+	case <-ctx.Done():
+	}
+}
+
+// accompany follows a shim that owns the folder until the shim has ended; pid is 0
+// where only the folder has its number.
+func (r *Runner) accompany(ctx context.Context, t *task, pid int) error {
+	begun, err := t.folder.Begun()
+	for errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+		if pid != 0 && reaped(pid) {
+			return nil // it has ended before it began
+		}
+		pause(ctx, t, pollEvery)
+		if pid == 0 {
+			return nil // the shim of an earlier agent, or it has ended meanwhile
+		}
+		begun, err = t.folder.Begun()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	over, err := awaitProcess(cmp.Or(pid, begun.PID), begun, r.config.BootID)
+	if err != nil || over == nil {
+		return err
+	}
+	defer over.close()
+	r.set(ctx, t, grant.WorkRunning, shim.Exit{})
+	var asked time.Time
+	for {
+		var again <-chan time.Time
+		if w := r.wishOf(t); !w.deadline.IsZero() && w.deadline != asked {
+			if err := t.folder.Stop(w.deadline.Sub(r.config.Now())); err == nil {
+				asked = w.deadline
+			} else { // it may be ending
+				again = time.After(20 * pollEvery)
+			}
+		}
+		select {
+		case <-over.ended:
+			return nil
+		case <-t.woken:
+		case <-again:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

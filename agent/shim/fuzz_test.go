@@ -1,0 +1,84 @@
+package shim
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// again checks that what a parser accepts is read as the same value once it is written
+// again.
+func again[T any](t *testing.T, parse func([]byte) (T, error), data []byte) {
+	value, err := parse(data)
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := parse(text); err != nil || !reflect.DeepEqual(back, value) {
+		t.Errorf("%q is read as %+v, and that as %+v: %v", data, value, back, err)
+	}
+}
+
+// FuzzFolder reads every file of a folder, and a request, from outside bytes.
+func FuzzFolder(f *testing.F) {
+	spec := Spec{Version: 1, Args: []string{"true"}, Env: []string{"A=b"}, Dir: "/", CPUs: []int{0, 5}, User: &User{UID: 1, GID: 2}}
+	for _, v := range []any{
+		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
+	} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		f.Add(data[:len(data)/2])
+	}
+	f.Add([]byte(`{"version":1,"code":0,"reason":"SupervisorLost","at":"2026-01-02T03:04:05Z"}`))
+	f.Add([]byte("17 (a) b) S 1 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		again(t, ParseSpec, data)
+		again(t, ParseProcess, data)
+		again(t, ParseExit, data)
+		if _, err := parseRequest(data); err == nil && len(data) > maxRequest {
+			t.Error("a request beyond its bound")
+		}
+		if s, err := parseStat(data); err == nil && s.state == 0 {
+			t.Error("a process without a state")
+		}
+		if e, err := ParseExit(data); err == nil && e.IsSuccess() && (e.Code != 0 || e.Signal != 0) {
+			t.Errorf("%+v is a success", e)
+		}
+	})
+}
+
+func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		parse func([]byte) error
+		text  string
+		want  string
+	}{
+		"a later version":           {specError, `{"version":2,"args":["a"],"dir":"/"}`, "spec: version 2, this program reads version 1"},
+		"no command":                {specError, `{"version":1,"args":[],"dir":"/"}`, "spec: args: no command"},
+		"a relative folder":         {specError, `{"version":1,"args":["a"],"dir":"tmp"}`, `spec: dir "tmp": want an absolute path`},
+		"a variable without a name": {specError, `{"version":1,"args":["a"],"dir":"/","env":["=b"]}`, `spec: env "=b": want NAME=VALUE`},
+		"a CPU beyond the set":      {specError, `{"version":1,"args":["a"],"dir":"/","cpus":[1024]}`, "spec: cpus: 1024 is outside 0..1023"},
+		"a zero byte":               {specError, `{"version":1,"args":["a\u0000"],"dir":"/"}`, "spec: text 0 of args and env has a zero byte"},
+		"an unknown end":            {exitError, `{"version":1,"code":1,"reason":"Bored","at":"2026-01-02T03:04:05Z"}`, `exit: reason "Bored" is not known`},
+		"a success that nobody saw": {exitError, `{"version":1,"code":0,"reason":"NodeRestarted","at":"2026-01-02T03:04:05Z"}`, "exit: code 0 with signal 0 and reason NodeRestarted"},
+		"both of stop and signal":   {requestError, `{"stop":true,"signal":9}`, "request: want either stop or signal"},
+		"a signal beyond":           {requestError, `{"signal":65}`, "request: signal 65 is outside 1..64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.parse([]byte(c.text)); err == nil || err.Error() != c.want {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func specError(data []byte) error    { _, err := ParseSpec(data); return err }
+func exitError(data []byte) error    { _, err := ParseExit(data); return err }
+func requestError(data []byte) error { _, err := parseRequest(data); return err }

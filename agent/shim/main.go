@@ -1,0 +1,54 @@
+package shim
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Command is the argument that makes a program a shim: PROGRAM shim FOLDER.
+const Command = "shim"
+
+// Become runs a shim where the arguments of the program ask for one, and does not
+// return then. It comes first in main.
+func Become(args []string) {
+	if len(args) == 3 && args[1] == Command && filepath.IsAbs(args[2]) {
+		os.Exit(Main(Folder(args[2])))
+	}
+}
+
+// Main is the program of a shim: it returns the exit code.
+func Main(f Folder) int {
+	boundHeap()
+	if err := supervise(f); err != nil {
+		fmt.Fprintln(os.Stderr, "muster-agent shim:", err)
+		return 1
+	}
+	return 0
+}
+
+// Launch starts a shim in its own session, with the lock of the folder. program is
+// a program that calls Become. The shim outlives the caller, which may wait
+// for it by its number. Launch does not close the lock.
+func Launch(program string, f Folder, lock *os.File) (pid int, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	trace, err := os.OpenFile(f.path("trace"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer trace.Close()
+	pid, err = syscall.ForkExec(program, []string{program, Command, string(f)}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=2"},
+		Files: []uintptr{null.Fd(), null.Fd(), trace.Fd(), lock.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start %s %s: %w", program, Command, err)
+	}
+	return pid, nil
+}

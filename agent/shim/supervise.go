@@ -1,0 +1,292 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes of a command that was not started, as of a shell.
+const (
+	codeNotFound   = 127
+	codeNotStarted = 126
+)
+
+// lockDescriptor is the number under which a shim inherits the lock.
+const lockDescriptor = 3
+
+// supervise is the life of a shim in a folder whose lock it has inherited. It
+// returns once nothing of the member runs and the exit is durable. At most one shim
+// ever starts the command: begun is there before the fork, and stays.
+func supervise(f Folder) error {
+	if err := unix.Flock(lockDescriptor, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("%s: the lock was not handed over: %w", f, err)
+	}
+	unix.CloseOnExec(lockDescriptor)
+	if _, err := f.Begun(); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: there was a start before (%v)", f, err)
+	}
+	spec, err := f.Spec()
+	if err != nil {
+		return err
+	}
+	boot, err := BootID()
+	if err != nil {
+		return err
+	}
+	self, err := Identify(os.Getpid(), boot)
+	if err != nil {
+		return err
+	}
+	// Whatever the command starts becomes a child of the shim when its parent ends.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := os.Chdir(string(f)); err != nil { // the socket's path is short then
+		return err
+	}
+	listener, err := net.Listen("unix", socketFile)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := f.write(begunFile, self); err != nil {
+		return err
+	}
+	e := run(f, spec, boot, listener)
+	for err := f.WriteExit(e); err != nil; err = f.WriteExit(e) {
+		fmt.Fprintln(os.Stderr, "the exit is not durable yet:", err) // a full disk, say
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+// run starts the command and waits until nothing of it runs.
+func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
+	log, err := newOutput(f, spec.logBytes(), spec.logFiles())
+	if err != nil {
+		return notStarted(codeNotStarted, err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return notStarted(codeNotStarted, err)
+	}
+	pid, code, err := start(f, spec, writer)
+	writer.Close()
+	if err != nil {
+		return notStarted(code, err)
+	}
+	if child, err := Identify(pid, boot); err == nil {
+		_ = f.write(startedFile, child) // for people and signals: begun alone is relied on
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		// A full disk must not stop the command: the rest of its output is dropped.
+		if _, err := io.Copy(log, reader); err != nil {
+			_, _ = io.Copy(io.Discard, reader)
+		}
+	}()
+	requests := make(chan request)
+	go serve(listener, requests)
+	go obey(requests)
+	e := watch(pid, requests)
+	<-drained
+	_ = log.file.Sync()
+	removeCgroup(spec.Cgroup)
+	return e
+}
+
+func notStarted(code int, err error) Exit {
+	return Exit{Code: code, Reason: NotStarted, Message: err.Error(), At: time.Now()}
+}
+
+// start forks the command. The thread that forks has the command's affinity, which
+// the command inherits; it ends with the goroutine.
+func start(f Folder, spec Spec, out *os.File) (pid, code int, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, codeNotStarted, err
+	}
+	defer null.Close()
+	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+		return 0, codeNotStarted, fmt.Errorf("working directory %s: not a directory that can be entered", spec.Dir)
+	}
+	path, err := lookUp(spec.Args[0], spec.Env)
+	if err != nil {
+		return 0, codeNotFound, err
+	}
+	attr := &syscall.ProcAttr{
+		Dir: spec.Dir, Env: append(append([]string(nil), spec.Env...), Marker+"="+string(f)),
+		Files: []uintptr{null.Fd(), out.Fd(), out.Fd()},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	if u := spec.User; u != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
+	if spec.Cgroup != "" {
+		group, err := os.Open(spec.Cgroup)
+		if err != nil {
+			return 0, codeNotStarted, err
+		}
+		defer group.Close()
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(group.Fd())
+	}
+	forked := make(chan struct{})
+	go func() {
+		defer close(forked)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if len(spec.CPUs) > 0 {
+			var set unix.CPUSet
+			for _, cpu := range spec.CPUs {
+				set.Set(cpu)
+			}
+			if err = unix.SchedSetaffinity(0, &set); err != nil {
+				err = fmt.Errorf("affinity to CPUs %v: %w", spec.CPUs, err)
+				return
+			}
+		}
+		pid, err = syscall.ForkExec(path, spec.Args, attr)
+	}()
+	<-forked
+	if err != nil {
+		return 0, codeNotStarted, fmt.Errorf("start %s: %w", path, err)
+	}
+	return pid, 0, nil
+}
+
+// ownGrace is the grace of a command whose shim gets a SIGTERM.
+const ownGrace = 30 * time.Second
+
+// obey makes a SIGTERM of the shim a stop of the command. Other signals that a
+// terminal or a log-out sends have no effect. They are taken and not ignored: an
+// ignored signal would be ignored by the command too.
+func obey(requests chan<- request) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	for s := range signals {
+		if s == syscall.SIGTERM {
+			requests <- request{Stop: true, GraceMillis: ownGrace.Milliseconds()}
+		}
+	}
+}
+
+// lookUp finds a program in the PATH of an environment.
+func lookUp(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	dirs := "/usr/local/bin:/usr/bin:/bin"
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, "PATH="); ok {
+			dirs = value
+		}
+	}
+	for _, dir := range filepath.SplitList(dirs) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.IsAbs(path) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("command %q is in no folder of PATH %s", name, dirs)
+}
+
+// ended is the end of a child.
+type ended struct {
+	pid    int
+	status unix.WaitStatus
+}
+
+// watch follows the command until nothing of it runs. When the command itself has
+// ended, what it has left behind is killed at once.
+func watch(pid int, requests <-chan request) Exit {
+	ends := make(chan ended)
+	go reap(ends)
+	var status unix.WaitStatus
+	var deadline time.Time
+	alarm := time.NewTimer(0)
+	<-alarm.C
+	asked, forced, gone := false, false, false
+	for {
+		select {
+		case e, more := <-ends:
+			if !more {
+				return exitOf(status, asked, forced)
+			}
+			if e.pid == pid {
+				status, gone = e.status, true
+				killAll()
+				alarm.Reset(killWait)
+			}
+		case r := <-requests:
+			if !r.Stop {
+				_ = unix.Kill(-pid, unix.Signal(r.Signal))
+				continue
+			}
+			at := time.Now().Add(time.Duration(r.GraceMillis) * time.Millisecond)
+			if !asked {
+				_ = unix.Kill(-pid, unix.SIGTERM)
+			}
+			if !asked || at.Before(deadline) {
+				deadline = at
+				alarm.Reset(time.Until(at))
+			}
+			asked = true
+		case <-alarm.C: // the grace is over, or something has outlived a round
+			forced = forced || !gone
+			killAll()
+			alarm.Reset(killWait)
+		}
+	}
+}
+
+// reap collects the ends of all children until there are none.
+func reap(ends chan<- ended) {
+	defer close(ends)
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // ECHILD
+			return
+		default:
+			ends <- ended{pid, status}
+		}
+	}
+}
+
+// killAll kills everything below the shim.
+func killAll() {
+	for _, pid := range descendants(os.Getpid()) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+func exitOf(status unix.WaitStatus, asked, forced bool) Exit {
+	e := Exit{Reason: Completed, At: time.Now()}
+	switch {
+	case forced:
+		e.Reason = Killed
+	case asked:
+		e.Reason = Stopped
+	}
+	if status.Signaled() {
+		e.Signal = int(status.Signal())
+		e.Code = 128 + e.Signal
+	} else {
+		e.Code = status.ExitStatus()
+	}
+	return e
+}

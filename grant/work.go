@@ -1,0 +1,92 @@
+package grant
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/musterd/muster/resource"
+)
+
+// This file holds the work of a transaction: the processes of its members.
+
+// Start has an agent start members of a transaction whose record is COMMITTED and
+// whose agents all hold their members. The answer, and every change after it, is
+// Worked. An agent starts each member at most once per Restart.
+type Start struct {
+	Tx      resource.TxID
+	Epoch   resource.Epoch
+	Members []Work // ascending by Index
+}
+
+func (Start) command() {}
+
+// Work is what is started for one member.
+type Work struct {
+	Index   int
+	Restart int
+	// Args are the command and its arguments: at least one.
+	Args []string
+	// Env are NAME=VALUE, in order; a later one wins.
+	Env []string
+	// Dir is the working directory; "" is the agent's choice.
+	Dir string
+}
+
+// WorkPhase is the stage of a member's work.
+type WorkPhase uint8
+
+// The phases.
+const (
+	WorkStarting WorkPhase = iota + 1 // attached; a process may exist
+	WorkRunning
+	WorkEnded // nothing of it runs, and the end is durable
+)
+
+// String returns the phase's name.
+func (p WorkPhase) String() string {
+	switch p {
+	case WorkStarting:
+		return "starting"
+	case WorkRunning:
+		return "running"
+	case WorkEnded:
+		return "ended"
+	}
+	return fmt.Sprintf("WorkPhase(%d)", uint8(p))
+}
+
+// WorkState is how far the work of one member is.
+type WorkState struct {
+	Member  int
+	Restart int
+	Phase   WorkPhase
+	// Code, Signal, Reason and Message are set at the end. Only the reason Completed
+	// with code 0 is a success.
+	Code    int
+	Signal  int
+	Reason  string
+	Message string
+}
+
+// Compare orders states by member and restart.
+func (s WorkState) Compare(o WorkState) int {
+	return cmp.Or(cmp.Compare(s.Member, o.Member), cmp.Compare(s.Restart, o.Restart))
+}
+
+// WorkCompleted is the reason of an end that the command itself has chosen.
+const WorkCompleted = "Completed"
+
+// IsSuccess reports whether the member has done its work.
+func (s WorkState) IsSuccess() bool {
+	return s.Phase == WorkEnded && s.Reason == WorkCompleted && s.Code == 0
+}
+
+// Worked is the state of a transaction's work on one node.
+type Worked struct {
+	Node   resource.NodeID
+	Tx     resource.TxID
+	States []WorkState // ascending
+}
+
+// NodeID returns Node.
+func (e Worked) NodeID() resource.NodeID { return e.Node }
