@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -23,8 +24,11 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 	in := lead.Loaded{
 		Nodes: read.prefix(ctx, record.NodesPrefix), Bans: read.prefix(ctx, record.BansPrefix), Quotas: read.prefix(ctx, record.QuotaPrefix),
 		Jobs: read.prefix(ctx, record.JobsPrefix), Units: read.prefix(ctx, record.UnitsPrefix), Orders: read.prefix(ctx, record.OrderPrefix),
-		Tenants: read.prefix(ctx, record.TenantsPrefix), Namespaces: read.prefix(ctx, record.NamespacesPrefix), Configured: read.prefix(ctx, record.ConfiguredKey),
-		Txs: read.prefix(ctx, record.TxPrefix), Ready: read.prefix(ctx, record.ReadyPrefix), Requests: read.prefix(ctx, record.RequestsPrefix),
+		Configured: read.prefix(ctx, record.ConfiguredKey),
+		Txs:        read.prefix(ctx, record.TxPrefix), Ready: read.prefix(ctx, record.ReadyPrefix), Requests: read.prefix(ctx, record.RequestsPrefix),
+	}
+	for _, prefix := range edit.Prefixes() {
+		in.Objects = append(in.Objects, read.prefix(ctx, prefix)...)
 	}
 	if warm, is := from.(follow.Snapshot); is {
 		in.Cached = warm.Requests

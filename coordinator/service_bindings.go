@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
@@ -16,7 +17,7 @@ func (c *Coordinator) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, 
 	if status := b.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.QuotaBinding](ctx, c, lead.PutQuotaBinding{Object: b, Create: create})
+	return ask[*api.QuotaBinding](ctx, c, lead.Put[api.QuotaBinding]{Object: b, Create: create})
 }
 
 // GetQuotaBinding implements service.Quotas.
@@ -24,7 +25,7 @@ func (c *Coordinator) GetQuotaBinding(ctx context.Context, namespace string) (*a
 	return look(ctx, c, func(i *objects.View) (*api.QuotaBinding, *api.Status) {
 		s, found := i.Binding(namespace)
 		if !found {
-			return nil, lead.NoQuotaBinding(namespace)
+			return nil, edit.Bindings.NotFound(namespace)
 		}
 		return s.Copy(), nil
 	})
@@ -40,5 +41,5 @@ func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingL
 
 // DeleteQuotaBinding implements service.Quotas.
 func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.QuotaBinding](ctx, c, lead.Delete[api.QuotaBinding]{Name: namespace, Require: service.PreconditionsOf(ctx)})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
@@ -15,7 +16,7 @@ func (c *Coordinator) PutQuotaForest(ctx context.Context, f *api.QuotaForest, cr
 	if status := f.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.QuotaForest](ctx, c, lead.PutQuotaForest{Object: f, Create: create})
+	return ask[*api.QuotaForest](ctx, c, lead.Put[api.QuotaForest]{Object: f, Create: create})
 }
 
 // GetQuotaForest implements service.Quotas.
@@ -23,7 +24,7 @@ func (c *Coordinator) GetQuotaForest(ctx context.Context, name string) (*api.Quo
 	return look(ctx, c, func(i *objects.View) (*api.QuotaForest, *api.Status) {
 		s, found := i.Forest(name)
 		if !found {
-			return nil, lead.NoQuotaForest(name)
+			return nil, edit.Forests.NotFound(name)
 		}
 		return s.Copy(), nil
 	})
@@ -39,5 +40,5 @@ func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestLis
 
 // DeleteQuotaForest implements service.Quotas.
 func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.QuotaForest](ctx, c, lead.Delete[api.QuotaForest]{Name: name, Require: service.PreconditionsOf(ctx)})
 }

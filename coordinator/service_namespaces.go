@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
@@ -15,7 +16,7 @@ func (c *Coordinator) PutTenant(ctx context.Context, t *api.Tenant, create bool)
 	if status := t.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.Tenant](ctx, c, lead.PutTenant{Object: t, Create: create})
+	return ask[*api.Tenant](ctx, c, lead.Put[api.Tenant]{Object: t, Create: create})
 }
 
 // GetTenant implements service.Spaces.
@@ -23,7 +24,7 @@ func (c *Coordinator) GetTenant(ctx context.Context, name string) (*api.Tenant, 
 	return look(ctx, c, func(i *objects.View) (*api.Tenant, *api.Status) {
 		s, found := i.Tenant(name)
 		if !found {
-			return nil, lead.NoTenant(name)
+			return nil, edit.Tenants.NotFound(name)
 		}
 		return s.Copy(), nil
 	})
@@ -39,7 +40,7 @@ func (c *Coordinator) ListTenants(ctx context.Context) (*api.TenantList, error) 
 
 // DeleteTenant implements service.Spaces.
 func (c *Coordinator) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.Tenant](ctx, c, lead.Delete[api.Tenant]{Name: name, Require: service.PreconditionsOf(ctx)})
 }
 
 // PutNamespace implements service.Spaces. Units that run or wait keep their tenant.
@@ -47,7 +48,7 @@ func (c *Coordinator) PutNamespace(ctx context.Context, n *api.Namespace, create
 	if status := n.Validate(); status != nil {
 		return nil, status
 	}
-	got, err := ask[*api.Namespace](ctx, c, lead.PutNamespace{Object: n, Create: create})
+	got, err := ask[*api.Namespace](ctx, c, lead.Put[api.Namespace]{Object: n, Create: create})
 	return c.followOwner(ctx, got, err)
 }
 
@@ -56,7 +57,7 @@ func (c *Coordinator) GetNamespace(ctx context.Context, name string) (*api.Names
 	return look(ctx, c, func(i *objects.View) (*api.Namespace, *api.Status) {
 		s, found := i.Namespace(name)
 		if !found {
-			return nil, lead.NoNamespace(name)
+			return nil, edit.Namespaces.NotFound(name)
 		}
 		return s.Copy(), nil
 	})
@@ -72,7 +73,7 @@ func (c *Coordinator) ListNamespaces(ctx context.Context) (*api.NamespaceList, e
 
 // DeleteNamespace implements service.Spaces.
 func (c *Coordinator) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	got, err := ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name, Require: service.PreconditionsOf(ctx)})
+	got, err := ask[*api.Namespace](ctx, c, lead.Delete[api.Namespace]{Name: name, Require: service.PreconditionsOf(ctx)})
 	return c.followOwner(ctx, got, err)
 }
 

@@ -1,12 +1,10 @@
 package follow
 
 import (
-	"cmp"
 	"maps"
 	"strings"
 
-	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -56,10 +54,10 @@ func (f *Follower) noteOwner(key string, kv *record.KV) {
 // ownerIn reads the owner of a namespace. An object that cannot be read belongs to
 // no tenant.
 func (f *Follower) ownerIn(kv record.KV, name string) resource.TenantID {
-	n, err := lead.ReadObject(kv, api.DecodeNamespace, func(n *api.Namespace) *api.ObjectMeta { return &n.Metadata })
+	n, err := edit.Namespaces.Read(kv)
 	if err != nil {
 		f.log.Error("namespace_unreadable", "key", kv.Key, "error", err)
 		return ""
 	}
-	return resource.TenantID(cmp.Or(n.Spec.Tenant, name))
+	return edit.OwnerOf(&n.Object)
 }

@@ -18,14 +18,14 @@ import (
 // own specification, else by its namespace's binding, else by configuration.
 func (l *Leader) groupsOf(namespace string, wish api.QuotaDemand) map[string]string {
 	configured := l.rules.Namespaces[namespace].Groups
-	binding := l.quotas.bindings[namespace]
+	binding := l.objects.Bindings.Get(namespace)
 	if binding == nil && len(wish.Groups) == 0 {
 		return configured
 	}
 	groups := map[string]string{}
 	maps.Copy(groups, configured)
 	if binding != nil {
-		maps.Copy(groups, binding.object.Spec.Groups)
+		maps.Copy(groups, binding.Object.Spec.Groups)
 	}
 	maps.Copy(groups, wish.Groups)
 	return groups
@@ -34,8 +34,8 @@ func (l *Leader) groupsOf(namespace string, wish api.QuotaDemand) map[string]str
 // queuesOverQuota reports whether an allocation over quota waits: by its namespace's
 // binding, else by the rule of the namespace.
 func (l *Leader) queuesOverQuota(namespace string) bool {
-	if b := l.quotas.bindings[namespace]; b != nil && b.object.Spec.Admission != "" {
-		return b.object.Spec.Admission == "queue"
+	if b := l.objects.Bindings.Get(namespace); b != nil && b.Object.Spec.Admission != "" {
+		return b.Object.Spec.Admission == "queue"
 	}
 	return l.namespace(namespace).Admission == "queue"
 }
@@ -261,7 +261,7 @@ func (l *Leader) rechargeUnits(tree string, paths []string) {
 func (l *Leader) reportOverQuota() {
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
 		r := l.quotas.resources[key]
-		if over := shown.Exceeded(l.quotas.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard); len(over) > 0 {
+		if over := shown.Exceeded(l.quotas.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name), r.hard); len(over) > 0 {
 			l.out.warn("over_quota", "resource_quota", key, "resources", over)
 		}
 	}

@@ -32,7 +32,7 @@ func charging(b testing.TB, live int) *Leader {
 			b.Fatal(err)
 		}
 	}
-	l.quotas.bindings["bound"] = &kept[api.QuotaBinding]{object: api.QuotaBinding{Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": "a", "Service": "a"}}}}
+	l.objects.Bindings.Set(api.QuotaBinding{Metadata: api.ObjectMeta{Name: "bound"}, Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": "a", "Service": "a"}}}, 1)
 	l.quotas.setResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1, time.Now())
 	for i := range live {
 		u := chargedUnit("bound", fmt.Sprint("live", i))
@@ -107,7 +107,7 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{"a", "b"} {
-		l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object: api.QuotaBinding{Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": namespace}}}}
+		l.objects.Bindings.Set(api.QuotaBinding{Metadata: api.ObjectMeta{Name: namespace}, Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": namespace}}}, 1)
 	}
 	for _, name := range []string{"own", "borrowed"} {
 		if short := l.admit(chargedUnit("b", name)); short != nil {

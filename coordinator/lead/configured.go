@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -16,7 +17,7 @@ import (
 // configNamespaces are the changes that make tenants and namespaces of the
 // configuration, where there are no such objects yet, and note that it is done. The
 // note comes last: a leader that ends before it leaves the rest to the next one.
-func (l *Leader) configNamespaces() []quotaWrite {
+func (l *Leader) configNamespaces() []edit.Write {
 	if len(l.rules.Namespaces) == 0 {
 		return nil
 	}
@@ -25,27 +26,27 @@ func (l *Leader) configNamespaces() []quotaWrite {
 		return nil
 	}
 	tenants := map[string]bool{}
-	var changes, namespaces []quotaWrite
+	var changes, namespaces []edit.Write
 	for _, name := range slices.Sorted(maps.Keys(l.rules.Namespaces)) {
-		if l.spaces.namespaces[name] != nil {
+		if l.objects.Namespaces.Get(name) != nil {
 			continue
 		}
 		n := l.rules.Namespaces[name]
-		if tenant := string(n.Tenant); tenant != "" && tenant != name && l.spaces.tenants[tenant] == nil && !tenants[tenant] {
+		if tenant := string(n.Tenant); tenant != "" && tenant != name && l.objects.Tenants.Get(tenant) == nil && !tenants[tenant] {
 			tenants[tenant] = true
-			object := api.Tenant{APIVersion: api.APIVersion, Kind: api.KindTenant, Metadata: l.own("tenant", api.ObjectMeta{Name: tenant}, nil)}
-			changes = append(changes, l.writeTenant(quotaWrite{}, object))
+			object := api.Tenant{APIVersion: api.APIVersion, Kind: api.KindTenant, Metadata: edit.Own(l.editView(), "tenant", api.ObjectMeta{Name: tenant}, nil)}
+			changes = append(changes, l.objects.Tenants.Write(edit.Write{}, object))
 		}
-		object := api.Namespace{APIVersion: api.APIVersion, Kind: api.KindNamespace, Metadata: l.own("namespace", api.ObjectMeta{Name: name}, nil)}
+		object := api.Namespace{APIVersion: api.APIVersion, Kind: api.KindNamespace, Metadata: edit.Own(l.editView(), "namespace", api.ObjectMeta{Name: name}, nil)}
 		object.Spec = api.NamespaceSpec{
 			Tenant: string(n.Tenant), Admission: n.Admission, Unsatisfiable: n.Unsatisfiable, DeviceLost: n.DeviceLost,
 			PriorityCeiling: n.PriorityCeiling, DefaultQueue: n.DefaultQueue,
 		}
-		namespaces = append(namespaces, l.writeNamespace(quotaWrite{}, object))
+		namespaces = append(namespaces, l.objects.Namespaces.Write(edit.Write{}, object))
 	}
-	return append(append(changes, namespaces...), quotaWrite{
-		op:     record.Put(record.ConfiguredKey, record.MustEncode(record.Configured{By: cmp.Or(l.rules.Id, "coordinator"), At: l.stamp()})),
-		landed: func(resource.Revision) { l.spaces.configured = true },
+	return append(append(changes, namespaces...), edit.Write{
+		Op:     record.Put(record.ConfiguredKey, record.MustEncode(record.Configured{By: cmp.Or(l.rules.Id, "coordinator"), At: l.stamp()})),
+		Landed: func(resource.Revision) { l.spaces.configured = true },
 	})
 }
 
@@ -63,9 +64,4 @@ func (l *Leader) reportConfiguration() {
 		differs("tenant", string(n.Tenant), string(inForce.Tenant))
 		differs("admission", n.Admission, cmp.Or(inForce.Admission, "reject"))
 	}
-}
-
-// ownerOf is the tenant of a namespace with an object.
-func ownerOf(n *api.Namespace) resource.TenantID {
-	return resource.TenantID(cmp.Or(n.Spec.Tenant, n.Metadata.Name))
 }

@@ -23,7 +23,8 @@
 //   - the value and its borders: leader (state), input, request (clients' calls),
 //     effect, alarm (what is done later), accessors, load and load_records (the
 //     beginning of a term), rules and limits (configuration), view;
-//   - requests: request_units, request_patch, request_nodes, request_quota, request_explain, and
+//   - requests: request_units, request_patch, request_nodes, request_quota,
+//     request_objects (kinds that package lead/edit judges), request_explain, and
 //     service_* for the parts that a kind of object needs;
 //   - units: unit, unit_phase, unit_table (phases and their steps), unit_wait,
 //     lifecycle, job, suspend (units that
@@ -48,6 +49,7 @@
 //   - what people see: show, show_node, show_unit, explain, account (the
 //     decision log).
 //
-// How the store's writes share Txns is decided in lead/batch. Transcripts in
+// How the store's writes share Txns is decided in lead/batch. Changes of tenants,
+// namespaces, forests and bindings are judged in lead/edit. Transcripts in
 // testdata/transcripts tell what a leader does, story by story.
 package lead

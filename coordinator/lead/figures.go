@@ -215,7 +215,7 @@ func (n *node) busyDevices() int {
 
 // countQuota counts one resource quota.
 func (f *Figures) countQuota(q *quotas, r *resourceQuota) {
-	m := r.object.Metadata
+	m := r.Object.Metadata
 	used := q.limits.Used(m.Namespace, m.Name)
 	for name, hard := range r.hard {
 		f.Quotas = append(f.Quotas, QuotaFigures{m.Namespace, m.Name, name, hard, used[name]})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -61,7 +62,7 @@ type Leader struct {
 	looking        bool            // whether this term is still of use to an agent that refused it
 
 	recovered []recovered  // transactions to go on with, until resumes
-	config    []quotaWrite // of the configuration, that are not durable yet
+	config    []edit.Write // of the configuration, that are not durable yet
 
 	requestLease record.LeaseID
 	compactedAt  time.Time

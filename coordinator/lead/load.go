@@ -13,8 +13,10 @@ import (
 // Loaded is what the store has, all of one revision.
 type Loaded struct {
 	Nodes, Bans, Quotas, Jobs, Units, Orders, Txs, Ready, Requests []record.KV
-	Tenants, Namespaces, Configured                                []record.KV
-	Cached                                                         map[RequestKey]Remembered // beside requests
+	Configured                                                     []record.KV
+	// Objects are the keys below edit.Prefixes that are not among Quotas.
+	Objects []record.KV
+	Cached  map[RequestKey]Remembered // beside requests
 }
 
 // Load rebuilds the leader's view from what the store has. It comes before all
@@ -35,7 +37,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadNodes(in.Nodes) },
 		func() error { return l.loadBans(in.Bans) },
 		func() error { return l.loadQuotas(in.Quotas) },
-		func() error { return l.loadSpaces(in.Tenants, in.Namespaces, in.Configured) },
+		func() error { return l.loadObjects(in.Objects, in.Configured) },
 		func() error { return l.loadJobs(in.Jobs) },
 		func() error { return l.loadUnits(in.Units) },
 		func() error { return l.loadOrder(in.Orders) },

@@ -31,11 +31,11 @@ func TestTheRuleInForce(t *testing.T) {
 			Unsatisfiable: word("", "wait", "reject").Draw(t, "unsatisfiable"), DefaultQueue: word("", "research").Draw(t, "queue"),
 		}
 		if hasObject {
-			l.spaces.namespaces["n"] = &kept[api.Namespace]{object: api.Namespace{Metadata: api.ObjectMeta{Name: "n"}, Spec: spec}}
+			l.objects.Namespaces.Set(api.Namespace{Metadata: api.ObjectMeta{Name: "n"}, Spec: spec}, 1)
 		}
 		binding := word("none", "", "reject", "queue").Draw(t, "binding")
 		if binding != "none" {
-			l.quotas.bindings["n"] = &kept[api.QuotaBinding]{object: api.QuotaBinding{Spec: api.QuotaBindingSpec{Admission: binding}}}
+			l.objects.Bindings.Set(api.QuotaBinding{Metadata: api.ObjectMeta{Name: "n"}, Spec: api.QuotaBindingSpec{Admission: binding}}, 1)
 		}
 
 		var want Namespace

@@ -181,8 +181,8 @@ func (l *Leader) unsatisfiableIn(namespace string) (policy, whose string) {
 	if n.Unsatisfiable != "" {
 		return n.Unsatisfiable, "Namespace " + namespace + " rejects work that can never run (spec.unsatisfiable)"
 	}
-	if t := l.spaces.tenants[string(n.Tenant)]; t != nil && t.object.Spec.Unsatisfiable != "" {
-		return t.object.Spec.Unsatisfiable, "Tenant " + string(n.Tenant) + " rejects work that can never run (spec.unsatisfiable)"
+	if t := l.objects.Tenants.Get(string(n.Tenant)); t != nil && t.Object.Spec.Unsatisfiable != "" {
+		return t.Object.Spec.Unsatisfiable, "Tenant " + string(n.Tenant) + " rejects work that can never run (spec.unsatisfiable)"
 	}
 	if l.rules.RejectUnsatisfiable {
 		return unsatisfiableRejected, "This cluster rejects work that can never run (unsatisfiable in the coordinators' configuration)"

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -19,6 +19,11 @@ const configQuota = "config"
 // own come on top (prepareQuotas).
 func (v *view) loadQuotas(kvs []record.KV) error {
 	for _, kv := range kvs {
+		if mine, err := v.objects.Load(kv); err != nil {
+			return err
+		} else if mine {
+			continue
+		}
 		key, err := record.ParseQuotaKey(kv.Key)
 		if err != nil {
 			return err
@@ -68,21 +73,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		}
 		_, err := v.quotas.setTree(*object, rev, spec, rec.Former)
 		return err
-	case record.QuotaForests:
-		object, status := api.DecodeQuotaForest(rec.Document)
-		if status != nil {
-			return status
-		}
-		object.Metadata = MetadataOf(rec, object.Metadata, rev)
-		v.quotas.forests[key.Name] = &kept[api.QuotaForest]{*object, rev}
-	case record.QuotaNamespaces:
-		object, status := api.DecodeQuotaBinding(rec.Document)
-		if status != nil {
-			return status
-		}
-		object.Metadata = MetadataOf(rec, object.Metadata, rev)
-		v.quotas.bindings[key.Name] = &kept[api.QuotaBinding]{*object, rev}
-	case record.QuotaLimits, record.QuotaModes:
+	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes:
 	}
 	return nil
 }
@@ -90,12 +81,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 // MetadataOf adds what is the server's to what an operator set.
 func MetadataOf(r record.Quota, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
 	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
-	return at(m, rev)
-}
-
-func at(m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
-	m.ResourceVersion = strconv.FormatInt(int64(rev), 10)
-	return m
+	return edit.At(m, rev)
 }
 
 // configuredQuota is the resource quota by which a namespace's configured
@@ -115,17 +101,17 @@ func (l *Leader) configuredQuota(namespace string, hard resource.Vector) api.Res
 // configQuotas are the changes that make the resource quotas named "config" those
 // of this coordinator's configuration, and delete what the version before wrote
 // in their place.
-func (l *Leader) configQuotas() []quotaWrite {
-	var changes []quotaWrite
+func (l *Leader) configQuotas() []edit.Write {
+	var changes []edit.Write
 	for _, key := range l.quotas.outdated {
-		changes = append(changes, quotaWrite{op: record.Delete(key), landed: func(resource.Revision) {}})
+		changes = append(changes, edit.Write{Op: record.Delete(key), Landed: func(resource.Revision) {}})
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
-		m := l.quotas.resources[key].object.Metadata
+		m := l.quotas.resources[key].Object.Metadata
 		if m.Name == configQuota && l.rules.Namespaces[m.Namespace].Hard == nil { // no longer configured
-			changes = append(changes, quotaWrite{
-				op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
-				landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
+			changes = append(changes, edit.Write{
+				Op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
+				Landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
 			})
 		}
 	}
@@ -136,16 +122,16 @@ func (l *Leader) configQuotas() []quotaWrite {
 		}
 		object := l.configuredQuota(namespace, hard)
 		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
-			if maps.Equal(before.object.Spec.Hard, object.Spec.Hard) {
+			if maps.Equal(before.Object.Spec.Hard, object.Spec.Hard) {
 				continue
 			}
-			object.Metadata.UID, object.Metadata.CreationTimestamp = before.object.Metadata.UID, before.object.Metadata.CreationTimestamp
+			object.Metadata.UID, object.Metadata.CreationTimestamp = before.Object.Metadata.UID, before.Object.Metadata.CreationTimestamp
 		}
 		key := record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: configQuota}
-		changes = append(changes, quotaWrite{
-			op: record.Put(key.Key(), record.MustEncode(*recordOf(object.Metadata, object))),
-			landed: func(rev resource.Revision) {
-				object.Metadata = at(object.Metadata, rev)
+		changes = append(changes, edit.Write{
+			Op: record.Put(key.Key(), record.MustEncode(*recordOf(object.Metadata, object))),
+			Landed: func(rev resource.Revision) {
+				object.Metadata = edit.At(object.Metadata, rev)
 				l.quotas.setResourceQuota(object, rev, l.now)
 			},
 		})
@@ -158,7 +144,7 @@ func (l *Leader) configQuotas() []quotaWrite {
 func (l *Leader) ConfigOps() []record.Op {
 	ops := make([]record.Op, len(l.config))
 	for i, w := range l.config {
-		ops[i] = w.op
+		ops[i] = w.Op
 	}
 	return ops
 }
@@ -166,7 +152,7 @@ func (l *Leader) ConfigOps() []record.Op {
 // takeConfig takes over the next configured quotas, which have been written.
 func (l *Leader) takeConfig(in ConfigWritten) {
 	for _, w := range l.config[:in.Count] {
-		w.landed(in.Revision)
+		w.Landed(in.Revision)
 	}
 	if l.config = l.config[in.Count:]; len(l.config) == 0 {
 		l.quotas.outdated = nil

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -30,7 +31,7 @@ func (r PatchQuotaMode) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) }
 
 // judge writes the mode, also where the mode stays: the record then names the new
 // reason and its author.
-func (r PatchQuotaMode) judge(l *Leader) (w quotaWrite, status *api.Status) {
+func (r PatchQuotaMode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	now := l.quotas.mode
 	before := now.object()
 	if status := r.Patch.Metadata.Check("the mode of quota trees", before.Metadata); status != nil {
@@ -43,9 +44,9 @@ func (r PatchQuotaMode) judge(l *Leader) (w quotaWrite, status *api.Status) {
 	if now.rev == 0 {
 		next.UID = l.uid("quotamode")
 	}
-	w = quotaWrite{op: record.Put(record.QuotaModeKey, record.MustEncode(next)), rev: now.rev, uid: next.UID}
-	w.wakesNobody = !next.Maintenance // trees have less room than before, or as much
-	w.landed = func(rev resource.Revision) {
+	w = edit.Write{Op: record.Put(record.QuotaModeKey, record.MustEncode(next)), Rev: now.rev, UID: next.UID}
+	w.WakesNobody = !next.Maintenance // trees have less room than before, or as much
+	w.Landed = func(rev resource.Revision) {
 		l.quotas.mode = quotaMode{next, rev}
 		must(l.quotas.applyMode())
 		l.out.info("quota_mode", "mode", r.Patch.Mode, "by", r.By, "reason", r.Patch.Reason)
@@ -53,7 +54,7 @@ func (r PatchQuotaMode) judge(l *Leader) (w quotaWrite, status *api.Status) {
 			l.reportOverQuota()
 		}
 	}
-	w.result = func() any { return l.quotas.mode.object() }
+	w.Result = func() any { return l.quotas.mode.object() }
 	return w, nil
 }
 

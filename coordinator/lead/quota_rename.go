@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -25,7 +26,7 @@ func (r RenameQuotaNode) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) 
 // maxFormerNames bounds the former names of a tree's nodes.
 const maxFormerNames = 256
 
-func (r RenameQuotaNode) judge(l *Leader) (w quotaWrite, status *api.Status) {
+func (r RenameQuotaNode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	t, status := l.quotaTree(r.Tree)
 	if status == nil {
 		status = l.judgeRename(t, r)
@@ -33,8 +34,8 @@ func (r RenameQuotaNode) judge(l *Leader) (w quotaWrite, status *api.Status) {
 	if status != nil {
 		return w, status
 	}
-	object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Metadata: t.object.Metadata}
-	if object.Spec, status = renamedSpec(t.object.Spec, r.From, r.To); status != nil {
+	object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Metadata: t.Object.Metadata}
+	if object.Spec, status = renamedSpec(t.Object.Spec, r.From, r.To); status != nil {
 		return w, status
 	}
 	spec, status := SpecOf(object)
@@ -44,21 +45,21 @@ func (r RenameQuotaNode) judge(l *Leader) (w quotaWrite, status *api.Status) {
 	former := renamedNames(t.former, r.From, r.To)
 	rec := recordOf(object.Metadata, object)
 	rec.Former = former
-	w.rev, w.uid = t.rev, object.Metadata.UID
-	w.op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Tree}.Key(), record.MustEncode(*rec))
-	w.also = l.bindingsRenamed(r)
-	if len(w.also)+1 > l.maxOps {
-		return w, api.Errorf(422, "quota tree %s: %d bindings name the group %s, the store takes %d changes in one transaction: bind some of the namespaces elsewhere first", r.Tree, len(w.also), r.From, l.maxOps-1)
+	w.Rev, w.UID = t.Rev, object.Metadata.UID
+	w.Op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Tree}.Key(), record.MustEncode(*rec))
+	w.Also = l.bindingsRenamed(r)
+	if len(w.Also)+1 > l.maxOps {
+		return w, api.Errorf(422, "quota tree %s: %d bindings name the group %s, the store takes %d changes in one transaction: bind some of the namespaces elsewhere first", r.Tree, len(w.Also), r.From, l.maxOps-1)
 	}
-	w.landed = func(rev resource.Revision) {
-		object.Metadata = at(object.Metadata, rev)
+	w.Landed = func(rev resource.Revision) {
+		object.Metadata = edit.At(object.Metadata, rev)
 		must(l.quotas.renameNode(r.Tree, r.From, r.To))
 		again, err := l.quotas.setTree(object, rev, spec, former)
 		must(err) // it was judged
 		l.rechargeUnits(r.Tree, again)
 		l.reportShape(r.Tree)
 	}
-	w.result = func() any { return l.quotaTreeObject(l.quotas.treeObjects[r.Tree]) }
+	w.Result = func() any { return l.quotaTreeObject(l.quotas.treeObjects[r.Tree]) }
 	return w, nil
 }
 
@@ -133,27 +134,26 @@ func (t *quotaTree) detachedWarning() []string {
 	if len(t.detached) == 0 {
 		return nil
 	}
-	name := t.object.Metadata.Name
+	name := t.Object.Metadata.Name
 	return []string{fmt.Sprintf("of the units that run, %d belong to no group of quota tree %s any more, %s among them: the root counts them until they end; `muster quota rename %s OLD NEW` renames a group with its units",
 		len(t.detached), name, slices.Min(slices.Collect(maps.Keys(t.detached))), name)}
 }
 
 // bindingsRenamed are the writes of the bindings that name the node.
-func (l *Leader) bindingsRenamed(r RenameQuotaNode) []quotaWrite {
-	var also []quotaWrite
-	for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
-		b := l.quotas.bindings[namespace]
-		if b.object.Spec.Groups[r.Tree] != r.From {
+func (l *Leader) bindingsRenamed(r RenameQuotaNode) []edit.Write {
+	var also []edit.Write
+	for _, namespace := range l.objects.Bindings.Names() {
+		b := l.objects.Bindings.Get(namespace)
+		if b.Object.Spec.Groups[r.Tree] != r.From {
 			continue
 		}
-		object := b.object
+		object := b.Object
 		object.Spec.Groups = maps.Clone(object.Spec.Groups)
 		object.Spec.Groups[r.Tree] = r.To
-		also = append(also, quotaWrite{
-			op: record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object))), rev: b.rev,
-			landed: func(rev resource.Revision) {
-				object.Metadata = at(object.Metadata, rev)
-				l.quotas.bindings[namespace] = &kept[api.QuotaBinding]{object, rev}
+		also = append(also, edit.Write{
+			Op: record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object))), Rev: b.Rev,
+			Landed: func(rev resource.Revision) {
+				l.objects.Bindings.Set(object, rev)
 			},
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/quota/quotajson"
 	"github.com/musterd/muster/coordinator/shown"
@@ -30,9 +31,7 @@ type quotas struct {
 	resources   map[string]*resourceQuota // by namespace/name
 	treeObjects map[string]*quotaTree
 	// closed are the trees whose deletion is under way: nobody is charged to them.
-	closed   map[string]bool
-	forests  map[string]*kept[api.QuotaForest]
-	bindings map[string]*kept[api.QuotaBinding] // by namespace
+	closed map[string]bool
 	// mode is the mode of the trees, as the store has it.
 	mode quotaMode
 
@@ -49,7 +48,7 @@ func newQuotas(o quota.Options, now time.Time) *quotas {
 	q := &quotas{
 		limits: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
 		resources: map[string]*resourceQuota{}, treeObjects: map[string]*quotaTree{}, closed: map[string]bool{},
-		forests: map[string]*kept[api.QuotaForest]{}, bindings: map[string]*kept[api.QuotaBinding]{}, generation: 1, sampled: now,
+		generation: 1, sampled: now,
 	}
 	must(q.trees.SetMode(quota.Normal))
 	must(q.trees.AddForest(everyTree))
@@ -64,23 +63,16 @@ func must(err error) {
 	}
 }
 
-// kept is an object as the store has it: its metadata says what is the
-// server's, its status is empty.
-type kept[T any] struct {
-	object T
-	rev    resource.Revision
-}
-
 // resourceQuota is one with its limits in base units.
 type resourceQuota struct {
-	kept[api.ResourceQuota]
+	edit.Kept[api.ResourceQuota]
 	hard, soft resource.Vector
 	trend      shown.Trend
 }
 
 // quotaTree is one and what became of it.
 type quotaTree struct {
-	kept[api.QuotaTree]
+	edit.Kept[api.QuotaTree]
 	spec  quota.TreeSpec
 	shape quota.Shape
 	// former are former names of nodes, each with its name of today.
@@ -93,14 +85,14 @@ type quotaTree struct {
 
 // setResourceQuota takes over a resource quota that is valid.
 func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revision, now time.Time) {
-	r := &resourceQuota{kept: kept[api.ResourceQuota]{object, rev}}
+	r := &resourceQuota{Kept: edit.Kept[api.ResourceQuota]{Object: object, Rev: rev}}
 	r.hard, r.soft = object.Spec.Limits()
 	m := object.Metadata
 	if before := q.resources[m.Namespace+"/"+m.Name]; before != nil {
 		r.trend = before.trend
 	}
 	q.resources[m.Namespace+"/"+m.Name] = r
-	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.object.Spec})
+	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.Object.Spec})
 	r.trend.Note(now, q.utilization(r))
 }
 
@@ -124,7 +116,7 @@ func SpecOf(object api.QuotaTree) (quota.TreeSpec, *api.Status) {
 // group for before.
 func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec, former map[string]string) (again []string, err error) {
 	name := object.Metadata.Name
-	t := &quotaTree{kept: kept[api.QuotaTree]{object, rev}, spec: spec, former: former, nodes: map[string]bool{}, detached: map[string]bool{}}
+	t := &quotaTree{Kept: edit.Kept[api.QuotaTree]{Object: object, Rev: rev}, spec: spec, former: former, nodes: map[string]bool{}, detached: map[string]bool{}}
 	before := q.treeObjects[name]
 	if before == nil {
 		t.shape, err = q.trees.AddTree(spec)
@@ -196,7 +188,7 @@ func (q *quotas) deleteTree(name string) {
 
 // utilization is what is used of a quota's hard limits, in whole percent.
 func (q *quotas) utilization(r *resourceQuota) map[resource.Name]int64 {
-	return shown.Utilization(q.limits.Used(r.object.Metadata.Namespace, r.object.Metadata.Name), r.hard)
+	return shown.Utilization(q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name), r.hard)
 }
 
 // sampleQuotas notes every hour how far the resource quotas are used.

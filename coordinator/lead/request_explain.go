@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -141,8 +142,8 @@ func (r ListQuotaTrees) serve(l *Leader, c *call) {
 	newest := l.floor
 	for _, name := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
 		list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.treeObjects[name]))
-		newest = max(newest, l.quotas.treeObjects[name].rev)
+		newest = max(newest, l.quotas.treeObjects[name].Rev)
 	}
-	list.Metadata.ResourceVersion = at(api.ObjectMeta{}, newest).ResourceVersion
+	list.Metadata.ResourceVersion = edit.At(api.ObjectMeta{}, newest).ResourceVersion
 	c.answer(list, nil)
 }

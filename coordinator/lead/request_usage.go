@@ -73,7 +73,7 @@ func average(name resource.Name, amount int64) string {
 // a resource quota or hold something.
 func (l *Leader) tenantQuota(tenant resource.TenantID) resource.Vector {
 	tightest := map[string]resource.Vector{} // by namespace
-	for name := range l.spaces.namespaces {
+	for _, name := range l.objects.Namespaces.Names() {
 		if l.namespace(name).Tenant == tenant {
 			tightest[name] = resource.Vector{}
 		}
@@ -87,7 +87,7 @@ func (l *Leader) tenantQuota(tenant resource.TenantID) resource.Vector {
 		tightest[name] = resource.Vector{}
 	}
 	for _, q := range l.quotas.resources {
-		namespace := q.object.Metadata.Namespace
+		namespace := q.Object.Metadata.Namespace
 		if l.namespace(namespace).Tenant != tenant {
 			continue
 		}

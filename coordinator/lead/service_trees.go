@@ -22,13 +22,13 @@ func (l *Leader) reportShape(name string) {
 
 // unused refuses to delete a tree that something names.
 func (l *Leader) unused(tree string) *api.Status {
-	for _, name := range slices.Sorted(maps.Keys(l.quotas.forests)) {
-		if slices.Contains(l.quotas.forests[name].object.Spec.Trees, tree) {
+	for _, name := range l.objects.Forests.Names() {
+		if slices.Contains(l.objects.Forests.Get(name).Object.Spec.Trees, tree) {
 			return api.Errorf(409, "quota tree %s is in use: forest %s has it", tree, name).Because(api.FailedPrecondition)
 		}
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(l.quotas.bindings)) {
-		if group, bound := l.quotas.bindings[namespace].object.Spec.Groups[tree]; bound {
+	for _, namespace := range l.objects.Bindings.Names() {
+		if group, bound := l.objects.Bindings.Get(namespace).Object.Spec.Groups[tree]; bound {
 			return api.Errorf(409, "quota tree %s is in use: namespace %s is bound to its group %s", tree, namespace, group).Because(api.FailedPrecondition)
 		}
 	}
@@ -61,7 +61,7 @@ func (l *Leader) quotaTree(name string) (*quotaTree, *api.Status) {
 
 // quotaTreeObject shows a tree as it is in force.
 func (l *Leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
-	o := t.object
+	o := t.Object
 	o.Status = api.QuotaTreeStatus{
 		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
 		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),

@@ -71,8 +71,8 @@ func (i Shown) Jobs(namespace string) iter.Seq[string] {
 func (l *Leader) showResourceQuota(q *resourceQuota, now time.Time) shown.ResourceQuota {
 	percent := l.quotas.utilization(q)
 	return shown.ResourceQuota{
-		Versioned: shown.Versioned[api.ResourceQuota]{Object: q.object, Revision: q.rev},
-		Hard:      q.hard, Soft: q.soft, Used: l.quotas.limits.Used(q.object.Metadata.Namespace, q.object.Metadata.Name),
+		Versioned: shown.Versioned[api.ResourceQuota]{Object: q.Object, Revision: q.Rev},
+		Hard:      q.hard, Soft: q.soft, Used: l.quotas.limits.Used(q.Object.Metadata.Namespace, q.Object.Metadata.Name),
 		Utilization: percent, Trend: q.trend.Since(now, percent),
 	}
 }
@@ -81,10 +81,4 @@ func (l *Leader) showResourceQuota(q *resourceQuota, now time.Time) shown.Resour
 func (l *Leader) resourceQuotaObject(q *resourceQuota, now time.Time) *api.ResourceQuota {
 	s := l.showResourceQuota(q, now)
 	return s.Show()
-}
-
-// copy is the object for a caller. What it points to is never changed.
-func (k *kept[T]) copy() *T {
-	object := k.object
-	return &object
 }

@@ -217,7 +217,7 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		}
 		s.ask(lead.PatchQuotaMode{By: "ada", Patch: api.QuotaModePatch{Mode: words[1], Reason: options["reason"], Metadata: api.Preconditions{ResourceVersion: options["at"]}}})
 	case "tenant":
-		s.ask(lead.PutTenant{Object: &api.Tenant{
+		s.ask(lead.Put[api.Tenant]{Object: &api.Tenant{
 			Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: words[1]}, Spec: api.TenantSpec{Unsatisfiable: options["unsatisfiable"]},
 		}})
 	case "namespace":
@@ -228,7 +228,7 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		tree, group, _ := strings.Cut(words[2], "/")
 		b := &api.QuotaBinding{Kind: api.KindQuotaBinding, Metadata: api.ObjectMeta{Name: words[1]}}
 		b.Spec.Groups = map[string]string{tree: group}
-		s.ask(lead.PutQuotaBinding{Object: b})
+		s.ask(lead.Put[api.QuotaBinding]{Object: b})
 	default:
 		return false
 	}
@@ -255,7 +255,7 @@ func (s *story) doRule(words []string, options map[string]string) {
 }
 
 // putNamespace is a request for a namespace with the rules of the options.
-func (s *story) putNamespace(name string, options map[string]string) lead.PutNamespace {
+func (s *story) putNamespace(name string, options map[string]string) lead.Put[api.Namespace] {
 	n := &api.Namespace{Kind: api.KindNamespace, Metadata: api.ObjectMeta{Name: name}}
 	n.Spec = api.NamespaceSpec{
 		Tenant: options["tenant"], Admission: options["admission"], Unsatisfiable: options["unsatisfiable"], DeviceLost: options["lost"], DefaultQueue: options["queue"],
@@ -267,15 +267,15 @@ func (s *story) putNamespace(name string, options map[string]string) lead.PutNam
 	if status := n.Validate(); status != nil {
 		s.t.Fatal(status)
 	}
-	return lead.PutNamespace{Object: n}
+	return lead.Put[api.Namespace]{Object: n}
 }
 
 // remove is a request for the deletion of a namespace or a tenant.
 func remove(kind, name string) lead.Request {
 	if kind == "tenant" {
-		return lead.DeleteTenant{Name: name}
+		return lead.Delete[api.Tenant]{Name: name}
 	}
-	return lead.DeleteNamespace{Name: name}
+	return lead.Delete[api.Namespace]{Name: name}
 }
 
 // number reads a number; none is 0.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
@@ -32,12 +33,13 @@ type view struct {
 	room      *sched.Room // of the waiting units
 	quotas    *quotas
 	spaces    *spaces
+	objects   *edit.Objects
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
 		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), spaces: newSpaces(),
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), spaces: newSpaces(), objects: edit.New(),
 	}
 }
 

@@ -2,7 +2,7 @@ package objects
 
 import (
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -14,7 +14,7 @@ func (c *Cache) remakeTenant(key string, kvs map[string]record.KV) error {
 		return err
 	}
 	c.stale[Name{Tenants, "", name}] = true
-	return remakeObject(c.tenants, name, key, kvs, api.DecodeTenant, func(t *api.Tenant) *api.ObjectMeta { return &t.Metadata })
+	return remakeObject(c.tenants, edit.Tenants, name, key, kvs)
 }
 
 // remakeNamespace makes a namespace from its key.
@@ -24,22 +24,19 @@ func (c *Cache) remakeNamespace(key string, kvs map[string]record.KV) error {
 		return err
 	}
 	c.stale[Name{Namespaces, "", name}] = true
-	return remakeObject(c.namespaces, name, key, kvs, api.DecodeNamespace, func(n *api.Namespace) *api.ObjectMeta { return &n.Metadata })
+	return remakeObject(c.namespaces, edit.Namespaces, name, key, kvs)
 }
 
 // remakeObject makes one object of a kind from its key, or takes the object out.
-func remakeObject[T any](
-	all map[string]shown.Versioned[T], name, key string, kvs map[string]record.KV,
-	decode func([]byte) (*T, *api.Status), meta func(*T) *api.ObjectMeta,
-) error {
+func remakeObject[T any](all map[string]shown.Versioned[T], kind edit.Kind[T], name, key string, kvs map[string]record.KV) error {
 	delete(all, name)
 	kv, found := kvs[key]
 	if !found {
 		return nil
 	}
-	object, err := lead.ReadObject(kv, decode, meta)
+	object, err := kind.Read(kv)
 	if err == nil {
-		all[name] = shown.Versioned[T]{Object: *object, Revision: kv.ModRev}
+		all[name] = shown.Versioned[T]{Object: object.Object, Revision: kv.ModRev}
 	}
 	return err
 }

@@ -23,11 +23,24 @@ const (
 	// TenantsPrefix and NamespacesPrefix hold Object.
 	TenantsPrefix    = Root + "tenants/"
 	NamespacesPrefix = Root + "namespaces/"
+	// QuotaForestsPrefix and QuotaBindingsPrefix hold Quota: the keys of QuotaForests
+	// and QuotaNamespaces.
+	QuotaForestsPrefix  = QuotaPrefix + "forests/"
+	QuotaBindingsPrefix = QuotaPrefix + "namespaces/"
 	// ClusterKey holds Cluster. It lies below no prefix.
 	ClusterKey = Root + "cluster"
 	// ConfiguredKey holds Configured. It lies below no prefix.
 	ConfiguredKey = Root + "configured"
 )
+
+// NamedKey is the key of an object that has a name alone, below a prefix of its kind.
+func NamedKey(prefix, name string) string { return join(prefix, name) }
+
+// ParseNamedKey is the inverse of NamedKey; noun names the kind in an error.
+func ParseNamedKey(noun, key, prefix string) (name string, err error) {
+	err = split(noun, key, prefix, &name)
+	return name, err
+}
 
 // TenantKey is the key of a tenant's object.
 func TenantKey(name string) string { return join(TenantsPrefix, name) }

@@ -58,15 +58,16 @@ var table = map[string]row{
 	"coordinator/record":            {layer: decision},
 	"coordinator/events":            {layer: decision},
 	"coordinator/objects": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/events", "coordinator/lead", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
+		"coordinator/admission", "coordinator/events", "coordinator/lead", "coordinator/lead/edit", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
 	"coordinator/pace": {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
+		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/window":     {layer: decision},
 	"coordinator/why":        {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
+	"coordinator/lead/edit":  {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 

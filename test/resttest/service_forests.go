@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
@@ -15,7 +16,7 @@ func (c *Cluster) PutQuotaForest(ctx context.Context, f *api.QuotaForest, create
 	if status := f.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.QuotaForest](ctx, c, lead.PutQuotaForest{Object: f, Create: create})
+	return ask[*api.QuotaForest](ctx, c, lead.Put[api.QuotaForest]{Object: f, Create: create})
 }
 
 // GetQuotaForest implements service.Quotas.
@@ -23,7 +24,7 @@ func (c *Cluster) GetQuotaForest(ctx context.Context, name string) (*api.QuotaFo
 	return see(ctx, c, func(v *objects.View) (*api.QuotaForest, *api.Status) {
 		s, found := v.Forest(name)
 		if !found {
-			return nil, lead.NoQuotaForest(name)
+			return nil, edit.Forests.NotFound(name)
 		}
 		return s.Copy(), nil
 	})
@@ -39,7 +40,7 @@ func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, e
 
 // DeleteQuotaForest implements service.Quotas.
 func (c *Cluster) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return ask[*api.QuotaForest](ctx, c, lead.DeleteQuotaForest{Name: name, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.QuotaForest](ctx, c, lead.Delete[api.QuotaForest]{Name: name, Require: service.PreconditionsOf(ctx)})
 }
 
 // PutQuotaBinding implements service.Quotas. Units that run stay charged as they
@@ -48,7 +49,7 @@ func (c *Cluster) PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, crea
 	if status := b.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.QuotaBinding](ctx, c, lead.PutQuotaBinding{Object: b, Create: create})
+	return ask[*api.QuotaBinding](ctx, c, lead.Put[api.QuotaBinding]{Object: b, Create: create})
 }
 
 // GetQuotaBinding implements service.Quotas.
@@ -56,7 +57,7 @@ func (c *Cluster) GetQuotaBinding(ctx context.Context, namespace string) (*api.Q
 	return see(ctx, c, func(v *objects.View) (*api.QuotaBinding, *api.Status) {
 		s, found := v.Binding(namespace)
 		if !found {
-			return nil, lead.NoQuotaBinding(namespace)
+			return nil, edit.Bindings.NotFound(namespace)
 		}
 		return s.Copy(), nil
 	})
@@ -72,5 +73,5 @@ func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList,
 
 // DeleteQuotaBinding implements service.Quotas.
 func (c *Cluster) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, lead.DeleteQuotaBinding{Namespace: namespace, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.QuotaBinding](ctx, c, lead.Delete[api.QuotaBinding]{Name: namespace, Require: service.PreconditionsOf(ctx)})
 }

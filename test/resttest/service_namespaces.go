@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
@@ -15,7 +16,7 @@ func (c *Cluster) PutTenant(ctx context.Context, t *api.Tenant, create bool) (*a
 	if status := t.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.Tenant](ctx, c, lead.PutTenant{Object: t, Create: create})
+	return ask[*api.Tenant](ctx, c, lead.Put[api.Tenant]{Object: t, Create: create})
 }
 
 // GetTenant implements service.Spaces.
@@ -23,7 +24,7 @@ func (c *Cluster) GetTenant(ctx context.Context, name string) (*api.Tenant, erro
 	return see(ctx, c, func(v *objects.View) (*api.Tenant, *api.Status) {
 		s, found := v.Tenant(name)
 		if !found {
-			return nil, lead.NoTenant(name)
+			return nil, edit.Tenants.NotFound(name)
 		}
 		return s.Copy(), nil
 	})
@@ -39,7 +40,7 @@ func (c *Cluster) ListTenants(ctx context.Context) (*api.TenantList, error) {
 
 // DeleteTenant implements service.Spaces.
 func (c *Cluster) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return ask[*api.Tenant](ctx, c, lead.DeleteTenant{Name: name, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.Tenant](ctx, c, lead.Delete[api.Tenant]{Name: name, Require: service.PreconditionsOf(ctx)})
 }
 
 // PutNamespace implements service.Spaces.
@@ -47,7 +48,7 @@ func (c *Cluster) PutNamespace(ctx context.Context, n *api.Namespace, create boo
 	if status := n.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.Namespace](ctx, c, lead.PutNamespace{Object: n, Create: create})
+	return ask[*api.Namespace](ctx, c, lead.Put[api.Namespace]{Object: n, Create: create})
 }
 
 // GetNamespace implements service.Spaces.
@@ -55,7 +56,7 @@ func (c *Cluster) GetNamespace(ctx context.Context, name string) (*api.Namespace
 	return see(ctx, c, func(v *objects.View) (*api.Namespace, *api.Status) {
 		s, found := v.Namespace(name)
 		if !found {
-			return nil, lead.NoNamespace(name)
+			return nil, edit.Namespaces.NotFound(name)
 		}
 		return s.Copy(), nil
 	})
@@ -71,5 +72,5 @@ func (c *Cluster) ListNamespaces(ctx context.Context) (*api.NamespaceList, error
 
 // DeleteNamespace implements service.Spaces.
 func (c *Cluster) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	return ask[*api.Namespace](ctx, c, lead.DeleteNamespace{Name: name, Require: service.PreconditionsOf(ctx)})
+	return ask[*api.Namespace](ctx, c, lead.Delete[api.Namespace]{Name: name, Require: service.PreconditionsOf(ctx)})
 }

@@ -1,0 +1,35 @@
+package edit
+
+import "github.com/musterd/muster/resource"
+
+// View is the state by which a change is judged.
+type View struct {
+	Objects *Objects
+	Cluster Cluster
+	// Stamp is the present time, RFC 3339.
+	Stamp string
+	// UID draws the identity of a new object; kind is its beginning.
+	UID func(kind string) string
+}
+
+// Cluster is the part of the leader's state that objects are judged by.
+type Cluster interface {
+	// Contents counts the objects of a namespace.
+	Contents(namespace string) Contents
+	// Owner is the tenant of a namespace now, with an object or without.
+	Owner(namespace string) resource.TenantID
+	// Tree returns the nodes of a quota tree; false where there is no such tree.
+	Tree(name string) (Tree, bool)
+}
+
+// Contents are the numbers of the objects in a namespace. The members of a job count
+// with the job.
+type Contents struct{ Allocations, Jobs, ResourceQuotas int }
+
+// Tree is a quota tree.
+type Tree interface {
+	// Has reports whether the specification has a node of the name.
+	Has(node string) bool
+	// Leaf reports whether the node takes units.
+	Leaf(node string) bool
+}

@@ -1,0 +1,103 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/resource"
+)
+
+// This file serves the changes of the objects that package edit judges, in turn with
+// the changes of quota: the object and the objects that it names are judged one after
+// the other. The result is the object with the change, or as it was before its
+// deletion.
+
+type (
+	// Put writes an object that is valid by itself. Create: there must be none of its
+	// name.
+	Put[T any] struct {
+		Object *T
+		Create bool
+	}
+	// Delete ends an object. It is refused with 409 where the object does not have the
+	// required values.
+	Delete[T any] struct {
+		Name    string
+		Require api.Preconditions
+	}
+)
+
+func (r Put[T]) serve(l *Leader, c *call) {
+	l.changeQuotas(c, func(l *Leader) (edit.Write, *api.Status) {
+		return edit.Of[T](l.objects).Put(l.editView(), r.Object, r.Create)
+	})
+}
+
+func (r Delete[T]) serve(l *Leader, c *call) {
+	l.changeQuotas(c, func(l *Leader) (edit.Write, *api.Status) {
+		return edit.Of[T](l.objects).Delete(l.editView(), r.Name, r.Require)
+	})
+}
+
+// editView is the state by which objects are judged in this input.
+func (l *Leader) editView() edit.View {
+	return edit.View{Objects: l.objects, Cluster: judged{l}, Stamp: l.stamp(), UID: l.uid}
+}
+
+// judged implements edit.Cluster.
+type judged struct{ *Leader }
+
+func (l judged) Owner(namespace string) resource.TenantID { return l.namespace(namespace).Tenant }
+
+// Contents counts the objects of a namespace. The members of a job count with the job.
+func (l judged) Contents(namespace string) edit.Contents {
+	var c edit.Contents
+	for _, u := range l.units {
+		if u.record.Namespace == namespace && u.job == nil {
+			c.Allocations++
+		}
+	}
+	for _, j := range l.jobs {
+		if j.record.Namespace == namespace {
+			c.Jobs++
+		}
+	}
+	for _, q := range l.quotas.resources {
+		if q.Object.Metadata.Namespace == namespace {
+			c.ResourceQuotas++
+		}
+	}
+	return c
+}
+
+func (l judged) Tree(name string) (edit.Tree, bool) {
+	t := l.quotas.treeObjects[name]
+	return t, t != nil
+}
+
+// Has implements edit.Tree.
+func (t *quotaTree) Has(node string) bool {
+	_, named := t.spec.Nodes[node]
+	return named
+}
+
+// Leaf implements edit.Tree.
+func (t *quotaTree) Leaf(node string) bool { return t.nodes[node] }
+
+// prepare takes the steps of a write that come before it is sent, and adds the steps
+// that follow its outcome.
+func (l *Leader) prepare(w edit.Write) edit.Write {
+	for _, n := range w.Notes {
+		l.out.warn(n.Event, n.Args...)
+	}
+	if w.MovesCharges {
+		landed := w.Landed
+		w.Landed = func(rev resource.Revision) {
+			landed(rev)
+			l.quotas.generation++
+		}
+	}
+	if w.Pauses != "" {
+		w = l.pauseWork(w.Pauses, w)
+	}
+	return w
+}
