@@ -428,7 +428,7 @@ func TestADeletedNodeForgetsWhatOperatorsSet(t *testing.T) {
 		}
 		c.Agent("n2").Stop()
 		c.Eventually("the node is deleted", func() bool {
-			_, err := k.DeleteNode(t.Context(), "n2")
+			_, err := k.DeleteNode(t.Context(), "n2", api.Preconditions{})
 			return err == nil
 		})
 		c.Agent("n2").Start()

@@ -105,7 +105,7 @@ func TestADeletedNodeLosesItsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		lose(t, c, "n1")
-		if _, err := k.DeleteNode(t.Context(), "n1"); err != nil {
+		if _, err := k.DeleteNode(t.Context(), "n1", api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		kv, found, _, err := c.Store.Get(t.Context(), record.EnrolledKey("n1"))

@@ -65,7 +65,7 @@ func TestNamespacesOfTheConfigurationBecomeObjects(t *testing.T) {
 		if got := refusal(t, k, work); !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if _, err := k.DeleteNamespace(t.Context(), "speech"); err != nil {
+		if _, err := k.DeleteNamespace(t.Context(), "speech", api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 

@@ -57,7 +57,7 @@ func TestANodeIsCreatedBeforeItsAgentRegisters(t *testing.T) {
 			n, err := follower.GetNode(t.Context(), "n2")
 			return err == nil && n.Status.Phase == "NotReady" && n.Status.LeaseID == ""
 		})
-		if _, err := follower.DeleteNode(t.Context(), "n2"); err != nil {
+		if _, err := follower.DeleteNode(t.Context(), "n2", api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		if n, err = follower.CreateNode(t.Context(), created("n2", "8")); err != nil || n.Status.Phase != "Unregistered" {

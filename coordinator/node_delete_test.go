@@ -9,7 +9,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -54,12 +53,12 @@ func TestANodeThatMayBeInUseIsNotDeleted(t *testing.T) {
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 1})
 		phase(t, c, "a", api.Running)
 		time.Sleep(20 * time.Second)
-		_, err := k.DeleteNode(t.Context(), "n1")
+		_, err := k.DeleteNode(t.Context(), "n1", api.Preconditions{})
 		refused(t, err, 409, "node n1 is alive: a coordinator hears its agent")
-		_, err = k.DeleteNode(t.Context(), "nowhere")
+		_, err = k.DeleteNode(t.Context(), "nowhere", api.Preconditions{})
 		refused(t, err, 404, "node nowhere not found")
 		lose(t, c, "n1")
-		_, err = k.DeleteNode(t.Context(), "n1")
+		_, err = k.DeleteNode(t.Context(), "n1", api.Preconditions{})
 		refused(t, err, 409, "default/alloc/a/0 among them. Start its agent and drain it with `muster drain n1`, or, if its machine is off for good, say so with `muster fence n1 --confirm-dead`")
 		c.Agent("n1").Start()
 		c.AwaitReady(1)
@@ -85,7 +84,7 @@ func TestADeletedNodeIsForgottenAndRegistersAsNewWhenItComesBack(t *testing.T) {
 		lose(t, c, gone)
 		unanswered, hit := rig.Once(rig.AnswerLost, func(x record.Txn) bool { return rig.Touches(x, record.NodeIdentityKey(gone)) })
 		k.Gate.OnTxn(unanswered)
-		n, err := k.DeleteNode(t.Context(), string(gone)) // its Txn has no answer
+		n, err := k.DeleteNode(t.Context(), string(gone), api.Preconditions{}) // its Txn has no answer
 		if err != nil || n.Metadata.Name != string(gone) {
 			t.Fatalf("%v, %+v", err, n)
 		}
@@ -95,7 +94,7 @@ func TestADeletedNodeIsForgottenAndRegistersAsNewWhenItComesBack(t *testing.T) {
 			t.Errorf("left in the store: %v", kvs)
 		}
 		unknown(t, c, string(gone), k, follower)
-		_, err = k.DeleteNode(t.Context(), string(gone))
+		_, err = k.DeleteNode(t.Context(), string(gone), api.Preconditions{})
 		refused(t, err, 404, "not found")
 
 		k.Stop() // the next leader does not know it either
@@ -127,13 +126,13 @@ func requires(t *testing.T, k *rig.Coordinator, id string) {
 		"is at resourceVersion " + seen.Metadata.ResourceVersion + ", the change was made from 1": {ResourceVersion: "1"},
 		"has the uid " + seen.Metadata.UID + ", the change is for the uid other":                  {UID: "other"},
 	} {
-		_, err := k.DeleteNode(service.WithPreconditions(t.Context(), p), id)
+		_, err := k.DeleteNode(t.Context(), id, p)
 		if rig.Code(err) != 409 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want 409 %q", p, err, want)
 		}
 	}
 	p := api.Preconditions{UID: seen.Metadata.UID, ResourceVersion: seen.Metadata.ResourceVersion}
-	if _, err := k.DeleteNode(service.WithPreconditions(t.Context(), p), id); err != nil {
+	if _, err := k.DeleteNode(t.Context(), id, p); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -210,7 +209,7 @@ func TestANextLeaderDoesNotWaitForWhatADeletedNodeHasToTell(t *testing.T) {
 			}
 			return rig.None
 		})
-		if _, err := k.DeleteNode(t.Context(), string(at)); err != nil {
+		if _, err := k.DeleteNode(t.Context(), string(at), api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		k.Stop()
@@ -243,7 +242,7 @@ func TestANodeStaysWhileItsQuarantineIsBeingEnded(t *testing.T) {
 		}()
 		<-held
 		lose(t, c, "n1")
-		_, err := k.DeleteNode(t.Context(), "n1")
+		_, err := k.DeleteNode(t.Context(), "n1", api.Preconditions{})
 		refused(t, err, 409, "quarantine is being ended")
 		close(goOn)
 		refused(t, <-ended, 409, "ask again")

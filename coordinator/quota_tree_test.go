@@ -316,11 +316,11 @@ func TestAnEmptyTreeForgetsNobody(t *testing.T) {
 		if s := standing(t, c, "Service"); s.Nodes[0].Allocated[resource.GPU] != "8" || s.Detached != nil {
 			t.Errorf("the other tree: %+v", s)
 		}
-		_, err := k.DeleteQuotaBinding(t.Context(), "a")
+		_, err := k.DeleteQuotaBinding(t.Context(), "a", api.Preconditions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = k.DeleteQuotaTree(t.Context(), "Org")
+		_, err = k.DeleteQuotaTree(t.Context(), "Org", api.Preconditions{})
 		refused(t, err, 409, "quota tree Org is in use: 1 units are charged to it, a/alloc/one/0 among them")
 		k.Stop()
 		k = c.StartCoordinator("c2")
@@ -329,7 +329,7 @@ func TestAnEmptyTreeForgetsNobody(t *testing.T) {
 		wantSeat(t, c, "a", "one", "a gold")
 		c.Converge()
 		end(t, c, "a", "one")
-		if _, err = k.DeleteQuotaTree(t.Context(), "Org"); err != nil {
+		if _, err = k.DeleteQuotaTree(t.Context(), "Org", api.Preconditions{}); err != nil {
 			t.Error(err)
 		}
 		c.Converge()
@@ -349,7 +349,7 @@ func TestUnitsWaitForATreeThatTheyName(t *testing.T) {
 		plant(t, k, "Lab", lab...)
 		phase(t, c, "x", api.Running)
 		c.Converge()
-		_, err = k.DeleteQuotaTree(t.Context(), "Lab")
+		_, err = k.DeleteQuotaTree(t.Context(), "Lab", api.Preconditions{})
 		refused(t, err, 409, "1 units are charged to it")
 	})
 }
@@ -367,10 +367,10 @@ func TestConfiguredGroups(t *testing.T) {
 		wantSeat(t, c, "a", "two", "b")
 		_, _, err := k.Allocate(t.Context(), rig.Submission{Namespace: "a", Name: "x", GPUs: 8, Quota: &api.QuotaDemand{Groups: map[string]string{"Lab": "c"}}})
 		refused(t, err, 403, "quota tree Lab has no group c")
-		if _, err := k.DeleteQuotaBinding(t.Context(), "a"); err != nil {
+		if _, err := k.DeleteQuotaBinding(t.Context(), "a", api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = k.DeleteQuotaTree(t.Context(), "Lab")
+		_, err = k.DeleteQuotaTree(t.Context(), "Lab", api.Preconditions{})
 		refused(t, err, 409, "namespace a is bound to its group a by the coordinators' configuration")
 		c.Converge()
 	})
@@ -440,7 +440,7 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 					if made.Metadata.UID != changed.Metadata.UID || made.Metadata.ResourceVersion == changed.Metadata.ResourceVersion {
 						t.Errorf("%+v became %+v", made.Metadata, changed.Metadata)
 					}
-					if _, err := k.DeleteQuotaTree(t.Context(), "Lab"); err != nil {
+					if _, err := k.DeleteQuotaTree(t.Context(), "Lab", api.Preconditions{}); err != nil {
 						t.Error(err)
 					}
 					pass(rig.Patience) // a late write has landed, or never will

@@ -70,14 +70,14 @@ func TestScopedQuotasHoldWhatFallsUnderThem(t *testing.T) {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}
 		c.Converge()
-		if _, err := k.DeleteResourceQuota(t.Context(), rig.Namespace, "short"); err != nil {
+		if _, err := k.DeleteResourceQuota(t.Context(), rig.Namespace, "short", api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.Eventually("the job waits for the next quota", func() bool {
 			j, err := k.GetJob(t.Context(), rig.Namespace, "j", 0)
 			return err == nil && j.Status.Message == "exceeded quota: pods limit 2, requested 3, used 0"
 		})
-		if _, err := k.DeleteResourceQuota(t.Context(), rig.Namespace, "urgent"); err != nil {
+		if _, err := k.DeleteResourceQuota(t.Context(), rig.Namespace, "urgent", api.Preconditions{}); err != nil {
 			t.Fatal(err)
 		}
 		if j, err = k.GetJob(t.Context(), rig.Namespace, "j", time.Minute); err != nil || j.Status.Phase != api.Running {
@@ -150,7 +150,7 @@ func TestTheConfiguredLimitIsAResourceQuotaThatOnlyTheConfigurationChanges(t *te
 		}
 		_, err = k.UpdateResourceQuota(t.Context(), resourceQuota("config", quantities{resource.GPU: "9"}))
 		refused(t, err, 409, "resource quota config of namespace default is set by the coordinators' configuration")
-		_, err = k.DeleteResourceQuota(t.Context(), rig.Namespace, "config")
+		_, err = k.DeleteResourceQuota(t.Context(), rig.Namespace, "config", api.Preconditions{})
 		refused(t, err, 409, "set by the coordinators' configuration")
 		restrict(t, k, resourceQuota("team", quantities{resource.GPU: "2"})) // both hold
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 4})

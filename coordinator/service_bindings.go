@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -40,6 +39,6 @@ func (c *Coordinator) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingL
 }
 
 // DeleteQuotaBinding implements service.Quotas.
-func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, lead.Delete[api.QuotaBinding]{Name: namespace, Require: service.PreconditionsOf(ctx)})
+func (c *Coordinator) DeleteQuotaBinding(ctx context.Context, namespace string, require api.Preconditions) (*api.QuotaBinding, error) {
+	return ask[*api.QuotaBinding](ctx, c, lead.Delete[api.QuotaBinding]{Name: namespace, Require: require})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -39,6 +38,6 @@ func (c *Coordinator) ListQuotaForests(ctx context.Context) (*api.QuotaForestLis
 }
 
 // DeleteQuotaForest implements service.Quotas.
-func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return ask[*api.QuotaForest](ctx, c, lead.Delete[api.QuotaForest]{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Coordinator) DeleteQuotaForest(ctx context.Context, name string, require api.Preconditions) (*api.QuotaForest, error) {
+	return ask[*api.QuotaForest](ctx, c, lead.Delete[api.QuotaForest]{Name: name, Require: require})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -39,8 +38,8 @@ func (c *Coordinator) ListTenants(ctx context.Context) (*api.TenantList, error) 
 }
 
 // DeleteTenant implements service.Spaces.
-func (c *Coordinator) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return ask[*api.Tenant](ctx, c, lead.Delete[api.Tenant]{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Coordinator) DeleteTenant(ctx context.Context, name string, require api.Preconditions) (*api.Tenant, error) {
+	return ask[*api.Tenant](ctx, c, lead.Delete[api.Tenant]{Name: name, Require: require})
 }
 
 // PutNamespace implements service.Spaces. Units that run or wait keep their tenant.
@@ -72,8 +71,8 @@ func (c *Coordinator) ListNamespaces(ctx context.Context) (*api.NamespaceList, e
 }
 
 // DeleteNamespace implements service.Spaces.
-func (c *Coordinator) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	got, err := ask[*api.Namespace](ctx, c, lead.Delete[api.Namespace]{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Coordinator) DeleteNamespace(ctx context.Context, name string, require api.Preconditions) (*api.Namespace, error) {
+	got, err := ask[*api.Namespace](ctx, c, lead.Delete[api.Namespace]{Name: name, Require: require})
 	return c.followOwner(ctx, got, err)
 }
 

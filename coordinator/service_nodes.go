@@ -6,7 +6,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
@@ -77,9 +76,9 @@ func (c *Coordinator) changeNode(ctx context.Context, name string, r lead.Reques
 // It is refused while its agent sends heartbeats, while there is a grant on the
 // node, while an ended transaction may still run there, and while a quarantine
 // is being ended. The result is the node as it was.
-func (c *Coordinator) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
+func (c *Coordinator) DeleteNode(ctx context.Context, name string, require api.Preconditions) (*api.Node, error) {
 	before, missing := c.GetNode(ctx, name)
-	if _, err := ask[lead.NodeChanged](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: service.PreconditionsOf(ctx)}); err != nil {
+	if _, err := ask[lead.NodeChanged](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: require}); err != nil {
 		return nil, err
 	}
 	return before, missing

@@ -33,8 +33,8 @@ func (c *Coordinator) putResourceQuota(ctx context.Context, q *api.ResourceQuota
 }
 
 // DeleteResourceQuota implements service.Quotas.
-func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Coordinator) DeleteResourceQuota(ctx context.Context, namespace, name string, require api.Preconditions) (*api.ResourceQuota, error) {
+	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name, Require: require})
 }
 
 // GetResourceQuota implements service.Quotas.

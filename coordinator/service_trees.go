@@ -43,8 +43,8 @@ func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, e
 }
 
 // DeleteQuotaTree implements service.Quotas.
-func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	return ask[*api.QuotaTree](ctx, c, lead.DeleteQuotaTree{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Coordinator) DeleteQuotaTree(ctx context.Context, name string, require api.Preconditions) (*api.QuotaTree, error) {
+	return ask[*api.QuotaTree](ctx, c, lead.DeleteQuotaTree{Name: name, Require: require})
 }
 
 // warn gives the client of a change its warnings.

@@ -347,7 +347,10 @@ func TestBindingsGiveRoles(t *testing.T) {
 	if _, err := o.PutRoleBinding(o.as(admin), changed, false); code(err) != 409 {
 		t.Errorf("changed from an old version: %v", err)
 	}
-	if _, err := o.DeleteRoleBinding(o.as(admin), "vision.editors"); err != nil {
+	if _, err := o.DeleteRoleBinding(o.as(admin), "vision.editors", api.Preconditions{ResourceVersion: first.Metadata.ResourceVersion}); code(err) != 409 {
+		t.Errorf("deleted by an old version: %v", err)
+	}
+	if _, err := o.DeleteRoleBinding(o.as(admin), "vision.editors", api.Preconditions{UID: first.Metadata.UID}); err != nil {
 		t.Fatal(err)
 	}
 	roles("deleted", acting, "none")
@@ -361,7 +364,7 @@ func TestATenantAdminBindsWithinTheTenant(t *testing.T) {
 	ctx := o.as(chief)
 	put := func(b *api.RoleBinding) error { _, err := o.PutRoleBinding(ctx, b, true); return err }
 	_, read := o.GetRoleBinding(ctx, "speech.all")
-	_, gone := o.DeleteRoleBinding(ctx, "speech.all")
+	_, gone := o.DeleteRoleBinding(ctx, "speech.all", api.Preconditions{})
 	for name, c := range map[string]struct {
 		err  error
 		code int

@@ -149,12 +149,15 @@ func (k *Keeper) ListRoleBindings(ctx context.Context) (*api.RoleBindingList, er
 }
 
 // DeleteRoleBinding implements service.Credentials.
-func (k *Keeper) DeleteRoleBinding(ctx context.Context, name string) (*api.RoleBinding, error) {
+func (k *Keeper) DeleteRoleBinding(ctx context.Context, name string, require api.Preconditions) (*api.RoleBinding, error) {
 	by := service.CallerOf(ctx)
 	for range attempts {
 		b, kv, err := k.visible(ctx, name)
 		if err != nil {
 			return nil, err
+		}
+		if status := require.Check("role binding "+name, b.Metadata); status != nil {
+			return nil, status
 		}
 		revision, err := k.write(ctx, kv, record.Delete(kv.Key))
 		if err != nil {

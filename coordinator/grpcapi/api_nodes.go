@@ -176,7 +176,7 @@ func (s nodes) Delete(ctx context.Context, r *apiv1.RemoveNodeRequest) (*apiv1.N
 	if status := s.a.on(ctx, service.VerbDelete, service.KindNodes, "", r.GetName()); status != nil {
 		return nil, status
 	}
-	got, err := s.a.Service.DeleteNode(requiring(ctx, r.GetPreconditions()), r.GetName())
+	got, err := s.a.Service.DeleteNode(ctx, r.GetName(), required(r.GetPreconditions()))
 	return answered(service.TypedNode(got), err, new(apiv1.Node))
 }
 

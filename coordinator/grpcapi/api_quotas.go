@@ -106,16 +106,16 @@ func (s served[T, M]) remove(ctx context.Context, r *apiv1.RemoveRequest) (M, er
 	if status := s.allowed(ctx, service.VerbDelete, r.GetNamespace(), r.GetName()); status != nil {
 		return none, status
 	}
-	got, err := s.Remove(requiring(ctx, r.GetPreconditions()), r.GetNamespace(), r.GetName())
+	got, err := s.Remove(ctx, r.GetNamespace(), r.GetName(), required(r.GetPreconditions()))
 	if err == nil {
 		s.Typed(got)
 	}
 	return answered(got, err, s.empty())
 }
 
-// requiring is the context of a deletion with its preconditions.
-func requiring(ctx context.Context, p *apiv1.Preconditions) context.Context {
-	return service.WithPreconditions(ctx, api.Preconditions{UID: p.GetUid(), ResourceVersion: p.GetResourceVersion()})
+// required are the preconditions of a deletion.
+func required(p *apiv1.Preconditions) api.Preconditions {
+	return api.Preconditions{UID: p.GetUid(), ResourceVersion: p.GetResourceVersion()}
 }
 
 func (s served[T, M]) patch(ctx context.Context, r *apiv1.PatchRequest) (M, error) {

@@ -88,7 +88,7 @@ func (r remote) GetResourceQuota(ctx context.Context, namespace, name string) (*
 	return got(m, err, fromQuota)
 }
 
-func (r remote) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
+func (r remote) DeleteResourceQuota(ctx context.Context, namespace, name string, require api.Preconditions) (*api.ResourceQuota, error) {
 	m, err := r.client.DeleteResourceQuota(ctx, &musterv1.QuotaKey{Namespace: namespace, Name: name})
 	return got(m, err, fromQuota)
 }
@@ -142,7 +142,7 @@ func (r remote) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) 
 	})
 }
 
-func (r remote) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+func (r remote) DeleteQuotaTree(ctx context.Context, name string, require api.Preconditions) (*api.QuotaTree, error) {
 	m, err := r.client.DeleteQuotaTree(ctx, &musterv1.QuotaKey{Name: name})
 	return got(m, err, fromTree)
 }
@@ -174,7 +174,7 @@ func (r remote) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, err
 	})
 }
 
-func (r remote) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
+func (r remote) DeleteQuotaForest(ctx context.Context, name string, require api.Preconditions) (*api.QuotaForest, error) {
 	m, err := r.client.DeleteQuotaForest(ctx, &musterv1.QuotaKey{Name: name})
 	return got(m, err, fromForest)
 }
@@ -210,7 +210,7 @@ func (r remote) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, e
 	})
 }
 
-func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
+func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string, require api.Preconditions) (*api.QuotaBinding, error) {
 	m, err := r.client.DeleteQuotaBinding(ctx, &musterv1.QuotaKey{Name: namespace})
 	return got(m, err, fromBinding)
 }

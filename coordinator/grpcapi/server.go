@@ -112,7 +112,7 @@ func (s *Server) ListResourceQuotas(ctx context.Context, r *musterv1.ListResourc
 func (s *Server) DeleteResourceQuota(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.ResourceQuota, error) {
 	return keyed(s, "DeleteResourceQuota", first(inNamespace(k), s.may(ctx, service.VerbDelete, service.KindResourceQuotas, k.GetNamespace())),
 		func() (*api.ResourceQuota, error) {
-			return s.Quotas.DeleteResourceQuota(ctx, k.GetNamespace(), k.GetName())
+			return s.Quotas.DeleteResourceQuota(ctx, k.GetNamespace(), k.GetName(), api.Preconditions{})
 		}, toResourceQuota)
 }
 
@@ -142,7 +142,7 @@ func (s *Server) ListQuotaTrees(ctx context.Context, _ *musterv1.ListQuotaTreesR
 // DeleteQuotaTree implements musterv1.QuotasServer.
 func (s *Server) DeleteQuotaTree(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaTree, error) {
 	return keyed(s, "DeleteQuotaTree", first(ofTree(k), s.may(ctx, service.VerbDelete, service.KindQuotaTrees, "")),
-		func() (*api.QuotaTree, error) { return s.Quotas.DeleteQuotaTree(ctx, k.GetName()) }, toQuotaTree)
+		func() (*api.QuotaTree, error) { return s.Quotas.DeleteQuotaTree(ctx, k.GetName(), api.Preconditions{}) }, toQuotaTree)
 }
 
 // ReclaimQuota implements musterv1.QuotasServer.
@@ -180,7 +180,9 @@ func (s *Server) ListQuotaForests(ctx context.Context, _ *musterv1.ListQuotaFore
 // DeleteQuotaForest implements musterv1.QuotasServer.
 func (s *Server) DeleteQuotaForest(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaForest, error) {
 	return keyed(s, "DeleteQuotaForest", first(ofTree(k), s.may(ctx, service.VerbDelete, service.KindQuotaForests, "")),
-		func() (*api.QuotaForest, error) { return s.Quotas.DeleteQuotaForest(ctx, k.GetName()) }, toQuotaForest)
+		func() (*api.QuotaForest, error) {
+			return s.Quotas.DeleteQuotaForest(ctx, k.GetName(), api.Preconditions{})
+		}, toQuotaForest)
 }
 
 // PutQuotaBinding implements musterv1.QuotasServer.
@@ -209,7 +211,9 @@ func (s *Server) ListQuotaBindings(ctx context.Context, _ *musterv1.ListQuotaBin
 // DeleteQuotaBinding implements musterv1.QuotasServer.
 func (s *Server) DeleteQuotaBinding(ctx context.Context, k *musterv1.QuotaKey) (*musterv1.QuotaBinding, error) {
 	return keyed(s, "DeleteQuotaBinding", first(ofNamespace(k.GetName()), s.may(ctx, service.VerbDelete, service.KindQuotaBindings, k.GetName())),
-		func() (*api.QuotaBinding, error) { return s.Quotas.DeleteQuotaBinding(ctx, k.GetName()) }, toQuotaBinding)
+		func() (*api.QuotaBinding, error) {
+			return s.Quotas.DeleteQuotaBinding(ctx, k.GetName(), api.Preconditions{})
+		}, toQuotaBinding)
 }
 
 // ExplainQuota implements musterv1.QuotasServer.

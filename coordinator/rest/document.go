@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/musterd/muster/api"
@@ -122,33 +121,33 @@ func (d documented[T]) one(c *call) (answer, error) {
 
 func (d documented[T]) delete(h *handler) endpoint {
 	return func(c *call) (answer, error) {
-		ctx, status := h.removal(c)
+		require, status := h.removal(c)
 		if status != nil {
 			return answer{}, status
 		}
 		namespace, name := d.key(c)
-		got, err := d.Remove(ctx, namespace, name)
+		got, err := d.Remove(c.ctx(), namespace, name, require)
 		return d.answered(http.StatusOK, got, err)
 	}
 }
 
 // removal reads the options of a DELETE of an object that holds nothing: its
 // preconditions count, and the other options have no effect.
-func (h *handler) removal(c *call) (context.Context, *api.Status) {
+func (h *handler) removal(c *call) (require api.Preconditions, status *api.Status) {
 	if status := c.parameters(); status != nil {
-		return nil, status
+		return require, status
 	}
 	body, status := h.optional(c)
 	if status != nil {
-		return nil, status
+		return require, status
 	}
 	o, status := api.DecodeDeleteOptions(body)
 	if status != nil {
-		return nil, status
+		return require, status
 	}
 	c.warnRecordedOnly(o.OfWork())
-	if o.Preconditions == nil {
-		return c.ctx(), nil
+	if o.Preconditions != nil {
+		require = *o.Preconditions
 	}
-	return service.WithPreconditions(c.ctx(), *o.Preconditions), nil
+	return require, nil
 }

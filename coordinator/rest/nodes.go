@@ -152,11 +152,11 @@ func (h *handler) approveNode(c *call) (answer, error) {
 
 // deleteNode forgets a node that has left for good.
 func (h *handler) deleteNode(c *call) (answer, error) {
-	ctx, status := h.removal(c)
+	require, status := h.removal(c)
 	if status != nil {
 		return answer{}, status
 	}
-	got, err := h.Service.DeleteNode(ctx, c.name)
+	got, err := h.Service.DeleteNode(c.ctx(), c.name, require)
 	if err != nil {
 		return answer{}, err
 	}

@@ -34,7 +34,7 @@ type Credentials interface {
 	PutRoleBinding(ctx context.Context, b *api.RoleBinding, create bool) (*api.RoleBinding, error)
 	GetRoleBinding(ctx context.Context, name string) (*api.RoleBinding, error)
 	ListRoleBindings(ctx context.Context) (*api.RoleBindingList, error)
-	DeleteRoleBinding(ctx context.Context, name string) (*api.RoleBinding, error)
+	DeleteRoleBinding(ctx context.Context, name string, require api.Preconditions) (*api.RoleBinding, error)
 }
 
 // RoleBindingDocuments are the documents of that kind.
@@ -49,7 +49,7 @@ func RoleBindingDocuments(c Credentials) Documents[api.RoleBinding] {
 		Get:    named(c.GetRoleBinding),
 		create: puts(c.PutRoleBinding, true),
 		update: puts(c.PutRoleBinding, false),
-		Remove: named(c.DeleteRoleBinding),
+		Remove: removes(c.DeleteRoleBinding),
 	}
 }
 
@@ -108,6 +108,6 @@ func (NoCredentials) ListRoleBindings(context.Context) (*api.RoleBindingList, er
 }
 
 // DeleteRoleBinding implements Credentials.
-func (NoCredentials) DeleteRoleBinding(context.Context, string) (*api.RoleBinding, error) {
+func (NoCredentials) DeleteRoleBinding(context.Context, string, api.Preconditions) (*api.RoleBinding, error) {
 	return nil, errNoCredentials
 }

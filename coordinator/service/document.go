@@ -20,7 +20,8 @@ type Documents[T api.QuotaDocument] struct {
 	// RecordedOnly lists the fields that have no effect; it may be nil.
 	RecordedOnly func(*T) []string
 	Get          func(ctx context.Context, namespace, name string) (*T, error)
-	Remove       func(ctx context.Context, namespace, name string) (*T, error)
+	// Remove deletes an object that has the required values, else the answer is 409.
+	Remove func(ctx context.Context, namespace, name string, require api.Preconditions) (*T, error)
 
 	// bare drops the status, which clients do not set.
 	bare   func(*T)
@@ -184,7 +185,7 @@ func QuotaTrees(q Quotas) Documents[api.QuotaTree] {
 		Get:    named(q.GetQuotaTree),
 		create: puts(q.PutQuotaTree, true),
 		update: puts(q.PutQuotaTree, false),
-		Remove: named(q.DeleteQuotaTree),
+		Remove: removes(q.DeleteQuotaTree),
 	}
 }
 
@@ -200,7 +201,7 @@ func QuotaForests(q Quotas) Documents[api.QuotaForest] {
 		Get:    named(q.GetQuotaForest),
 		create: puts(q.PutQuotaForest, true),
 		update: puts(q.PutQuotaForest, false),
-		Remove: named(q.DeleteQuotaForest),
+		Remove: removes(q.DeleteQuotaForest),
 	}
 }
 
@@ -217,13 +218,20 @@ func QuotaBindings(q Quotas) Documents[api.QuotaBinding] {
 		Get:    named(q.GetQuotaBinding),
 		create: puts(q.PutQuotaBinding, true),
 		update: puts(q.PutQuotaBinding, false),
-		Remove: named(q.DeleteQuotaBinding),
+		Remove: removes(q.DeleteQuotaBinding),
 	}
 }
 
 // named adapts a method of objects without a namespace.
 func named[T any](f func(ctx context.Context, name string) (*T, error)) func(context.Context, string, string) (*T, error) {
 	return func(ctx context.Context, _, name string) (*T, error) { return f(ctx, name) }
+}
+
+// removes is named of a deletion.
+func removes[T any](f func(ctx context.Context, name string, require api.Preconditions) (*T, error)) func(context.Context, string, string, api.Preconditions) (*T, error) {
+	return func(ctx context.Context, _, name string, require api.Preconditions) (*T, error) {
+		return f(ctx, name, require)
+	}
 }
 
 func puts[T any](f func(ctx context.Context, v *T, create bool) (*T, error), create bool) func(context.Context, *T) (*T, error) {

@@ -17,7 +17,7 @@ type Spaces interface {
 	GetTenant(ctx context.Context, name string) (*api.Tenant, error)
 	ListTenants(ctx context.Context) (*api.TenantList, error)
 	// DeleteTenant is refused with 409 while namespaces belong to the tenant.
-	DeleteTenant(ctx context.Context, name string) (*api.Tenant, error)
+	DeleteTenant(ctx context.Context, name string, require api.Preconditions) (*api.Tenant, error)
 
 	// PutNamespace is as PutTenant. The tenant has to exist, or to bear the name of
 	// the namespace; another tenant than before is refused with 409 while work is in
@@ -26,7 +26,7 @@ type Spaces interface {
 	GetNamespace(ctx context.Context, name string) (*api.Namespace, error)
 	ListNamespaces(ctx context.Context) (*api.NamespaceList, error)
 	// DeleteNamespace is refused with 409 while objects are in the namespace.
-	DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error)
+	DeleteNamespace(ctx context.Context, name string, require api.Preconditions) (*api.Namespace, error)
 }
 
 // TenantDocuments are the documents of that kind.
@@ -41,7 +41,7 @@ func TenantDocuments(s Spaces) Documents[api.Tenant] {
 		Get:    named(s.GetTenant),
 		create: puts(s.PutTenant, true),
 		update: puts(s.PutTenant, false),
-		Remove: named(s.DeleteTenant),
+		Remove: removes(s.DeleteTenant),
 	}
 }
 
@@ -57,7 +57,7 @@ func NamespaceDocuments(s Spaces) Documents[api.Namespace] {
 		Get:    named(s.GetNamespace),
 		create: puts(s.PutNamespace, true),
 		update: puts(s.PutNamespace, false),
-		Remove: named(s.DeleteNamespace),
+		Remove: removes(s.DeleteNamespace),
 	}
 }
 

@@ -16,7 +16,7 @@ type Quotas interface {
 	// ListResourceQuotas lists a namespace's, or with "" all.
 	ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error)
 	UpdateResourceQuota(ctx context.Context, q *api.ResourceQuota) (*api.ResourceQuota, error)
-	DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error)
+	DeleteResourceQuota(ctx context.Context, namespace, name string, require api.Preconditions) (*api.ResourceQuota, error)
 
 	// PutQuotaTree creates a tree (create: refused with 409 where it exists) or
 	// replaces it; its consumers move to the new tree, none is evicted.
@@ -25,17 +25,17 @@ type Quotas interface {
 	ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error)
 	// DeleteQuotaTree is refused with 409 while units are charged to the tree or
 	// bindings name it.
-	DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error)
+	DeleteQuotaTree(ctx context.Context, name string, require api.Preconditions) (*api.QuotaTree, error)
 
 	PutQuotaForest(ctx context.Context, f *api.QuotaForest, create bool) (*api.QuotaForest, error)
 	GetQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error)
 	ListQuotaForests(ctx context.Context) (*api.QuotaForestList, error)
-	DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error)
+	DeleteQuotaForest(ctx context.Context, name string, require api.Preconditions) (*api.QuotaForest, error)
 
 	PutQuotaBinding(ctx context.Context, b *api.QuotaBinding, create bool) (*api.QuotaBinding, error)
 	GetQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error)
 	ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, error)
-	DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error)
+	DeleteQuotaBinding(ctx context.Context, namespace string, require api.Preconditions) (*api.QuotaBinding, error)
 
 	// ReclaimQuota ends units until no node of a tree is over its quota any
 	// more, or with dryRun only lists them. Jobs end whole; units that must not

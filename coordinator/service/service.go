@@ -106,7 +106,7 @@ type Nodes interface {
 	// ApproveNode approves all that a node has registered. It may be repeated.
 	ApproveNode(ctx context.Context, name string, o api.ApproveOptions) (*api.Node, error)
 	// DeleteNode forgets a node that has left for good, and returns it as it was.
-	DeleteNode(ctx context.Context, name string) (*api.Node, error)
+	DeleteNode(ctx context.Context, name string, require api.Preconditions) (*api.Node, error)
 	// FenceNode returns once the fence is durable. It may be repeated.
 	FenceNode(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error)
 	// ReconcileNode returns once the node's agent is out of quarantine; a dry

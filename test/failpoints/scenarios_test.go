@@ -155,7 +155,7 @@ var scenarios = map[string]func(*client){
 			return err == nil && !heard
 		})
 		w.insist("delete n2", func(ctx context.Context, k *rig.Coordinator) error {
-			_, err := k.DeleteNode(ctx, "n2")
+			_, err := k.DeleteNode(ctx, "n2", api.Preconditions{})
 			if rig.Code(err) == 404 || err != nil && strings.Contains(err.Error(), "is alive") {
 				return nil // it was deleted without an answer, or is back already
 			}

@@ -88,7 +88,7 @@ func resourceQuotas(t *testing.T, q service.Quotas) {
 			t.Errorf("namespace %q lists %d quotas, want %d", namespace, len(list.Items), want)
 		}
 	}
-	gone, err := q.DeleteResourceQuota(ctx, "a", "q")
+	gone, err := q.DeleteResourceQuota(ctx, "a", "q", api.Preconditions{})
 	wantDone(t, "delete", err)
 	if gone.Metadata.Name != "q" {
 		t.Errorf("deleted %+v", gone)
@@ -125,14 +125,14 @@ func missing(t *testing.T, q service.Quotas) {
 	for what, call := range map[string]func() error{
 		"get a quota":      func() error { _, err := q.GetResourceQuota(ctx, "a", "q"); return err },
 		"update a quota":   func() error { _, err := q.UpdateResourceQuota(ctx, limit("a", "q", "1")); return err },
-		"delete a quota":   func() error { _, err := q.DeleteResourceQuota(ctx, "a", "q"); return err },
+		"delete a quota":   func() error { _, err := q.DeleteResourceQuota(ctx, "a", "q", api.Preconditions{}); return err },
 		"get a tree":       func() error { _, err := q.GetQuotaTree(ctx, "T"); return err },
 		"reclaim a tree":   func() error { _, err := q.ReclaimQuota(ctx, "T", true, nil); return err },
-		"delete a tree":    func() error { _, err := q.DeleteQuotaTree(ctx, "T"); return err },
+		"delete a tree":    func() error { _, err := q.DeleteQuotaTree(ctx, "T", api.Preconditions{}); return err },
 		"get a forest":     func() error { _, err := q.GetQuotaForest(ctx, "F"); return err },
-		"delete a forest":  func() error { _, err := q.DeleteQuotaForest(ctx, "F"); return err },
+		"delete a forest":  func() error { _, err := q.DeleteQuotaForest(ctx, "F", api.Preconditions{}); return err },
 		"get a binding":    func() error { _, err := q.GetQuotaBinding(ctx, "a"); return err },
-		"delete a binding": func() error { _, err := q.DeleteQuotaBinding(ctx, "a"); return err },
+		"delete a binding": func() error { _, err := q.DeleteQuotaBinding(ctx, "a", api.Preconditions{}); return err },
 		"explain":          func() error { _, err := q.ExplainQuota(ctx, "a", "x"); return err },
 	} {
 		wantCode(t, what, call(), http.StatusNotFound)
@@ -182,7 +182,7 @@ func trees(t *testing.T, q service.Quotas) {
 	if list, err := q.ListQuotaTrees(ctx); err != nil || len(list.Items) != 1 || list.Items[0].Metadata.Name != "Lab" {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	_, err = q.DeleteQuotaTree(ctx, "Lab")
+	_, err = q.DeleteQuotaTree(ctx, "Lab", api.Preconditions{})
 	wantDone(t, "delete", err)
 	_, err = q.GetQuotaTree(ctx, "Lab")
 	wantCode(t, "get after delete", err, http.StatusNotFound)
@@ -236,7 +236,7 @@ func forests(t *testing.T, q service.Quotas) {
 	if list, err := q.ListQuotaForests(ctx); err != nil || len(list.Items) != 1 {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	_, err = q.DeleteQuotaForest(ctx, "F")
+	_, err = q.DeleteQuotaForest(ctx, "F", api.Preconditions{})
 	wantDone(t, "delete", err)
 }
 
@@ -261,7 +261,7 @@ func bindings(t *testing.T, q service.Quotas) {
 	}
 	_, err = q.PutQuotaBinding(ctx, binding("a", "", nil), true)
 	wantCode(t, "create again", err, http.StatusConflict)
-	_, err = q.DeleteQuotaTree(ctx, "Services")
+	_, err = q.DeleteQuotaTree(ctx, "Services", api.Preconditions{})
 	wantCode(t, "delete a tree that a namespace is bound to", err, http.StatusConflict)
 	_, err = q.PutQuotaBinding(ctx, binding("a", "", map[string]string{"Org": "g"}), false)
 	wantDone(t, "replace", err)
@@ -273,7 +273,7 @@ func bindings(t *testing.T, q service.Quotas) {
 	if list, err := q.ListQuotaBindings(ctx); err != nil || len(list.Items) != 1 || list.Items[0].Metadata.Name != "a" {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	_, err = q.DeleteQuotaBinding(ctx, "a")
+	_, err = q.DeleteQuotaBinding(ctx, "a", api.Preconditions{})
 	wantDone(t, "delete", err)
 }
 

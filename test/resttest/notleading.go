@@ -123,7 +123,7 @@ func (NotLeading) ApproveNode(context.Context, string, api.ApproveOptions) (*api
 }
 
 // DeleteNode implements service.Service.
-func (NotLeading) DeleteNode(context.Context, string) (*api.Node, error) {
+func (NotLeading) DeleteNode(context.Context, string, api.Preconditions) (*api.Node, error) {
 	return nil, notLeading()
 }
 
@@ -158,7 +158,7 @@ func (NotLeading) UpdateResourceQuota(context.Context, *api.ResourceQuota) (*api
 }
 
 // DeleteResourceQuota implements service.Service.
-func (NotLeading) DeleteResourceQuota(context.Context, string, string) (*api.ResourceQuota, error) {
+func (NotLeading) DeleteResourceQuota(context.Context, string, string, api.Preconditions) (*api.ResourceQuota, error) {
 	return nil, notLeading()
 }
 
@@ -178,7 +178,7 @@ func (NotLeading) ListQuotaTrees(context.Context) (*api.QuotaTreeList, error) {
 }
 
 // DeleteQuotaTree implements service.Service.
-func (NotLeading) DeleteQuotaTree(context.Context, string) (*api.QuotaTree, error) {
+func (NotLeading) DeleteQuotaTree(context.Context, string, api.Preconditions) (*api.QuotaTree, error) {
 	return nil, notLeading()
 }
 
@@ -198,7 +198,7 @@ func (NotLeading) ListQuotaForests(context.Context) (*api.QuotaForestList, error
 }
 
 // DeleteQuotaForest implements service.Service.
-func (NotLeading) DeleteQuotaForest(context.Context, string) (*api.QuotaForest, error) {
+func (NotLeading) DeleteQuotaForest(context.Context, string, api.Preconditions) (*api.QuotaForest, error) {
 	return nil, notLeading()
 }
 
@@ -218,7 +218,7 @@ func (NotLeading) ListQuotaBindings(context.Context) (*api.QuotaBindingList, err
 }
 
 // DeleteQuotaBinding implements service.Service.
-func (NotLeading) DeleteQuotaBinding(context.Context, string) (*api.QuotaBinding, error) {
+func (NotLeading) DeleteQuotaBinding(context.Context, string, api.Preconditions) (*api.QuotaBinding, error) {
 	return nil, notLeading()
 }
 

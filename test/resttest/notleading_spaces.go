@@ -50,7 +50,7 @@ func (NotLeading) ListTenants(context.Context) (*api.TenantList, error) {
 }
 
 // DeleteTenant implements service.Service.
-func (NotLeading) DeleteTenant(context.Context, string) (*api.Tenant, error) {
+func (NotLeading) DeleteTenant(context.Context, string, api.Preconditions) (*api.Tenant, error) {
 	return nil, notLeading()
 }
 
@@ -70,6 +70,6 @@ func (NotLeading) ListNamespaces(context.Context) (*api.NamespaceList, error) {
 }
 
 // DeleteNamespace implements service.Service.
-func (NotLeading) DeleteNamespace(context.Context, string) (*api.Namespace, error) {
+func (NotLeading) DeleteNamespace(context.Context, string, api.Preconditions) (*api.Namespace, error) {
 	return nil, notLeading()
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -39,8 +38,8 @@ func (c *Cluster) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, e
 }
 
 // DeleteQuotaForest implements service.Quotas.
-func (c *Cluster) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
-	return ask[*api.QuotaForest](ctx, c, lead.Delete[api.QuotaForest]{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Cluster) DeleteQuotaForest(ctx context.Context, name string, require api.Preconditions) (*api.QuotaForest, error) {
+	return ask[*api.QuotaForest](ctx, c, lead.Delete[api.QuotaForest]{Name: name, Require: require})
 }
 
 // PutQuotaBinding implements service.Quotas. Units that run stay charged as they
@@ -72,6 +71,6 @@ func (c *Cluster) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList,
 }
 
 // DeleteQuotaBinding implements service.Quotas.
-func (c *Cluster) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
-	return ask[*api.QuotaBinding](ctx, c, lead.Delete[api.QuotaBinding]{Name: namespace, Require: service.PreconditionsOf(ctx)})
+func (c *Cluster) DeleteQuotaBinding(ctx context.Context, namespace string, require api.Preconditions) (*api.QuotaBinding, error) {
+	return ask[*api.QuotaBinding](ctx, c, lead.Delete[api.QuotaBinding]{Name: namespace, Require: require})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -39,8 +38,8 @@ func (c *Cluster) ListTenants(ctx context.Context) (*api.TenantList, error) {
 }
 
 // DeleteTenant implements service.Spaces.
-func (c *Cluster) DeleteTenant(ctx context.Context, name string) (*api.Tenant, error) {
-	return ask[*api.Tenant](ctx, c, lead.Delete[api.Tenant]{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Cluster) DeleteTenant(ctx context.Context, name string, require api.Preconditions) (*api.Tenant, error) {
+	return ask[*api.Tenant](ctx, c, lead.Delete[api.Tenant]{Name: name, Require: require})
 }
 
 // PutNamespace implements service.Spaces.
@@ -71,6 +70,6 @@ func (c *Cluster) ListNamespaces(ctx context.Context) (*api.NamespaceList, error
 }
 
 // DeleteNamespace implements service.Spaces.
-func (c *Cluster) DeleteNamespace(ctx context.Context, name string) (*api.Namespace, error) {
-	return ask[*api.Namespace](ctx, c, lead.Delete[api.Namespace]{Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Cluster) DeleteNamespace(ctx context.Context, name string, require api.Preconditions) (*api.Namespace, error) {
+	return ask[*api.Namespace](ctx, c, lead.Delete[api.Namespace]{Name: name, Require: require})
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
@@ -75,9 +74,9 @@ func (c *Cluster) changeNode(ctx context.Context, name string, r lead.Request) (
 // DeleteNode implements service.Nodes: a node that has left for good is forgotten.
 // It is refused while its agent is heard, while anything is granted there, while an
 // ended transaction may still run there, and while a quarantine is being ended.
-func (c *Cluster) DeleteNode(ctx context.Context, name string) (*api.Node, error) {
+func (c *Cluster) DeleteNode(ctx context.Context, name string, require api.Preconditions) (*api.Node, error) {
 	before, missing := c.GetNode(ctx, name)
-	if _, err := ask[lead.NodeChanged](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: service.PreconditionsOf(ctx)}); err != nil {
+	if _, err := ask[lead.NodeChanged](ctx, c, lead.DeleteNode{Node: resource.NodeID(name), Require: require}); err != nil {
 		return nil, err
 	}
 	return before, missing

@@ -31,8 +31,8 @@ func (c *Cluster) putResourceQuota(ctx context.Context, q *api.ResourceQuota, cr
 }
 
 // DeleteResourceQuota implements service.Quotas.
-func (c *Cluster) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
-	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name, Require: service.PreconditionsOf(ctx)})
+func (c *Cluster) DeleteResourceQuota(ctx context.Context, namespace, name string, require api.Preconditions) (*api.ResourceQuota, error) {
+	return ask[*api.ResourceQuota](ctx, c, lead.DeleteResourceQuota{Namespace: namespace, Name: name, Require: require})
 }
 
 // GetResourceQuota implements service.Quotas.
