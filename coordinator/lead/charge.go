@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
@@ -94,10 +95,16 @@ func (l *Leader) removeConsumer(u *unit) {
 // charged is taken back by takeBack as long as nothing else was tried, and by
 // discharge once there is an attempt.
 func (l *Leader) admit(u *unit) *sched.Shortage {
-	l.bind(u)
-	short, until := l.world().Admit(u.wanted())
+	short, until := l.tryCharge(u)
 	l.wakeAt(until)
 	return short
+}
+
+// tryCharge is admit, and the time at which what is short may be over, which is
+// for the caller to be woken at.
+func (l *Leader) tryCharge(u *unit) (short *sched.Shortage, until time.Time) {
+	l.bind(u)
+	return l.world().Admit(u.wanted())
 }
 
 // undoCharge undoes the charge of a unit that was admitted just now.
@@ -107,9 +114,9 @@ func (l *Leader) undoCharge(u *unit) {
 	}
 }
 
-// judge is admit without effect.
+// judge is admit without effect, also on what wakes the unit.
 func (l *Leader) judge(u *unit) *sched.Shortage {
-	short := l.admit(u)
+	short, _ := l.tryCharge(u)
 	if short == nil {
 		l.undoCharge(u)
 	}
