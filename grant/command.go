@@ -30,6 +30,10 @@ type (
 		// UnitMembers is how many members the unit has, on all hosts: greater than
 		// each Index, or 0 where the number is not given.
 		UnitMembers int
+		// Registered is the revision of the host's registration by which the
+		// leader knows the agent. An agent that is registered at another revision
+		// refuses a transaction that it does not have. 0: not given.
+		Registered resource.Revision
 	}
 	// Commit reports that the record is COMMITTED at Revision.
 	Commit struct {

@@ -67,6 +67,40 @@ func TestANewEpochResolvesReservationsButNotPromotedPreemptions(t *testing.T) {
 	}
 }
 
+// A message that the network repeats may reach an agent whose journal is new, and
+// which has forgotten that the transaction has ended.
+func TestAReserveForAnotherRegistrationIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		registered resource.Revision
+		refused    bool
+	}{
+		"the registration of now":             {5, false},
+		"an earlier one":                      {4, true},
+		"a later one":                         {6, true},
+		"a leader that names no registration": {0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := ready(t, machine(t, 8, 4))
+			request := gpus("r", 1, 1)
+			request.Registered = c.registered
+			reply := do(t, l, boot(1), request)
+			if reply.Refused() != c.refused {
+				t.Fatalf("the answer is %+v, want refused: %v", reply, c.refused)
+			}
+			if !c.refused {
+				request.Registered = 99
+				if again := do(t, l, boot(2), request); again.Refused() || again.State != grant.Reserved {
+					t.Errorf("repeated, with another registration: %+v, want the present state", again)
+				}
+				return
+			}
+			if r := reply.Reasons[0]; r.Code != resource.ReasonUnregistered || r.Want != int64(c.registered) || r.Have != 5 {
+				t.Errorf("the reason is %+v, want both registrations", r)
+			}
+		})
+	}
+}
+
 // quarantined brings a ledger into quarantine; the store went back to revision
 // 3.
 func quarantined(t *testing.T, l *ledger.Ledger) {

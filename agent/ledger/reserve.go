@@ -23,6 +23,13 @@ func (d *decision) reserve(c *grant.Reserve) {
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: err.Error()})
 		return
 	}
+	if c.Registered != 0 && c.Registered != d.l.registered {
+		d.refuse(resource.Reason{
+			Code: resource.ReasonUnregistered, Want: int64(c.Registered), Have: int64(d.l.registered),
+			Detail: fmt.Sprintf("the request is for the registration at %d, this agent is registered at %d", c.Registered, d.l.registered),
+		})
+		return
+	}
 	if d.l.isForgotten(c.Tx) { // model: mutant REPEATED_RESERVE
 		d.refuse(resource.Reason{Code: resource.ReasonDecided, Detail: "a newer attempt has ended here already: this one has, or has been overtaken"})
 		return

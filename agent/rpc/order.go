@@ -91,7 +91,7 @@ func reserveOf(m *musterv1.Reserve) (ledger.Command, error) {
 	r := grant.Reserve{
 		Tx: resource.TxID(m.GetTx()), Unit: resource.UnitUID(m.GetUnit()), Epoch: resource.Epoch(m.GetEpoch()), TTL: ttl,
 		Name: m.GetName(), Tenant: resource.TenantID(m.GetTenant()), Members: make([]grant.MemberRequest, 0, len(m.GetMembers())),
-		UnitMembers: int(m.GetUnitMembers()),
+		UnitMembers: int(m.GetUnitMembers()), Registered: resource.Revision(m.GetRegistered()),
 	}
 	for i, member := range m.GetMembers() {
 		request, err := wire.FromRequest(member.GetRequest())

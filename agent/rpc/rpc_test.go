@@ -90,12 +90,12 @@ func TestOrders(t *testing.T) {
 			message: &musterv1.LeaderMessage{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TtlMillis: 1500, After: []string{"v"},
 				Members: []*musterv1.MemberRequest{{Member: 2, Request: request, PinnedGpus: []int32{1, 4}}},
-				Name:    "default/alloc/a/1", Tenant: "team", UnitMembers: 5,
+				Name:    "default/alloc/a/1", Tenant: "team", UnitMembers: 5, Registered: 7,
 			}}},
 			want: Order{Command: grant.Reserve{
 				Tx: "a", Unit: "u", Epoch: 3, TTL: 1500 * time.Millisecond, After: []resource.TxID{"v"},
 				Members: []grant.MemberRequest{{Index: 2, Request: resource.Request{CPU: 1000}, PinnedGPUs: []int{1, 4}}},
-				Name:    "default/alloc/a/1", Tenant: "team", UnitMembers: 5,
+				Name:    "default/alloc/a/1", Tenant: "team", UnitMembers: 5, Registered: 7,
 			}},
 		},
 		"a reserve with a bad member is answered No": {

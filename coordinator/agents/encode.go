@@ -47,7 +47,7 @@ func encode(c grant.Command) *musterv1.LeaderMessage {
 func encodeReserve(c grant.Reserve) *musterv1.Reserve {
 	r := &musterv1.Reserve{
 		Tx: string(c.Tx), Unit: string(c.Unit), Name: c.Name, Tenant: string(c.Tenant), Epoch: int64(c.Epoch), TtlMillis: c.TTL.Milliseconds(),
-		After: texts(c.After), UnitMembers: int32(c.UnitMembers),
+		After: texts(c.After), UnitMembers: int32(c.UnitMembers), Registered: int64(c.Registered),
 	}
 	for _, m := range c.Members {
 		mr := &musterv1.MemberRequest{Member: int32(m.Index), Request: wire.ToRequest(m.Request)}

@@ -67,7 +67,7 @@ func TestCommandsArriveInOrder(t *testing.T) {
 	request := resource.Request{GPUs: 1, CPU: 1000}
 	for _, c := range []grant.Command{
 		grant.Reserve{
-			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TTL: 2 * time.Second, After: []resource.TxID{"v", "w"}, UnitMembers: 5,
+			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TTL: 2 * time.Second, After: []resource.TxID{"v", "w"}, UnitMembers: 5, Registered: 7,
 			Members: []grant.MemberRequest{{Index: 3, Request: request, PinnedGPUs: []int{1}}},
 		},
 		grant.Commit{Tx: "tx", Epoch: 42, Revision: 9}, grant.Abort{Tx: "tx", Epoch: 42}, grant.Release{Tx: "tx", Epoch: 42, Grace: 30 * time.Second, Reason: "deleted"},
@@ -81,7 +81,7 @@ func TestCommandsArriveInOrder(t *testing.T) {
 	}
 	for i, want := range []*musterv1.LeaderMessage{
 		{Message: &musterv1.LeaderMessage_Reserve{Reserve: &musterv1.Reserve{
-			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TtlMillis: 2000, After: []string{"v", "w"}, UnitMembers: 5,
+			Tx: "tx", Unit: "unit", Name: "ns/alloc/a/0", Tenant: "t", Epoch: 42, TtlMillis: 2000, After: []string{"v", "w"}, UnitMembers: 5, Registered: 7,
 			Members: []*musterv1.MemberRequest{{Member: 3, Request: wire.ToRequest(request), PinnedGpus: []int32{1}}},
 		}}},
 		{Message: &musterv1.LeaderMessage_Commit{Commit: &musterv1.Commit{Tx: "tx", Epoch: 42, Revision: 9}}},

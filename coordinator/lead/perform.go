@@ -82,6 +82,7 @@ func (l *Leader) reservation(a *attempt, node resource.NodeID) grant.Command {
 	return grant.Reserve{
 		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.epoch, Members: a.requests[node], TTL: ttl,
 		After: a.machine.Victims(), UnitMembers: u.record.Members,
+		Registered: l.nodes[node].revision,
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // before are the parts that there were before lost devices.
 const before = sim.Restores | sim.Evictions | sim.Fences | sim.Stragglers | sim.Liars | sim.Claims
 
+// untilModes are the parts that there were when the mode of quota trees had come.
+const untilModes = before | sim.LostDevices | sim.Modes
+
 // pin is a set of seeds, and the parts that they had when they met a fault.
 type pin struct {
 	only  sim.Parts
@@ -43,6 +46,10 @@ var pinned = map[string]pin{
 	"two units of one group take quota from each other without end": {before, []uint64{326904}},
 	// Leader.chargeAdopted: 2104.
 	"the charge of an adoption wakes no claim": {before, []uint64{326804}},
+	// decision.reserve: 1471, and without end.
+	"a repeated Reserve counts for a new journal": {untilModes, []uint64{700289, 985368}},
+	// Leader.judge: 2092.
+	"the check of waiting units sets an alarm that nobody hears of": {untilModes, []uint64{740320}},
 	// term.placed: 2238, 2390.
 	"a namespace without a limit has one of 0": {before, []uint64{201612, 225917}},
 	// term.noteWrite: 2194, 1536, 1318.

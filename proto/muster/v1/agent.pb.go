@@ -400,7 +400,11 @@ type Reserve struct {
 	// unit_members is how many members the unit has, on all hosts; 0 where the
 	// leader is of a version that does not say so. The agent keeps it with the
 	// grant: a unit of which members are missing is not made again.
-	UnitMembers   int32 `protobuf:"varint,9,opt,name=unit_members,json=unitMembers,proto3" json:"unit_members,omitempty"`
+	UnitMembers int32 `protobuf:"varint,9,opt,name=unit_members,json=unitMembers,proto3" json:"unit_members,omitempty"`
+	// registered is the revision of the node's registration by which the leader
+	// knows the agent. An agent that is registered at another revision refuses; 0
+	// where the leader is of a version that does not say so.
+	Registered    int64 `protobuf:"varint,10,opt,name=registered,proto3" json:"registered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -494,6 +498,13 @@ func (x *Reserve) GetTenant() string {
 func (x *Reserve) GetUnitMembers() int32 {
 	if x != nil {
 		return x.UnitMembers
+	}
+	return 0
+}
+
+func (x *Reserve) GetRegistered() int64 {
+	if x != nil {
+		return x.Registered
 	}
 	return 0
 }
@@ -1731,7 +1742,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x04 \x01(\v2\x16.muster.v1.IncarnationR\n" +
 	"registered\x12/\n" +
-	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\xfb\x01\n" +
+	"\x13registered_revision\x18\x05 \x01(\x03R\x12registeredRevision\"\x9b\x02\n" +
 	"\aReserve\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -1742,7 +1753,11 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x05after\x18\x06 \x03(\tR\x05after\x12\x12\n" +
 	"\x04name\x18\a \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\b \x01(\tR\x06tenant\x12!\n" +
-	"\funit_members\x18\t \x01(\x05R\vunitMembers\"v\n" +
+	"\funit_members\x18\t \x01(\x05R\vunitMembers\x12\x1e\n" +
+	"\n" +
+	"registered\x18\n" +
+	" \x01(\x03R\n" +
+	"registered\"v\n" +
 	"\rMemberRequest\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12,\n" +
 	"\arequest\x18\x02 \x01(\v2\x12.muster.v1.RequestR\arequest\x12\x1f\n" +
