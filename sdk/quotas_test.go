@@ -40,7 +40,7 @@ func (r remote) UpdateResourceQuota(ctx context.Context, q *api.ResourceQuota) (
 	return r.ResourceQuotas(q.Metadata.Namespace).Update(ctx, q)
 }
 
-func (r remote) DeleteResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
+func (r remote) DeleteResourceQuota(ctx context.Context, namespace, name string, _ api.Preconditions) (*api.ResourceQuota, error) {
 	return r.ResourceQuotas(namespace).Delete(ctx, name)
 }
 
@@ -59,7 +59,7 @@ func (r remote) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) 
 	return r.QuotaTrees().List(ctx, sdk.ListOptions{})
 }
 
-func (r remote) DeleteQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
+func (r remote) DeleteQuotaTree(ctx context.Context, name string, _ api.Preconditions) (*api.QuotaTree, error) {
 	return r.QuotaTrees().Delete(ctx, name)
 }
 
@@ -78,7 +78,7 @@ func (r remote) ListQuotaForests(ctx context.Context) (*api.QuotaForestList, err
 	return r.QuotaForests().List(ctx, sdk.ListOptions{})
 }
 
-func (r remote) DeleteQuotaForest(ctx context.Context, name string) (*api.QuotaForest, error) {
+func (r remote) DeleteQuotaForest(ctx context.Context, name string, _ api.Preconditions) (*api.QuotaForest, error) {
 	return r.QuotaForests().Delete(ctx, name)
 }
 
@@ -97,7 +97,7 @@ func (r remote) ListQuotaBindings(ctx context.Context) (*api.QuotaBindingList, e
 	return r.QuotaBindings().List(ctx, sdk.ListOptions{})
 }
 
-func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string) (*api.QuotaBinding, error) {
+func (r remote) DeleteQuotaBinding(ctx context.Context, namespace string, _ api.Preconditions) (*api.QuotaBinding, error) {
 	return r.QuotaBindings().Delete(ctx, namespace)
 }
 
