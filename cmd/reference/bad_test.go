@@ -113,6 +113,8 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaForest spec.trees":       {{[]any{"zzz!"}, "zzz!"}, {[]any{"company", "company"}, "company"}},
 	"QuotaBinding spec.forest":     wrongNames,
 	"Tenant spec.displayName":      wrongLines, "Tenant spec.owner": wrongLines, "Tenant spec.contacts": {{[]any{""}, "empty"}, {[]any{tooLong}, "5000"}},
+	"Resource metadata.name": {{"zzz!", "zzz!"}, {"a/b/c", "a/b/c"}, {tooLong, "zzz"}}, "Resource spec.displayName": wrongLines, "Resource spec.unit": wrongLines,
+	"Resource spec.rank":    {{-1, "-1"}, {32768, "32768"}},
 	"Namespace spec.tenant": wrongNames, "Namespace spec.defaultQueue": wrongNames, "Namespace spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}},
 	"Consumer spec.id": {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},

@@ -37,6 +37,7 @@ var served = map[string][2]string{
 	"QuotaModePatch":     {"PATCH", "/quota"},
 	"Tenant":             {"POST", "/tenants"},
 	"Namespace":          {"POST", "/namespaces"},
+	"Resource":           {"POST", "/resources"},
 	"AccessToken":        {"POST", "/tokens"},
 	"RoleBinding":        {"POST", "/rolebindings"},
 	"RotateOptions":      {"POST", "/tokens/at-5d1f09c2ab/rotate"},
@@ -46,7 +47,7 @@ var served = map[string][2]string{
 var identities = map[string]bool{"BootstrapToken": true, "OperatorCertificate": true, "NodeBan": true}
 
 // state are the lists that show all that a server holds.
-var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/quota"}
+var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/resources", "/quota"}
 
 // A bad document is answered with 400 or 422, the field and the value, and leaves
 // the server as it was.

@@ -95,6 +95,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterQuotaBindingsServer(server, quotaBindings{a: a})
 	apiv1.RegisterTenantsServer(server, tenants{a: a})
 	apiv1.RegisterNamespacesServer(server, namespaces{a: a})
+	apiv1.RegisterResourcesServer(server, resources{a: a})
 	apiv1.RegisterUsageServer(server, usage{a: a})
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
 	apiv1.RegisterEventsServer(server, eventsAPI{a: a})

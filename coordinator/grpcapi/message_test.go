@@ -102,6 +102,8 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"NamespaceList":      survives[api.NamespaceList](new(apiv1.NamespaceList)),
 		"QueueUsage":         survives[api.QueueUsage](new(apiv1.QueueUsage)),
 		"QuotaRename":        survives[api.QuotaRename](new(apiv1.QuotaRename)),
+		"Resource":           survives[api.Resource](new(apiv1.Resource)),
+		"ResourceList":       survives[api.ResourceList](new(apiv1.ResourceList)),
 		"TenantList":         survives[api.TenantList](new(apiv1.TenantList)),
 		"TenantUsage":        survives[api.TenantUsage](new(apiv1.TenantUsage)),
 		"Consumer":           survives[api.Consumer](new(apiv1.Consumer)),

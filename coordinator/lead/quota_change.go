@@ -72,6 +72,8 @@ func subjectOfKey(key string) string {
 		return "tenant"
 	case strings.HasPrefix(key, record.NamespacesPrefix):
 		return "namespace"
+	case strings.HasPrefix(key, record.ResourcesPrefix):
+		return "resource"
 	}
 	return "quota"
 }

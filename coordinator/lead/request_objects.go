@@ -1,9 +1,13 @@
 package lead
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // This file serves the changes of the objects that package edit judges, in turn with
@@ -72,6 +76,42 @@ func (l judged) Contents(namespace string) edit.Contents {
 func (l judged) Tree(name string) (edit.Tree, bool) {
 	t := l.quotas.treeObjects[name]
 	return t, t != nil
+}
+
+// DeclaredBy implements edit.Names. Its time is in proportion to the nodes.
+func (l judged) DeclaredBy(name resource.Name) resource.NodeID {
+	var first resource.NodeID
+	for id, n := range l.nodes {
+		if n.specRev != 0 && registry.Declared(n.spec.Capacity)[name] && (first == "" || id < first) {
+			first = id
+		}
+	}
+	return first
+}
+
+// UserOf implements edit.Names. Its time is in proportion to the quotas and the units.
+func (l judged) UserOf(name resource.Name) string {
+	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
+		q := l.quotas.resources[key]
+		if q.Object.Spec.Names()[name] {
+			return resourceQuotaName(q.Object.Metadata.Namespace, q.Object.Metadata.Name)
+		}
+	}
+	for _, tree := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
+		if l.quotas.treeObjects[tree].Object.Names()[name] {
+			return "quota tree " + tree
+		}
+	}
+	first := ""
+	for path, u := range l.units {
+		if u.charge.Request[name] != 0 && (first == "" || path < first) {
+			first = path
+		}
+	}
+	if first == "" {
+		return ""
+	}
+	return "unit " + first
 }
 
 // Has implements edit.Tree.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/registry"
@@ -18,8 +19,8 @@ type Warned[T any] struct {
 	Warnings []string
 }
 
-// resources are the resources that Muster has built in or that a registered node
-// declares. Its time is in proportion to the nodes.
+// resources are the resources that Muster has built in, that a registered node
+// declares, or that an operator created. Its time is in proportion to the nodes.
 func (l *Leader) resources() *registry.Registry {
 	var capacities []resource.Vector
 	for _, n := range l.nodes {
@@ -27,7 +28,11 @@ func (l *Leader) resources() *registry.Registry {
 			capacities = append(capacities, n.spec.Capacity)
 		}
 	}
-	return registry.New(capacities...)
+	known := registry.New(capacities...)
+	for _, name := range l.objects.Resources.Names() {
+		known.Create(edit.ResourceEntry(&l.objects.Resources.Get(name).Object))
+	}
+	return known
 }
 
 // resourceNames are the rules for names of resources in documents of quota.

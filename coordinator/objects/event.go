@@ -115,6 +115,8 @@ func WithVersion(object any, at resource.Revision) any {
 		return versioned(o, func(o *api.Tenant) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Namespace:
 		return versioned(o, func(o *api.Namespace) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.Resource:
+		return versioned(o, func(o *api.Resource) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Event:
 		return versioned(o, func(o *api.Event) *api.ObjectMeta { return &o.Metadata }, at)
 	}

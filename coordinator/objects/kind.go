@@ -20,13 +20,14 @@ const (
 	QuotaBindings
 	Tenants
 	Namespaces
+	Resources
 	Events     // derived from the changes of the others
 	kinds  int = iota
 )
 
 // kindNames are the kinds as documents name them.
 var kindNames = [kinds]string{
-	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindEvent,
+	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindResource, api.KindEvent,
 }
 
 // String is the kind as documents name it.

@@ -52,8 +52,10 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	for _, s := range c.nodes[id].shares() {
 		c.outdateMembers(s)
 	}
+	var declared resource.Vector
 	if n := c.nodes[id]; n != nil && n.node != nil {
 		c.leaveAddress(id, n.node.Spec.AgentAddr)
+		declared = n.node.Spec.Capacity
 	}
 	identityKV, registered := kvs[record.NodeIdentityKey(id)]
 	specKV, specified := kvs[record.NodeSpecKey(id)]
@@ -61,6 +63,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		if n := c.nodes[id]; n != nil {
 			n.node = nil
 			c.forgetNode(id)
+			c.declare(declared, nil)
 		}
 		return nil
 	}
@@ -93,6 +96,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	}
 	c.node(id).node = node
 	c.joinAddress(id, node.Spec.AgentAddr)
+	c.declare(declared, node.Spec.Capacity)
 	return nil
 }
 

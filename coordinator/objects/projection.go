@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // Cache is the objects that clients are shown, and the keys of those that are
@@ -26,6 +27,7 @@ type Cache struct {
 	// tenants and namespaces are the objects, by name.
 	tenants    map[string]shown.Versioned[api.Tenant]
 	namespaces map[string]shown.Versioned[api.Namespace]
+	resources  cachedResources
 	// addresses are the nodes by the addresses of their agents.
 	addresses map[string]map[resource.NodeID]bool
 	touched   map[string]bool // keys that have changed
@@ -45,18 +47,22 @@ func New() *Cache {
 		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
+		resources: newCachedResources(),
 		addresses: map[string]map[resource.NodeID]bool{},
 		touched:   map[string]bool{}, stale: map[Name]bool{}, queue: newOrder(),
 	}
 	for k := range c.tables {
 		c.tables[k] = new(table)
 	}
+	for _, e := range registry.BuiltIn() {
+		c.tables[Resources].Set(Name{Resources, "", string(e.Name)}.position(), c.resources.entry(string(e.Name)))
+	}
 	return c
 }
 
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
-	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -144,6 +150,8 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return c.remakeTenant(key, kvs)
 	case strings.HasPrefix(key, record.NamespacesPrefix):
 		return c.remakeNamespace(key, kvs)
+	case strings.HasPrefix(key, record.ResourcesPrefix):
+		return c.remakeResource(key, kvs)
 	}
 	return nil
 }

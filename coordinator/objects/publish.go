@@ -71,6 +71,8 @@ func (c *Cache) entry(n Name) entry {
 		if s, found := c.namespaces[n.Name]; found {
 			return &namespaceEntry{s}
 		}
+	case Resources:
+		return c.resources.entry(n.Name)
 	}
 	return nil
 }

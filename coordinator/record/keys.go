@@ -23,6 +23,8 @@ const (
 	// TenantsPrefix and NamespacesPrefix hold Object.
 	TenantsPrefix    = Root + "tenants/"
 	NamespacesPrefix = Root + "namespaces/"
+	// ResourcesPrefix holds Object. The "/" in a resource's name is encoded.
+	ResourcesPrefix = Root + "resources/"
 	// QuotaForestsPrefix and QuotaBindingsPrefix hold Quota: the keys of QuotaForests
 	// and QuotaNamespaces.
 	QuotaForestsPrefix  = QuotaPrefix + "forests/"

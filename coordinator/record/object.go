@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Object is a tenant or a namespace as an operator set it (TenantKey,
-// NamespaceKey).
+// Object is a tenant, a namespace or a resource as an operator set it (TenantKey,
+// NamespaceKey, ResourcesPrefix).
 type Object struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"`

@@ -24,7 +24,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), eventRoutes(), identityRoutes(), credentialRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), resourceRoutes(), eventRoutes(), identityRoutes(), credentialRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -205,6 +205,16 @@ func spaceRoutes() map[string]description {
 	}
 	maps.Copy(all, documentRoutes(tenants, "/{name}", api.KindTenant, tenants, "vision", `{"kind": "Tenant", "metadata": {"name": "NAME"}, "spec": {"displayName": "Computer Vision"}}`, `{"spec": {"owner": "ada@example.org"}}`))
 	maps.Copy(all, documentRoutes(namespaces, "/{namespace}", api.KindNamespace, namespaces, "vision-dev", `{"kind": "Namespace", "metadata": {"name": "NAME"}, "spec": {"priorityCeiling": 1000}}`, `{"spec": {"admission": "queue"}}`))
+	return all
+}
+
+// resourceRoutes describes the routes of the names of resources.
+func resourceRoutes() map[string]description {
+	const at = "/api/v1/resources"
+	const patch = `{"spec": {"displayName": "Seat"}}`
+	all := documentRoutes(at, "/{domain}/{name}", api.KindResource, at, "example.com/seat", `{"kind": "Resource", "metadata": {"name": "NAME"}, "spec": {"unit": "seats", "scope": "cluster"}}`, patch)
+	maps.Copy(all, documentRoutes(at, "/{name}", api.KindResource, at, "seat", `{"kind": "Resource", "metadata": {"name": "NAME"}, "spec": {"unit": "seats", "scope": "cluster"}}`, patch))
+	all["GET "+at] = description{text: "Lists the resources: those that are built in, those that registered nodes declare, and those that operators created, by name.", answer: "ResourceList", code: 200, isList: true, example: at}
 	return all
 }
 

@@ -144,6 +144,8 @@ func inForest(t *testing.T, h http.Handler) {
 	for _, made := range []string{
 		`/api/v1/quotaforests {"kind": "QuotaForest", "metadata": {"name": "quota"}, "spec": {"trees": ["company"]}}`,
 		`/api/v1/tenants {"kind": "Tenant", "metadata": {"name": "vision"}}`,
+		`/api/v1/resources {"kind": "Resource", "metadata": {"name": "seat"}}`,
+		`/api/v1/resources {"kind": "Resource", "metadata": {"name": "example.com/seat"}}`,
 		`/api/v1/namespaces {"kind": "Namespace", "metadata": {"name": "vision-dev"}, "spec": {"tenant": "vision-dev"}}`,
 		`/api/v1/quotabindings {"kind": "QuotaBinding", "metadata": {"name": "research"}, "spec": {"groups": {"company": "all"}}}`,
 	} {

@@ -140,6 +140,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeQuotas(v1)
 	h.routeQuotaMode(v1)
 	h.routeSpaces(v1)
+	h.routeResources(v1)
 	h.routeEvents(v1)
 	h.routeIdentity(v1)
 	h.routeCredentials(v1)
@@ -354,6 +355,9 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 	if tree := r.PathValue("tree"); tree != "" {
 		c.name = tree
 		return c, service.CheckName(service.KindQuotaTrees, tree)
+	}
+	if domain := r.PathValue("domain"); domain != "" {
+		c.name = domain + "/" + c.name
 	}
 	if c.name != "" {
 		return c, service.CheckName(who.kind, c.name)

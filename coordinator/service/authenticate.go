@@ -73,6 +73,10 @@ func CheckName(kind Kind, name string) *api.Status {
 		if !api.IsTreeName(name) {
 			return api.Errorf(http.StatusBadRequest, "name %q is not one of a quota tree or forest (1..63 letters, digits, '-', '_' or '.')", Clip(name))
 		}
+	case KindResources:
+		if !api.IsResourceName(name) {
+			return api.Errorf(http.StatusBadRequest, "name %q is not one of a resource (NAME or DOMAIN/NAME, as in nvidia.com/gpu)", Clip(name))
+		}
 	case KindQuotaBindings, KindNamespaces:
 		return CheckNamespace(name)
 	default:

@@ -36,6 +36,7 @@ const (
 	KindUsage          Kind = "usage"   // of the cluster, its queues and its tenants
 	KindTenants        Kind = "tenants"
 	KindNamespaces     Kind = "namespaces"
+	KindResources      Kind = "resources"  // the names of resources
 	KindQuotaModes     Kind = "quotamodes" // of the cluster: one
 	KindEvents         Kind = "events"     // of objects; those of nodes are in no namespace
 )
@@ -121,6 +122,10 @@ func table() map[Kind]rights {
 	for _, verb := range []Verb{VerbPatch, VerbDelete, VerbApprove, VerbDrain, VerbFence, VerbReconcile} {
 		nodes.verbs[verb] = Operators
 	}
+	names := documents(false)
+	for _, verb := range []Verb{VerbCreate, VerbUpdate, VerbPatch, VerbDelete} {
+		names.verbs[verb] = Operators
+	}
 	kept := []Verb{VerbList, VerbCreate, VerbDelete}
 	return map[Kind]rights{
 		KindAllocations: work("allocation"), KindJobs: jobs,
@@ -133,7 +138,7 @@ func table() map[Kind]rights {
 		KindTokens:    only(Operators, kept...), KindBans: only(Operators, kept...), KindMetrics: only(Operators, VerbGet),
 		KindAuthorities: only(Admins, kept...), KindOperators: only(Admins, kept...),
 		KindUsage:   only(Tenants, VerbGet), // of its own tenant alone: AuthorizeTenant
-		KindTenants: tenants, KindNamespaces: namespaces,
+		KindTenants: tenants, KindNamespaces: namespaces, KindResources: names,
 		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.

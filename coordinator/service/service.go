@@ -25,6 +25,7 @@ type Service interface {
 	QuotaModes
 	Metrics
 	Spaces
+	Resources
 	Events
 }
 

@@ -16,6 +16,8 @@ type Kind string
 const (
 	Count Kind = "count" // whole things, or thousandths of them
 	Bytes Kind = "bytes"
+	// Unique things have names of their own: a request names them.
+	Unique Kind = "unique"
 )
 
 // Scope says what has an amount of a resource.
@@ -38,6 +40,8 @@ type Entry struct {
 	Rank int
 	// BuiltIn resources are known without any node.
 	BuiltIn bool
+	// Created: an operator has written an object of the name.
+	Created bool
 	// Nodes counts the registered nodes that declare an amount of it.
 	Nodes int
 }
@@ -56,13 +60,8 @@ func New(capacities ...resource.Vector) *Registry {
 		r.entries[e.Name] = e
 	}
 	for _, capacity := range capacities {
-		for name, amount := range capacity {
-			if amount > 0 {
-				r.declare(name)
-			}
-		}
-		if capacity[resource.CPU] > 0 && capacity[resource.Cores] == 0 {
-			r.declare(resource.Cores) // a view of the CPUs
+		for name := range Declared(capacity) {
+			r.declare(name)
 		}
 	}
 	return r
@@ -78,12 +77,47 @@ func builtIn() []Entry {
 	}
 }
 
-// The ranks of names that only nodes declare.
+// The ranks of names that are not built in.
 const (
 	rankHugepages = 6
 	rankMIG       = 7
-	rankOther     = 8
+	rankOther     = 100
 )
+
+// Declared are the resources that a node with a capacity declares: those of which it
+// has an amount, and whole cores where it has CPUs.
+func Declared(capacity resource.Vector) map[resource.Name]bool {
+	names := map[resource.Name]bool{}
+	for name, amount := range capacity {
+		if amount > 0 {
+			names[name] = true
+		}
+	}
+	if names[resource.CPU] {
+		names[resource.Cores] = true // a view of the CPUs
+	}
+	return names
+}
+
+// Describe is the entry of a name before any node or operator says something of it.
+func Describe(name resource.Name) Entry {
+	for _, e := range builtIn() {
+		if e.Name == name {
+			return e
+		}
+	}
+	return declared(name)
+}
+
+// BuiltIn are the resources that are known without any node, by rank.
+func BuiltIn() []Entry { return builtIn() }
+
+// Create adds a resource that an operator has written an object of, or replaces the
+// description of a known one.
+func (r *Registry) Create(e Entry) {
+	e.Created, e.Nodes = true, r.entries[e.Name].Nodes
+	r.entries[e.Name] = e
+}
 
 func (r *Registry) declare(name resource.Name) {
 	e, known := r.entries[name]

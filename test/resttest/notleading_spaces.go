@@ -73,3 +73,23 @@ func (NotLeading) ListNamespaces(context.Context) (*api.NamespaceList, error) {
 func (NotLeading) DeleteNamespace(context.Context, string, api.Preconditions) (*api.Namespace, error) {
 	return nil, notLeading()
 }
+
+// PutResource implements service.Service.
+func (NotLeading) PutResource(context.Context, *api.Resource, bool) (*api.Resource, error) {
+	return nil, notLeading()
+}
+
+// GetResource implements service.Service.
+func (NotLeading) GetResource(context.Context, string) (*api.Resource, error) {
+	return nil, notLeading()
+}
+
+// ListResources implements service.Service.
+func (NotLeading) ListResources(context.Context) (*api.ResourceList, error) {
+	return nil, notLeading()
+}
+
+// DeleteResource implements service.Service.
+func (NotLeading) DeleteResource(context.Context, string, api.Preconditions) (*api.Resource, error) {
+	return nil, notLeading()
+}

@@ -21,6 +21,7 @@ const (
 	eventKind         kind = "event"
 	tenantKind        kind = "tenant"
 	namespaceKind     kind = "namespace"
+	resourceKind      kind = "resource"
 	resourceQuotaKind kind = "resourcequota"
 	quotaTreeKind     kind = "quotatree"
 	quotaForestKind   kind = "quotaforest"
@@ -55,6 +56,7 @@ type entry struct {
 const (
 	subdomainRule = "want 1..253 of a-z, 0-9, '-' and '.'"
 	labelRule     = "want 1..63 of a-z, 0-9 and '-'"
+	resourceRule  = "want NAME or DOMAIN/NAME, as in nvidia.com/gpu"
 	treeNameRule  = "want 1..63 letters, digits, '-', '_' and '.'"
 )
 
@@ -117,6 +119,13 @@ func entries() []entry {
 				return nil
 			},
 			spec: func(o object) any { return as[api.Namespace](o).Spec },
+		},
+		{
+			kind: resourceKind, isName: api.IsResourceName, nameRule: resourceRule,
+			heads: []string{"NAME", "KIND", "UNIT", "SCOPE", "SOURCES", "NODES", "AGE"}, wide: []string{"DISPLAY NAME", "RANK"},
+			row:      func(o object, now time.Time) ([]string, []string) { return resourceRow(as[api.Resource](o), now) },
+			describe: func(a *app, _ context.Context, o object) error { a.describeResource(as[api.Resource](o)); return nil },
+			spec:     func(o object) any { return as[api.Resource](o).Spec },
 		},
 		{
 			kind: roleBindingKind, isName: api.IsSubdomain, nameRule: subdomainRule,
@@ -290,7 +299,7 @@ func parseGroups(args []string) ([]group, error) {
 	}
 	for _, g := range groups {
 		for _, name := range g.names {
-			if strings.Contains(name, "/") {
+			if strings.Contains(name, "/") && g.kind != resourceKind { // whose names have domains
 				return nil, usagef("%q: after the kind %q want NAME, or write KIND/NAME everywhere", name, args[0])
 			}
 			if err := g.kind.checkName(name); err != nil {

@@ -18,6 +18,8 @@ type world struct {
 	*edit.Objects
 	contents map[string]edit.Contents
 	trees    map[string]tree
+	declared map[resource.Name]resource.NodeID
+	users    map[resource.Name]string
 	keys     map[string]record.KV
 	rev      resource.Revision
 	drawn    int
@@ -31,7 +33,8 @@ func (t tree) Leaf(node string) bool { return t[node] }
 
 func newWorld() *world {
 	return &world{
-		Objects: edit.New(), contents: map[string]edit.Contents{}, keys: map[string]record.KV{},
+		Objects: edit.New(), contents: map[string]edit.Contents{}, declared: map[resource.Name]resource.NodeID{"cpu": "n1", "hugepages-2Mi": "n1"},
+		users: map[resource.Name]string{}, keys: map[string]record.KV{},
 		trees: map[string]tree{"org": {"all": false, "team": true}, "service": {"all": true}},
 	}
 }
@@ -39,6 +42,10 @@ func newWorld() *world {
 func (w *world) Contents(namespace string) edit.Contents { return w.contents[namespace] }
 
 func (w *world) Tree(name string) (edit.Tree, bool) { t, found := w.trees[name]; return t, found }
+
+func (w *world) DeclaredBy(name resource.Name) resource.NodeID { return w.declared[name] }
+
+func (w *world) UserOf(name resource.Name) string { return w.users[name] }
 
 func (w *world) Owner(namespace string) resource.TenantID {
 	if k := w.Namespaces.Get(namespace); k != nil {
@@ -95,6 +102,10 @@ func forest(name string, trees ...string) *api.QuotaForest {
 
 func binding(name, forest string, groups map[string]string) *api.QuotaBinding {
 	return &api.QuotaBinding{Metadata: api.ObjectMeta{Name: name}, Spec: api.QuotaBindingSpec{Forest: forest, Groups: groups}}
+}
+
+func seat(scope string) *api.Resource {
+	return &api.Resource{Metadata: api.ObjectMeta{Name: "example.com/seat"}, Spec: api.ResourceSpec{Unit: "seats", Scope: scope}}
 }
 
 func must[T any](t *testing.T, w *world, object *T) *T {
@@ -185,6 +196,45 @@ func TestRefusals(t *testing.T) {
 			_, _, status := put(w, forest("f", "org", "service"), false)
 			return status
 		}, 409, "namespace b is bound to it and has no group on tree service"},
+		"a resource that a quota names": {func(t *testing.T, w *world) *api.Status {
+			must(t, w, seat("cluster"))
+			w.users["example.com/seat"] = "resource quota q of namespace n"
+			_, status := remove[api.Resource](w, "example.com/seat", api.Preconditions{})
+			return status
+		}, 409, "resource example.com/seat is in use: resource quota q of namespace n names it"},
+		"a resource that a node declares": {func(t *testing.T, w *world) *api.Status {
+			must(t, w, seat("node"))
+			w.declared["example.com/seat"] = "n1"
+			_, status := remove[api.Resource](w, "example.com/seat", api.Preconditions{})
+			return status
+		}, 409, "resource example.com/seat is in use: node n1 names it"},
+		"a built-in resource that nobody wrote": {func(t *testing.T, w *world) *api.Status {
+			_, status := remove[api.Resource](w, "pods", api.Preconditions{})
+			return status
+		}, 409, "resource pods is built in, and no operator has changed it"},
+		"a declared resource that nobody wrote": {func(t *testing.T, w *world) *api.Status {
+			_, status := remove[api.Resource](w, "hugepages-2Mi", api.Preconditions{})
+			return status
+		}, 409, "resource hugepages-2Mi is in use: node n1 declares it"},
+		"a resource that is none": {func(t *testing.T, w *world) *api.Status {
+			_, status := remove[api.Resource](w, "disk", api.Preconditions{})
+			return status
+		}, 404, "resource disk not found"},
+		"another kind for a built-in resource": {func(t *testing.T, w *world) *api.Status {
+			_, _, status := put(w, &api.Resource{Metadata: api.ObjectMeta{Name: "cpu"}, Spec: api.ResourceSpec{Kind: "bytes"}}, true)
+			return status
+		}, 422, "spec.kind: cpu cannot be bytes, for it is built in: want count"},
+		"another scope for a declared resource": {func(t *testing.T, w *world) *api.Status {
+			w.declared["example.com/seat"] = "n1"
+			_, _, status := put(w, seat("cluster"), true)
+			return status
+		}, 422, "spec.scope: example.com/seat cannot be cluster, for node n1 declares it: want node"},
+		"another scope for a resource in use": {func(t *testing.T, w *world) *api.Status {
+			must(t, w, seat("cluster"))
+			w.users["example.com/seat"] = "quota tree T"
+			_, _, status := put(w, seat("node"), false)
+			return status
+		}, 409, "quota tree T names it, so it stays count per cluster"},
 		"a binding to a group that is none": {func(t *testing.T, w *world) *api.Status {
 			_, _, status := put(w, binding("b", "", map[string]string{"org": "none"}), true)
 			return status
@@ -222,6 +272,17 @@ func TestABindingToAnInnerNodeIsTakenAndReported(t *testing.T) {
 	}
 	if len(write.Notes) != 1 || write.Notes[0].Event != "binding_without_leaf" {
 		t.Errorf("notes %v", write.Notes)
+	}
+}
+
+func TestABuiltInResourceGetsItsDescriptionBack(t *testing.T) {
+	w := newWorld()
+	must(t, w, &api.Resource{Metadata: api.ObjectMeta{Name: "cpu"}, Spec: api.ResourceSpec{DisplayName: "Processor"}})
+	if e := edit.ResourceEntry(&w.Resources.Get("cpu").Object); e.DisplayName != "Processor" || e.Unit != "logical CPUs" || !e.BuiltIn {
+		t.Errorf("described as %+v", e)
+	}
+	if _, status := remove[api.Resource](w, "cpu", api.Preconditions{}); status != nil || w.Resources.Len() != 0 {
+		t.Errorf("deleted: %v; %d objects are left", status, w.Resources.Len())
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// Kind is the rules of one kind of objects. Judge, Used and Missing may be nil.
+// Kind is the rules of one kind of objects. The functions below Typed may be nil.
 type Kind[T any] struct {
 	// Noun begins messages, and its first word the UIDs: "quota forest".
 	Noun string
@@ -24,6 +24,9 @@ type Kind[T any] struct {
 	Used func(v View, object *T, w *Write) *api.Status
 	// Missing is the answer where there is no such object; nil = "NOUN NAME not found".
 	Missing func(name string) *api.Status
+	// Undeletable, where not nil, is asked about the deletion of an object that nobody
+	// wrote, and answers nil where there is no such object either.
+	Undeletable func(v View, name string) *api.Status
 	// WakesNobody: no change of such an object lets a unit run that waits.
 	WakesNobody bool
 }

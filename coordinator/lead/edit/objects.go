@@ -13,6 +13,7 @@ type Objects struct {
 	Namespaces *Table[api.Namespace]
 	Forests    *Table[api.QuotaForest]
 	Bindings   *Table[api.QuotaBinding] // by namespace
+	Resources  *Table[api.Resource]
 
 	rows []row
 }
@@ -25,8 +26,8 @@ type row interface {
 
 // New returns tables without objects.
 func New() *Objects {
-	o := &Objects{Tenants: newTable(Tenants), Namespaces: newTable(Namespaces), Forests: newTable(Forests), Bindings: newTable(Bindings)}
-	o.rows = []row{o.Tenants, o.Namespaces, o.Forests, o.Bindings}
+	o := &Objects{Tenants: newTable(Tenants), Namespaces: newTable(Namespaces), Forests: newTable(Forests), Bindings: newTable(Bindings), Resources: newTable(Resources)}
+	o.rows = []row{o.Tenants, o.Namespaces, o.Forests, o.Bindings, o.Resources}
 	return o
 }
 

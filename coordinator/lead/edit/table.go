@@ -74,6 +74,11 @@ func (t *Table[T]) Write(w Write, object T) Write {
 // Delete judges the deletion of an object.
 func (t *Table[T]) Delete(v View, name string, require api.Preconditions) (Write, *api.Status) {
 	k, status := t.Find(name)
+	if k == nil && t.Undeletable != nil {
+		if kept := t.Undeletable(v, name); kept != nil {
+			status = kept
+		}
+	}
 	if status == nil {
 		status = require.Check(t.Noun+" "+name, At(*t.Meta(&k.Object), k.Rev))
 	}

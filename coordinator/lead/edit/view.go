@@ -14,6 +14,22 @@ type View struct {
 
 // Cluster is the part of the leader's state that objects are judged by.
 type Cluster interface {
+	Spaces
+	Names
+}
+
+// Names are the uses of the names of resources.
+type Names interface {
+	// DeclaredBy is the first node by id that declares an amount of a resource; "" for
+	// none.
+	DeclaredBy(name resource.Name) resource.NodeID
+	// UserOf names an object that limits or requests a resource: "resource quota q of
+	// namespace n"; "" for none.
+	UserOf(name resource.Name) string
+}
+
+// Spaces are the contents of namespaces, and the trees that they are bound to.
+type Spaces interface {
 	// Contents counts the objects of a namespace.
 	Contents(namespace string) Contents
 	// Owner is the tenant of a namespace now, with an object or without.

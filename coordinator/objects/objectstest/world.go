@@ -171,13 +171,21 @@ func (w *World) changeQuota() []record.Op {
 	return []record.Op{record.Put(key.Key(), record.MustEncode(quota))}
 }
 
-// changeSpace writes or removes a tenant or a namespace.
+// changeSpace writes or removes a tenant, a namespace or the description of a resource.
 func (w *World) changeSpace() []record.Op {
 	name := w.namespace()
+	if w.random.IntN(3) == 0 {
+		name = []string{"cpu", "example.com/" + name}[w.random.IntN(2)]
+		return w.writeOrRemove(record.NamedKey(record.ResourcesPrefix, name), name, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"unit":"u%d"}}`, name, w.random.IntN(3)))
+	}
 	key, document := record.TenantKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":"o%d"}}`, name, w.random.IntN(3))
 	if w.random.IntN(2) == 0 {
 		key, document = record.NamespaceKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"priorityCeiling":%d}}`, name, w.random.IntN(3))
 	}
+	return w.writeOrRemove(key, name, document)
+}
+
+func (w *World) writeOrRemove(key, name, document string) []record.Op {
 	if w.random.IntN(3) == 0 {
 		return []record.Op{record.Delete(key)}
 	}

@@ -1477,7 +1477,15 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1f.muster.api.v1.TenantWatchEvent0\x01\x126\n" +
 	"\x06Update\x12\x15.muster.api.v1.Tenant\x1a\x15.muster.api.v1.Tenant\x12;\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x15.muster.api.v1.Tenant\x12=\n" +
-	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x15.muster.api.v1.Tenant2\xd4\x03\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x15.muster.api.v1.Tenant2\xca\x03\n" +
+	"\tResources\x12:\n" +
+	"\x06Create\x12\x17.muster.api.v1.Resource\x1a\x17.muster.api.v1.Resource\x129\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x17.muster.api.v1.Resource\x12?\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1b.muster.api.v1.ResourceList\x12I\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a!.muster.api.v1.ResourceWatchEvent0\x01\x12:\n" +
+	"\x06Update\x12\x17.muster.api.v1.Resource\x1a\x17.muster.api.v1.Resource\x12=\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x17.muster.api.v1.Resource\x12?\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x17.muster.api.v1.Resource2\xd4\x03\n" +
 	"\n" +
 	"Namespaces\x12<\n" +
 	"\x06Create\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12:\n" +
@@ -1560,43 +1568,46 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*QuotaForest)(nil),                  // 43: muster.api.v1.QuotaForest
 	(*QuotaBinding)(nil),                 // 44: muster.api.v1.QuotaBinding
 	(*Tenant)(nil),                       // 45: muster.api.v1.Tenant
-	(*Namespace)(nil),                    // 46: muster.api.v1.Namespace
-	(*QuotaModePatch)(nil),               // 47: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                  // 48: muster.api.v1.Explanation
-	(*AllocationList)(nil),               // 49: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),         // 50: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                  // 51: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),             // 52: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                   // 53: muster.api.v1.Preemption
-	(*JobList)(nil),                      // 54: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                // 55: muster.api.v1.JobWatchEvent
-	(*NodeList)(nil),                     // 56: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),               // 57: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                        // 58: muster.api.v1.Drain
-	(*Reconciliation)(nil),               // 59: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),           // 60: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),           // 61: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),              // 62: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),            // 63: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),      // 64: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                // 65: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),                 // 66: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                  // 67: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),              // 68: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),        // 69: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),             // 70: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),       // 71: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                   // 72: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),             // 73: muster.api.v1.TenantWatchEvent
-	(*NamespaceList)(nil),                // 74: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),          // 75: muster.api.v1.NamespaceWatchEvent
-	(*ClusterUtilization)(nil),           // 76: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                   // 77: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                  // 78: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                    // 79: muster.api.v1.QuotaMode
-	(*Event)(nil),                        // 80: muster.api.v1.Event
-	(*EventList)(nil),                    // 81: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),              // 82: muster.api.v1.EventWatchEvent
+	(*Resource)(nil),                     // 46: muster.api.v1.Resource
+	(*Namespace)(nil),                    // 47: muster.api.v1.Namespace
+	(*QuotaModePatch)(nil),               // 48: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                  // 49: muster.api.v1.Explanation
+	(*AllocationList)(nil),               // 50: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),         // 51: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                  // 52: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),             // 53: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                   // 54: muster.api.v1.Preemption
+	(*JobList)(nil),                      // 55: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                // 56: muster.api.v1.JobWatchEvent
+	(*NodeList)(nil),                     // 57: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),               // 58: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                        // 59: muster.api.v1.Drain
+	(*Reconciliation)(nil),               // 60: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),           // 61: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),           // 62: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),              // 63: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),            // 64: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),      // 65: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                // 66: muster.api.v1.QuotaTreeList
+	(*QuotaReclaim)(nil),                 // 67: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                  // 68: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),              // 69: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),        // 70: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),             // 71: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),       // 72: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                   // 73: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),             // 74: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                 // 75: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),           // 76: muster.api.v1.ResourceWatchEvent
+	(*NamespaceList)(nil),                // 77: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),          // 78: muster.api.v1.NamespaceWatchEvent
+	(*ClusterUtilization)(nil),           // 79: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                   // 80: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                  // 81: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                    // 82: muster.api.v1.QuotaMode
+	(*Event)(nil),                        // 83: muster.api.v1.Event
+	(*EventList)(nil),                    // 84: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),              // 85: muster.api.v1.EventWatchEvent
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	23,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
@@ -1691,112 +1702,126 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	45,  // 89: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
 	4,   // 90: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 91: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	46,  // 92: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	2,   // 93: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 94: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	37,  // 95: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	46,  // 96: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	4,   // 97: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 98: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	19,  // 99: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	20,  // 100: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	21,  // 101: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	0,   // 102: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	47,  // 103: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	2,   // 104: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 105: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	37,  // 106: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	28,  // 107: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	48,  // 108: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	28,  // 109: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	49,  // 110: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	50,  // 111: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	28,  // 112: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	28,  // 113: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	51,  // 114: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	48,  // 115: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	52,  // 116: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	53,  // 117: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	29,  // 118: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	48,  // 119: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	29,  // 120: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	54,  // 121: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	55,  // 122: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	29,  // 123: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	29,  // 124: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	29,  // 125: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	48,  // 126: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	52,  // 127: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	38,  // 128: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	56,  // 129: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	57,  // 130: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	38,  // 131: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	38,  // 132: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	38,  // 133: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	38,  // 134: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	38,  // 135: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	58,  // 136: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	38,  // 137: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	38,  // 138: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	59,  // 139: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	38,  // 140: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	60,  // 141: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	61,  // 142: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	62,  // 143: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	40,  // 144: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	40,  // 145: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	63,  // 146: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	64,  // 147: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	40,  // 148: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	40,  // 149: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	40,  // 150: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	41,  // 151: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	41,  // 152: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	65,  // 153: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	41,  // 154: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	41,  // 155: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	41,  // 156: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	66,  // 157: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	41,  // 158: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	67,  // 159: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	43,  // 160: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	43,  // 161: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	68,  // 162: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	69,  // 163: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	43,  // 164: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	43,  // 165: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	43,  // 166: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	44,  // 167: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	44,  // 168: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	70,  // 169: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	71,  // 170: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	44,  // 171: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	44,  // 172: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	44,  // 173: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	45,  // 174: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	45,  // 175: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	72,  // 176: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	73,  // 177: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	45,  // 178: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	45,  // 179: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	45,  // 180: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	46,  // 181: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	46,  // 182: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	74,  // 183: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	75,  // 184: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	46,  // 185: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	46,  // 186: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	46,  // 187: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	76,  // 188: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	77,  // 189: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	78,  // 190: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	79,  // 191: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	79,  // 192: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	80,  // 193: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	81,  // 194: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	82,  // 195: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	107, // [107:196] is the sub-list for method output_type
-	18,  // [18:107] is the sub-list for method input_type
+	46,  // 92: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	2,   // 93: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 94: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	37,  // 95: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	46,  // 96: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	4,   // 97: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 98: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	47,  // 99: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	2,   // 100: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 101: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	37,  // 102: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	47,  // 103: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	4,   // 104: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 105: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	19,  // 106: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	20,  // 107: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	21,  // 108: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	0,   // 109: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	48,  // 110: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	2,   // 111: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 112: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	37,  // 113: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	28,  // 114: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	49,  // 115: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	28,  // 116: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	50,  // 117: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	51,  // 118: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	28,  // 119: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	28,  // 120: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	52,  // 121: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	49,  // 122: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	53,  // 123: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	54,  // 124: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	29,  // 125: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	49,  // 126: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	29,  // 127: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	55,  // 128: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	56,  // 129: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	29,  // 130: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	29,  // 131: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	29,  // 132: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	49,  // 133: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	53,  // 134: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	38,  // 135: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	57,  // 136: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	58,  // 137: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	38,  // 138: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	38,  // 139: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	38,  // 140: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	38,  // 141: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	38,  // 142: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	59,  // 143: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	38,  // 144: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	38,  // 145: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	60,  // 146: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	38,  // 147: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	61,  // 148: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	62,  // 149: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	63,  // 150: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	40,  // 151: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	40,  // 152: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	64,  // 153: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	65,  // 154: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	40,  // 155: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	40,  // 156: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	40,  // 157: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	41,  // 158: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	41,  // 159: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	66,  // 160: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	41,  // 161: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	41,  // 162: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	41,  // 163: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	67,  // 164: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	41,  // 165: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	68,  // 166: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	43,  // 167: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	43,  // 168: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	69,  // 169: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	70,  // 170: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	43,  // 171: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	43,  // 172: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	43,  // 173: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	44,  // 174: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	44,  // 175: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	71,  // 176: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	72,  // 177: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	44,  // 178: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	44,  // 179: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	44,  // 180: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	45,  // 181: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	45,  // 182: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	73,  // 183: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	74,  // 184: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	45,  // 185: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	45,  // 186: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	45,  // 187: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	46,  // 188: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	46,  // 189: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	75,  // 190: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	76,  // 191: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	46,  // 192: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	46,  // 193: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	46,  // 194: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	47,  // 195: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	47,  // 196: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	77,  // 197: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	78,  // 198: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	47,  // 199: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	47,  // 200: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	47,  // 201: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	79,  // 202: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	80,  // 203: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	81,  // 204: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	82,  // 205: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	82,  // 206: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	83,  // 207: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	84,  // 208: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	85,  // 209: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	114, // [114:210] is the sub-list for method output_type
+	18,  // [18:114] is the sub-list for method input_type
 	18,  // [18:18] is the sub-list for extension type_name
 	18,  // [18:18] is the sub-list for extension extendee
 	0,   // [0:18] is the sub-list for field type_name
@@ -1820,7 +1845,7 @@ func file_muster_api_v1_api_proto_init() {
 			NumEnums:      0,
 			NumMessages:   23,
 			NumExtensions: 0,
-			NumServices:   13,
+			NumServices:   14,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

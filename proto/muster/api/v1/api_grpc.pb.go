@@ -3565,6 +3565,352 @@ var Tenants_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Resources_Create_FullMethodName = "/muster.api.v1.Resources/Create"
+	Resources_Get_FullMethodName    = "/muster.api.v1.Resources/Get"
+	Resources_List_FullMethodName   = "/muster.api.v1.Resources/List"
+	Resources_Watch_FullMethodName  = "/muster.api.v1.Resources/Watch"
+	Resources_Update_FullMethodName = "/muster.api.v1.Resources/Update"
+	Resources_Patch_FullMethodName  = "/muster.api.v1.Resources/Patch"
+	Resources_Delete_FullMethodName = "/muster.api.v1.Resources/Delete"
+)
+
+// ResourcesClient is the client API for Resources service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Resources are the names of resources: built in, declared by nodes, or created by
+// operators. Everybody reads them, operators change them. A name has its slash.
+type ResourcesClient interface {
+	Create(ctx context.Context, in *Resource, opts ...grpc.CallOption) (*Resource, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Resource, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ResourceList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ResourceWatchEvent], error)
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(ctx context.Context, in *Resource, opts ...grpc.CallOption) (*Resource, error)
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Resource, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Resource, error)
+}
+
+type resourcesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewResourcesClient(cc grpc.ClientConnInterface) ResourcesClient {
+	return &resourcesClient{cc}
+}
+
+func (c *resourcesClient) Create(ctx context.Context, in *Resource, opts ...grpc.CallOption) (*Resource, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Resource)
+	err := c.cc.Invoke(ctx, Resources_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *resourcesClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Resource, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Resource)
+	err := c.cc.Invoke(ctx, Resources_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *resourcesClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ResourceList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResourceList)
+	err := c.cc.Invoke(ctx, Resources_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *resourcesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ResourceWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Resources_ServiceDesc.Streams[0], Resources_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, ResourceWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Resources_WatchClient = grpc.ServerStreamingClient[ResourceWatchEvent]
+
+func (c *resourcesClient) Update(ctx context.Context, in *Resource, opts ...grpc.CallOption) (*Resource, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Resource)
+	err := c.cc.Invoke(ctx, Resources_Update_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *resourcesClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Resource, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Resource)
+	err := c.cc.Invoke(ctx, Resources_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *resourcesClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Resource, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Resource)
+	err := c.cc.Invoke(ctx, Resources_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ResourcesServer is the server API for Resources service.
+// All implementations must embed UnimplementedResourcesServer
+// for forward compatibility.
+//
+// Resources are the names of resources: built in, declared by nodes, or created by
+// operators. Everybody reads them, operators change them. A name has its slash.
+type ResourcesServer interface {
+	Create(context.Context, *Resource) (*Resource, error)
+	Get(context.Context, *GetRequest) (*Resource, error)
+	List(context.Context, *ListRequest) (*ResourceList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[ResourceWatchEvent]) error
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(context.Context, *Resource) (*Resource, error)
+	Patch(context.Context, *PatchRequest) (*Resource, error)
+	Delete(context.Context, *RemoveRequest) (*Resource, error)
+	mustEmbedUnimplementedResourcesServer()
+}
+
+// UnimplementedResourcesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedResourcesServer struct{}
+
+func (UnimplementedResourcesServer) Create(context.Context, *Resource) (*Resource, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedResourcesServer) Get(context.Context, *GetRequest) (*Resource, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedResourcesServer) List(context.Context, *ListRequest) (*ResourceList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedResourcesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[ResourceWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedResourcesServer) Update(context.Context, *Resource) (*Resource, error) {
+	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
+}
+func (UnimplementedResourcesServer) Patch(context.Context, *PatchRequest) (*Resource, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedResourcesServer) Delete(context.Context, *RemoveRequest) (*Resource, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedResourcesServer) mustEmbedUnimplementedResourcesServer() {}
+func (UnimplementedResourcesServer) testEmbeddedByValue()                   {}
+
+// UnsafeResourcesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ResourcesServer will
+// result in compilation errors.
+type UnsafeResourcesServer interface {
+	mustEmbedUnimplementedResourcesServer()
+}
+
+func RegisterResourcesServer(s grpc.ServiceRegistrar, srv ResourcesServer) {
+	// If the following call panics, it indicates UnimplementedResourcesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Resources_ServiceDesc, srv)
+}
+
+func _Resources_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Resource)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResourcesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Resources_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResourcesServer).Create(ctx, req.(*Resource))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Resources_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResourcesServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Resources_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResourcesServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Resources_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResourcesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Resources_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResourcesServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Resources_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ResourcesServer).Watch(m, &grpc.GenericServerStream[WatchRequest, ResourceWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Resources_WatchServer = grpc.ServerStreamingServer[ResourceWatchEvent]
+
+func _Resources_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Resource)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResourcesServer).Update(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Resources_Update_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResourcesServer).Update(ctx, req.(*Resource))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Resources_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResourcesServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Resources_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResourcesServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Resources_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResourcesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Resources_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResourcesServer).Delete(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Resources_ServiceDesc is the grpc.ServiceDesc for Resources service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Resources_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Resources",
+	HandlerType: (*ResourcesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _Resources_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _Resources_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _Resources_List_Handler,
+		},
+		{
+			MethodName: "Update",
+			Handler:    _Resources_Update_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _Resources_Patch_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _Resources_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Resources_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
 	Namespaces_Create_FullMethodName = "/muster.api.v1.Namespaces/Create"
 	Namespaces_Get_FullMethodName    = "/muster.api.v1.Namespaces/Get"
 	Namespaces_List_FullMethodName   = "/muster.api.v1.Namespaces/List"

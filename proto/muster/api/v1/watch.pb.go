@@ -762,6 +762,66 @@ func (x *TenantWatchEvent) GetObject() *Tenant {
 	return nil
 }
 
+type ResourceWatchEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
+	Id            *WatchID               `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Object        *Resource              `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceWatchEvent) Reset() {
+	*x = ResourceWatchEvent{}
+	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceWatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceWatchEvent) ProtoMessage() {}
+
+func (x *ResourceWatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceWatchEvent.ProtoReflect.Descriptor instead.
+func (*ResourceWatchEvent) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ResourceWatchEvent) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *ResourceWatchEvent) GetId() *WatchID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *ResourceWatchEvent) GetObject() *Resource {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
 type NamespaceWatchEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
@@ -773,7 +833,7 @@ type NamespaceWatchEvent struct {
 
 func (x *NamespaceWatchEvent) Reset() {
 	*x = NamespaceWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +845,7 @@ func (x *NamespaceWatchEvent) String() string {
 func (*NamespaceWatchEvent) ProtoMessage() {}
 
 func (x *NamespaceWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +858,7 @@ func (x *NamespaceWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceWatchEvent.ProtoReflect.Descriptor instead.
 func (*NamespaceWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NamespaceWatchEvent) GetType() WatchEventType {
@@ -835,7 +895,7 @@ type EventWatchEvent struct {
 
 func (x *EventWatchEvent) Reset() {
 	*x = EventWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +907,7 @@ func (x *EventWatchEvent) String() string {
 func (*EventWatchEvent) ProtoMessage() {}
 
 func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +920,7 @@ func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventWatchEvent.ProtoReflect.Descriptor instead.
 func (*EventWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EventWatchEvent) GetType() WatchEventType {
@@ -933,7 +993,11 @@ const file_muster_api_v1_watch_proto_rawDesc = "" +
 	"\x10TenantWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x12-\n" +
-	"\x06object\x18\x03 \x01(\v2\x15.muster.api.v1.TenantR\x06object\"\xa2\x01\n" +
+	"\x06object\x18\x03 \x01(\v2\x15.muster.api.v1.TenantR\x06object\"\xa0\x01\n" +
+	"\x12ResourceWatchEvent\x121\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
+	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x12/\n" +
+	"\x06object\x18\x03 \x01(\v2\x17.muster.api.v1.ResourceR\x06object\"\xa2\x01\n" +
 	"\x13NamespaceWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x120\n" +
@@ -962,7 +1026,7 @@ func file_muster_api_v1_watch_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_api_v1_watch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_muster_api_v1_watch_proto_goTypes = []any{
 	(WatchEventType)(0),             // 0: muster.api.v1.WatchEventType
 	(*WatchRequest)(nil),            // 1: muster.api.v1.WatchRequest
@@ -976,57 +1040,62 @@ var file_muster_api_v1_watch_proto_goTypes = []any{
 	(*QuotaForestWatchEvent)(nil),   // 9: muster.api.v1.QuotaForestWatchEvent
 	(*QuotaBindingWatchEvent)(nil),  // 10: muster.api.v1.QuotaBindingWatchEvent
 	(*TenantWatchEvent)(nil),        // 11: muster.api.v1.TenantWatchEvent
-	(*NamespaceWatchEvent)(nil),     // 12: muster.api.v1.NamespaceWatchEvent
-	(*EventWatchEvent)(nil),         // 13: muster.api.v1.EventWatchEvent
-	(*Allocation)(nil),              // 14: muster.api.v1.Allocation
-	(*Job)(nil),                     // 15: muster.api.v1.Job
-	(*Node)(nil),                    // 16: muster.api.v1.Node
-	(*EvictionNotice)(nil),          // 17: muster.api.v1.EvictionNotice
-	(*ResourceQuota)(nil),           // 18: muster.api.v1.ResourceQuota
-	(*QuotaForest)(nil),             // 19: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),            // 20: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                  // 21: muster.api.v1.Tenant
-	(*Namespace)(nil),               // 22: muster.api.v1.Namespace
-	(*Event)(nil),                   // 23: muster.api.v1.Event
+	(*ResourceWatchEvent)(nil),      // 12: muster.api.v1.ResourceWatchEvent
+	(*NamespaceWatchEvent)(nil),     // 13: muster.api.v1.NamespaceWatchEvent
+	(*EventWatchEvent)(nil),         // 14: muster.api.v1.EventWatchEvent
+	(*Allocation)(nil),              // 15: muster.api.v1.Allocation
+	(*Job)(nil),                     // 16: muster.api.v1.Job
+	(*Node)(nil),                    // 17: muster.api.v1.Node
+	(*EvictionNotice)(nil),          // 18: muster.api.v1.EvictionNotice
+	(*ResourceQuota)(nil),           // 19: muster.api.v1.ResourceQuota
+	(*QuotaForest)(nil),             // 20: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),            // 21: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                  // 22: muster.api.v1.Tenant
+	(*Resource)(nil),                // 23: muster.api.v1.Resource
+	(*Namespace)(nil),               // 24: muster.api.v1.Namespace
+	(*Event)(nil),                   // 25: muster.api.v1.Event
 }
 var file_muster_api_v1_watch_proto_depIdxs = []int32{
 	3,  // 0: muster.api.v1.WatchRequest.after:type_name -> muster.api.v1.WatchID
 	3,  // 1: muster.api.v1.WatchEvictionsRequest.after:type_name -> muster.api.v1.WatchID
 	0,  // 2: muster.api.v1.AllocationWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 3: muster.api.v1.AllocationWatchEvent.id:type_name -> muster.api.v1.WatchID
-	14, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
+	15, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
 	0,  // 5: muster.api.v1.JobWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 6: muster.api.v1.JobWatchEvent.id:type_name -> muster.api.v1.WatchID
-	15, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
+	16, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
 	0,  // 8: muster.api.v1.NodeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 9: muster.api.v1.NodeWatchEvent.id:type_name -> muster.api.v1.WatchID
-	16, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
+	17, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
 	0,  // 11: muster.api.v1.EvictionWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 12: muster.api.v1.EvictionWatchEvent.id:type_name -> muster.api.v1.WatchID
-	17, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
+	18, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
 	0,  // 14: muster.api.v1.ResourceQuotaWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 15: muster.api.v1.ResourceQuotaWatchEvent.id:type_name -> muster.api.v1.WatchID
-	18, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
+	19, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
 	0,  // 17: muster.api.v1.QuotaForestWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 18: muster.api.v1.QuotaForestWatchEvent.id:type_name -> muster.api.v1.WatchID
-	19, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
+	20, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
 	0,  // 20: muster.api.v1.QuotaBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 21: muster.api.v1.QuotaBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	20, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
+	21, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
 	0,  // 23: muster.api.v1.TenantWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 24: muster.api.v1.TenantWatchEvent.id:type_name -> muster.api.v1.WatchID
-	21, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
-	0,  // 26: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 27: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	22, // 28: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
-	0,  // 29: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 30: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
-	23, // 31: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	22, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
+	0,  // 26: muster.api.v1.ResourceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 27: muster.api.v1.ResourceWatchEvent.id:type_name -> muster.api.v1.WatchID
+	23, // 28: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
+	0,  // 29: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 30: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
+	24, // 31: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
+	0,  // 32: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 33: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
+	25, // 34: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_watch_proto_init() }
@@ -1044,7 +1113,7 @@ func file_muster_api_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_watch_proto_rawDesc), len(file_muster_api_v1_watch_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
