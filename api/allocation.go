@@ -90,7 +90,32 @@ type AllocationSpec struct {
 	// Quota names the quota groups that the unit is charged to, where they are not
 	// those of its namespace. Muster's own field.
 	Quota *QuotaDemand `json:"quota,omitempty"`
+	// Command is the program that each member of a job runs, and its first arguments.
+	// A program without a slash is looked up in PATH. Where the cluster starts no
+	// processes, and in an Allocation, a command is refused with 422. With args and env
+	// together at most 64 KiB and 256 entries.
+	Command []string `json:"command,omitempty" example:"[python3, train.py]"`
+	// Args are further arguments of the command.
+	Args []string `json:"args,omitempty" example:"[--epochs, \"10\"]"`
+	// Env are variables of the environment of the command. Muster's own variables and
+	// those of the granted devices cannot be set: MUSTER_*, MASTER_ADDR, MASTER_PORT,
+	// CUDA_VISIBLE_DEVICES.
+	Env []EnvVar `json:"env,omitempty"`
+	// WorkingDir is the folder that the command begins in, an absolute path. Left out,
+	// the agent of the node chooses.
+	WorkingDir string `json:"workingDir,omitempty" example:"/home/ada/train"`
 }
+
+// EnvVar is one variable of an environment.
+type EnvVar struct {
+	// Name is the name of the variable: letters, digits and '_', no digit first.
+	Name string `json:"name" example:"NCCL_DEBUG"`
+	// Value is the value of the variable.
+	Value string `json:"value,omitempty" example:"INFO"`
+}
+
+// HasWork reports whether the specification has something to run.
+func (s *AllocationSpec) HasWork() bool { return len(s.Command) > 0 }
 
 // Gang is the gang asked for in either of its two places, or nil.
 func (s *AllocationSpec) Gang() *GangScheduling {

@@ -93,6 +93,14 @@ type JobMember struct {
 	Node string `json:"node,omitempty" example:"gpu-17"`
 	// Phase is the stage of the member's life, as of an Allocation.
 	Phase Phase `json:"phase" example:"Running"`
+	// ExitCode is the exit code of the member's command once the command has ended:
+	// 128 and the signal's number where a signal ended it, 255 where nobody saw the end.
+	ExitCode *int32 `json:"exitCode,omitempty" range:"0..255" example:"0"`
+	// ExitReason says how the command ended: Completed by itself, Stopped or Killed after
+	// it was asked to end, NotStarted, SupervisorLost or NodeRestarted.
+	ExitReason string `json:"exitReason,omitempty" example:"Completed"`
+	// ExitMessage explains the reason, where there is more to say.
+	ExitMessage string `json:"exitMessage,omitempty" example:"command \"trian\" is in no folder of PATH /usr/bin:/bin"`
 }
 
 // JobList is a list of jobs, ordered by namespace and name.

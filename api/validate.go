@@ -88,6 +88,7 @@ func checkSpec(path string, s *AllocationSpec) *Status {
 	faults.add(checkGang(path, s))
 	faults.add(checkQuotaDemand(path+".quota", s.Quota))
 	faults.add(checkScheduling(path+".scheduling", &s.Scheduling))
+	faults.add(checkWork(path, s))
 	return faults.status()
 }
 

@@ -61,6 +61,8 @@ type Occupancy struct {
 	// MemoryPressure as in HealthChanged.
 	MemoryPressure bool
 	Health         map[int]DeviceHealth // by index; devices that are ok are left out
+	// Work is the state of all processes; the node is left out.
+	Work []Worked
 }
 
 // DeviceHealth is a device's health, and why it is not ok.

@@ -13,24 +13,28 @@ import (
 // whose agents all hold their members. The answer, and every change after it, is
 // Worked. An agent starts each member at most once per Restart.
 type Start struct {
-	Tx      resource.TxID
-	Epoch   resource.Epoch
-	Members []Work // ascending by Index
-}
-
-func (Start) command() {}
-
-// Work is what is started for one member.
-type Work struct {
-	Index   int
-	Restart int
+	Tx    resource.TxID
+	Epoch resource.Epoch
 	// Args are the command and its arguments: at least one.
 	Args []string
 	// Env are NAME=VALUE, in order; a later one wins.
 	Env []string
 	// Dir is the working directory; "" is the agent's choice.
 	Dir string
+	// First is the index in the job of the unit's member 0.
+	First int
+	// Hosts are the addresses of the hosts of all members of the unit, by member.
+	Hosts []string
+	// Port is for the rendezvous of the members, on the host of member 0.
+	Port int
+	// Members are those on the agent's host, ascending by Index.
+	Members []StartMember
 }
+
+// StartMember is one start of one member.
+type StartMember struct{ Index, Restart int }
+
+func (Start) command() {}
 
 // WorkPhase is the stage of a member's work.
 type WorkPhase uint8

@@ -145,9 +145,26 @@ func (r Tx) check() error {
 	if r.EndingMillis < 0 {
 		return fmt.Errorf("endingMillis %d is negative: want milliseconds since 1970", r.EndingMillis)
 	}
+	if o := r.Outcome; o != nil {
+		if o.Phase == "" {
+			return errors.New("outcome: phase is empty")
+		}
+		if err := checkExits("outcome.exits", o.Exits); err != nil {
+			return err
+		}
+	}
 	for i, c := range r.Charges {
 		if err := nonNegative(fmt.Sprintf("charges[%d].request", i), c.Request); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func checkExits(field string, exits []Exit) error {
+	for i, e := range exits {
+		if e.Member < 0 || i > 0 && e.Member <= exits[i-1].Member || e.Reason == "" {
+			return fmt.Errorf("%s[%d]: member %d with reason %q: want ascending members, each with a reason", field, i, e.Member, e.Reason)
 		}
 	}
 	return nil
@@ -173,7 +190,7 @@ func (r Unit) check() error {
 	case r.Members < 1:
 		return fmt.Errorf("members %d: want at least 1", r.Members)
 	}
-	return nil
+	return checkExits("exits", r.Exits)
 }
 
 func (r Job) check() error {

@@ -47,10 +47,33 @@ type Tx struct {
 	// request. Milliseconds of the leader's clock since 1970; 0 in a record of an
 	// older version.
 	EndingMillis int64 `json:"endingMillis,omitempty"`
+	// Outcome is how the work of the unit ended, where that is why the record ends: set
+	// from RELEASING on.
+	Outcome *Outcome `json:"outcome,omitempty"`
 	// Times are RFC 3339 in UTC, for people: nothing is decided by them.
 	Created   string `json:"created,omitempty"`
 	Committed string `json:"committed,omitempty"`
 	Ended     string `json:"ended,omitempty"`
+}
+
+// Outcome is how the work of a unit ended.
+type Outcome struct {
+	Phase   string `json:"phase"` // Succeeded or Failed
+	Message string `json:"message,omitempty"`
+	// Exits are those of the members that have ended, ascending.
+	Exits []Exit `json:"exits,omitempty"`
+}
+
+// Exit is how the work of one member ended.
+type Exit struct {
+	Member int             `json:"member"` // index in the unit, from 0
+	Node   resource.NodeID `json:"node,omitempty"`
+	// Code is the exit code, Signal the signal that ended the command, Reason a word:
+	// Completed with code 0 alone is a success.
+	Code    int    `json:"code"`
+	Signal  int    `json:"signal,omitempty"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
 }
 
 // Ready says which agents hold the members of a live transaction (ReadyKey). Readers
@@ -123,6 +146,10 @@ type Unit struct {
 	Ended   string `json:"ended,omitempty"`   // RFC 3339
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Exits are how the work of the members ended, ascending; LastTx is the transaction
+	// that they ran in. Both are set at the end of a unit that had work.
+	Exits  []Exit        `json:"exits,omitempty"`
+	LastTx resource.TxID `json:"lastTx,omitempty"`
 }
 
 // Path is the unit's name.

@@ -22,6 +22,8 @@ type (
 	GangScheduling = api.GangScheduling
 	// GPUConstraint restricts the devices.
 	GPUConstraint = api.GPUConstraint
+	// EnvVar is one variable of an environment.
+	EnvVar = api.EnvVar
 	// Preconditions are values that an allocation must have for a change to be made.
 	Preconditions = api.Preconditions
 	// QuotaDemand names the quota groups that the allocation is charged to.
@@ -65,7 +67,12 @@ type AllocationSpec struct {
 	TTL     string
 	Queue   string
 	Suspend *bool
-	Quota   *QuotaDemand
+	// Command, Args, Env and WorkingDir are those of a job's members. The server refuses
+	// them in an allocation.
+	Command, Args []string
+	Env           []EnvVar
+	WorkingDir    string
+	Quota         *QuotaDemand
 }
 
 // ResourceRequirements are amounts by resource.
@@ -100,6 +107,7 @@ func documentOf(a *Allocation) (*api.Allocation, error) {
 				TopologySpreadConstraints: s.TopologySpreadConstraints, GangScheduling: s.GangScheduling, GPU: s.GPU, NUMAPolicy: s.NUMAPolicy,
 			},
 			TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir,
 		},
 		Status: a.Status,
 	}
@@ -127,6 +135,7 @@ func allocationOf(doc *api.Allocation) *Allocation {
 			NodeSelector: s.Scheduling.NodeSelector, Affinity: s.Scheduling.Affinity, Tolerations: s.Scheduling.Tolerations,
 			TopologySpreadConstraints: s.Scheduling.TopologySpreadConstraints, GangScheduling: s.Gang(), GPU: s.Scheduling.GPU,
 			NUMAPolicy: s.Scheduling.NUMAPolicy, TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir,
 		},
 		Status: doc.Status,
 	}

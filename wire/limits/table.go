@@ -20,6 +20,10 @@ const (
 	MaxLabels = 64
 	// MaxConditions is the most conditions of one heartbeat.
 	MaxConditions = 32
+	// MaxArgs is the most arguments of a command, and the most variables of its
+	// environment. MaxArg bounds each, in bytes.
+	MaxArgs = 1024
+	MaxArg  = 64 << 10
 )
 
 // Limits that several fields share.
@@ -31,6 +35,10 @@ const (
 	maxSeconds  = maxMillis / 1000
 	maxMembers  = 1024 // members of one unit on one host
 	maxVictims  = 1024
+	maxWorld    = 4096 // members of one unit that have hosts
+	maxAddress  = 256  // bytes of a host's address
+	maxDir      = 4096 // bytes of a path
+	maxRestarts = 1 << 20
 	maxMIG      = devices.MaxDevices * devices.MaxMIGInstances
 )
 

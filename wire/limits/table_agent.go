@@ -44,6 +44,32 @@ var agentFields = map[string]Limit{
 	"muster.v1.Commit.epoch":    natural,
 	"muster.v1.Commit.revision": natural,
 
+	"muster.v1.LeaderMessage.start": message,
+
+	"muster.v1.Start.tx":           transaction,
+	"muster.v1.Start.epoch":        natural,
+	"muster.v1.Start.args":         listOf(MaxArgs, document(MaxArg)),
+	"muster.v1.Start.env":          listOf(MaxArgs, document(MaxArg)),
+	"muster.v1.Start.dir":          document(maxDir),
+	"muster.v1.Start.first_member": memberIndex,
+	"muster.v1.Start.hosts":        listOf(maxWorld, id(maxAddress)),
+	"muster.v1.Start.port":         between(0, 65535),
+	"muster.v1.Start.members":      listOf(maxMembers, message),
+
+	"muster.v1.StartMember.member":  memberIndex,
+	"muster.v1.StartMember.restart": between(0, maxRestarts),
+
+	"muster.v1.Work.tx":     transaction,
+	"muster.v1.Work.states": listOf(maxMembers, message),
+
+	"muster.v1.WorkState.member":  memberIndex,
+	"muster.v1.WorkState.restart": between(0, maxRestarts),
+	"muster.v1.WorkState.phase":   known,
+	"muster.v1.WorkState.code":    between(0, 255),
+	"muster.v1.WorkState.signal":  between(0, 64),
+	"muster.v1.WorkState.reason":  prose(MaxReason),
+	"muster.v1.WorkState.message": prose(MaxReason),
+
 	"muster.v1.Abort.tx":    transaction,
 	"muster.v1.Abort.epoch": natural,
 
@@ -72,6 +98,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.AgentMessage.occupancy":   message,
 	"muster.v1.AgentMessage.registered":  message,
 	"muster.v1.AgentMessage.health":      message,
+	"muster.v1.AgentMessage.work":        message,
 	"muster.v1.AgentMessage.ledger_hash": anyInt,
 
 	"muster.v1.AgentHello.node_id":             nodeName,
@@ -95,6 +122,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.Occupancy.cordoned":        boolean,
 	"muster.v1.Occupancy.disk_full":       boolean,
 	"muster.v1.Occupancy.memory_pressure": boolean,
+	"muster.v1.Occupancy.work":            listOf(MaxGrants, message),
 	"muster.v1.Occupancy.health":          listOf(devices.MaxDevices, message),
 
 	"muster.v1.Grant.tx":           transaction,

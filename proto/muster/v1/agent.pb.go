@@ -23,6 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type WorkState_Phase int32
+
+const (
+	WorkState_PHASE_UNSPECIFIED WorkState_Phase = 0
+	WorkState_STARTING          WorkState_Phase = 1 // attached; a process may exist
+	WorkState_RUNNING           WorkState_Phase = 2
+	WorkState_ENDED             WorkState_Phase = 3 // nothing of it runs, and that is durable
+)
+
+// Enum value maps for WorkState_Phase.
+var (
+	WorkState_Phase_name = map[int32]string{
+		0: "PHASE_UNSPECIFIED",
+		1: "STARTING",
+		2: "RUNNING",
+		3: "ENDED",
+	}
+	WorkState_Phase_value = map[string]int32{
+		"PHASE_UNSPECIFIED": 0,
+		"STARTING":          1,
+		"RUNNING":           2,
+		"ENDED":             3,
+	}
+)
+
+func (x WorkState_Phase) Enum() *WorkState_Phase {
+	p := new(WorkState_Phase)
+	*p = x
+	return p
+}
+
+func (x WorkState_Phase) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkState_Phase) Descriptor() protoreflect.EnumDescriptor {
+	return file_muster_v1_agent_proto_enumTypes[0].Descriptor()
+}
+
+func (WorkState_Phase) Type() protoreflect.EnumType {
+	return &file_muster_v1_agent_proto_enumTypes[0]
+}
+
+func (x WorkState_Phase) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkState_Phase.Descriptor instead.
+func (WorkState_Phase) EnumDescriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16, 0}
+}
+
 type Reply_State int32
 
 const (
@@ -74,11 +126,11 @@ func (x Reply_State) String() string {
 }
 
 func (Reply_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_muster_v1_agent_proto_enumTypes[0].Descriptor()
+	return file_muster_v1_agent_proto_enumTypes[1].Descriptor()
 }
 
 func (Reply_State) Type() protoreflect.EnumType {
-	return &file_muster_v1_agent_proto_enumTypes[0]
+	return &file_muster_v1_agent_proto_enumTypes[1]
 }
 
 func (x Reply_State) Number() protoreflect.EnumNumber {
@@ -87,7 +139,7 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type LeaderMessage struct {
@@ -104,6 +156,7 @@ type LeaderMessage struct {
 	//	*LeaderMessage_Resync
 	//	*LeaderMessage_Cordon
 	//	*LeaderMessage_Reconcile
+	//	*LeaderMessage_Start
 	Message       isLeaderMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -236,6 +289,15 @@ func (x *LeaderMessage) GetReconcile() *Reconcile {
 	return nil
 }
 
+func (x *LeaderMessage) GetStart() *Start {
+	if x != nil {
+		if x, ok := x.Message.(*LeaderMessage_Start); ok {
+			return x.Start
+		}
+	}
+	return nil
+}
+
 type isLeaderMessage_Message interface {
 	isLeaderMessage_Message()
 }
@@ -280,6 +342,10 @@ type LeaderMessage_Reconcile struct {
 	Reconcile *Reconcile `protobuf:"bytes,10,opt,name=reconcile,proto3,oneof"`
 }
 
+type LeaderMessage_Start struct {
+	Start *Start `protobuf:"bytes,11,opt,name=start,proto3,oneof"`
+}
+
 func (*LeaderMessage_Hello) isLeaderMessage_Message() {}
 
 func (*LeaderMessage_Reserve) isLeaderMessage_Message() {}
@@ -299,6 +365,8 @@ func (*LeaderMessage_Resync) isLeaderMessage_Message() {}
 func (*LeaderMessage_Cordon) isLeaderMessage_Message() {}
 
 func (*LeaderMessage_Reconcile) isLeaderMessage_Message() {}
+
+func (*LeaderMessage_Start) isLeaderMessage_Message() {}
 
 // LeaderHello opens the stream and announces the epoch: the agent resolves
 // reservations of older epochs at once.
@@ -1034,6 +1102,7 @@ type AgentMessage struct {
 	//	*AgentMessage_Occupancy
 	//	*AgentMessage_Registered
 	//	*AgentMessage_Health
+	//	*AgentMessage_Work
 	Message isAgentMessage_Message `protobuf_oneof:"message"`
 	// ledger_hash is the agent's hash over all grants after this message.
 	LedgerHash    uint64 `protobuf:"varint,5,opt,name=ledger_hash,json=ledgerHash,proto3" json:"ledger_hash,omitempty"`
@@ -1123,6 +1192,15 @@ func (x *AgentMessage) GetHealth() *HealthChange {
 	return nil
 }
 
+func (x *AgentMessage) GetWork() *Work {
+	if x != nil {
+		if x, ok := x.Message.(*AgentMessage_Work); ok {
+			return x.Work
+		}
+	}
+	return nil
+}
+
 func (x *AgentMessage) GetLedgerHash() uint64 {
 	if x != nil {
 		return x.LedgerHash
@@ -1154,6 +1232,10 @@ type AgentMessage_Health struct {
 	Health *HealthChange `protobuf:"bytes,6,opt,name=health,proto3,oneof"`
 }
 
+type AgentMessage_Work struct {
+	Work *Work `protobuf:"bytes,7,opt,name=work,proto3,oneof"`
+}
+
 func (*AgentMessage_Hello) isAgentMessage_Message() {}
 
 func (*AgentMessage_Reply) isAgentMessage_Message() {}
@@ -1163,6 +1245,326 @@ func (*AgentMessage_Occupancy) isAgentMessage_Message() {}
 func (*AgentMessage_Registered) isAgentMessage_Message() {}
 
 func (*AgentMessage_Health) isAgentMessage_Message() {}
+
+func (*AgentMessage_Work) isAgentMessage_Message() {}
+
+// Start has the agent start members of a transaction that is COMMITTED and HELD by
+// all its agents. The agent starts each member at most once per restart, and answers
+// with Work, now and after every change.
+type Start struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tx    string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	Epoch int64                  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// args are the command and its arguments, env is NAME=VALUE, in order.
+	Args []string `protobuf:"bytes,3,rep,name=args,proto3" json:"args,omitempty"`
+	Env  []string `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
+	// dir is the working directory; empty leaves the choice to the agent.
+	Dir string `protobuf:"bytes,5,opt,name=dir,proto3" json:"dir,omitempty"`
+	// first_member is the index in the job of the unit's member 0.
+	FirstMember int32 `protobuf:"varint,6,opt,name=first_member,json=firstMember,proto3" json:"first_member,omitempty"`
+	// hosts are the addresses of the hosts of the unit's members, by member.
+	Hosts []string `protobuf:"bytes,7,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// port is for the rendezvous of the members, on the host of member 0.
+	Port int32 `protobuf:"varint,8,opt,name=port,proto3" json:"port,omitempty"`
+	// members of the unit that are on this host.
+	Members       []*StartMember `protobuf:"bytes,9,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Start) Reset() {
+	*x = Start{}
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Start) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Start) ProtoMessage() {}
+
+func (x *Start) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Start.ProtoReflect.Descriptor instead.
+func (*Start) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Start) GetTx() string {
+	if x != nil {
+		return x.Tx
+	}
+	return ""
+}
+
+func (x *Start) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Start) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *Start) GetEnv() []string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *Start) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+func (x *Start) GetFirstMember() int32 {
+	if x != nil {
+		return x.FirstMember
+	}
+	return 0
+}
+
+func (x *Start) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *Start) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Start) GetMembers() []*StartMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+type StartMember struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
+	Restart       int32                  `protobuf:"varint,2,opt,name=restart,proto3" json:"restart,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartMember) Reset() {
+	*x = StartMember{}
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartMember) ProtoMessage() {}
+
+func (x *StartMember) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartMember.ProtoReflect.Descriptor instead.
+func (*StartMember) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *StartMember) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *StartMember) GetRestart() int32 {
+	if x != nil {
+		return x.Restart
+	}
+	return 0
+}
+
+// Work is the state of a transaction's processes on this host. The agent repeats it,
+// also in its Occupancy, until the transaction's record is terminal.
+type Work struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tx            string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	States        []*WorkState           `protobuf:"bytes,2,rep,name=states,proto3" json:"states,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Work) Reset() {
+	*x = Work{}
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Work) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Work) ProtoMessage() {}
+
+func (x *Work) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Work.ProtoReflect.Descriptor instead.
+func (*Work) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Work) GetTx() string {
+	if x != nil {
+		return x.Tx
+	}
+	return ""
+}
+
+func (x *Work) GetStates() []*WorkState {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+type WorkState struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Member  int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
+	Restart int32                  `protobuf:"varint,2,opt,name=restart,proto3" json:"restart,omitempty"`
+	Phase   WorkState_Phase        `protobuf:"varint,3,opt,name=phase,proto3,enum=muster.v1.WorkState_Phase" json:"phase,omitempty"`
+	// code is the exit code, 128 + signal where a signal ended the process, 255 where
+	// nobody saw the end.
+	Code   int32 `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"`
+	Signal int32 `protobuf:"varint,5,opt,name=signal,proto3" json:"signal,omitempty"`
+	// reason is a word; Completed with code 0 alone is a success.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkState) Reset() {
+	*x = WorkState{}
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkState) ProtoMessage() {}
+
+func (x *WorkState) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkState.ProtoReflect.Descriptor instead.
+func (*WorkState) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *WorkState) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *WorkState) GetRestart() int32 {
+	if x != nil {
+		return x.Restart
+	}
+	return 0
+}
+
+func (x *WorkState) GetPhase() WorkState_Phase {
+	if x != nil {
+		return x.Phase
+	}
+	return WorkState_PHASE_UNSPECIFIED
+}
+
+func (x *WorkState) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *WorkState) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *WorkState) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WorkState) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
 
 type AgentHello struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -1182,7 +1584,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1596,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1609,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -1264,7 +1666,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1678,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1691,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -1322,7 +1724,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1736,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1749,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Reply) GetTx() string {
@@ -1400,13 +1802,14 @@ type Occupancy struct {
 	DiskFull       bool                   `protobuf:"varint,3,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
 	Health         []*DeviceHealth        `protobuf:"bytes,4,rep,name=health,proto3" json:"health,omitempty"`
 	MemoryPressure bool                   `protobuf:"varint,5,opt,name=memory_pressure,json=memoryPressure,proto3" json:"memory_pressure,omitempty"` // the host is short of memory
+	Work           []*Work                `protobuf:"bytes,6,rep,name=work,proto3" json:"work,omitempty"`                                            // of all transactions that have processes, or had them
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1821,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1834,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -1469,6 +1872,13 @@ func (x *Occupancy) GetMemoryPressure() bool {
 	return false
 }
 
+func (x *Occupancy) GetWork() []*Work {
+	if x != nil {
+		return x.Work
+	}
+	return nil
+}
+
 type Grant struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Tx      string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
@@ -1489,7 +1899,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1911,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1924,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Grant) GetTx() string {
@@ -1593,7 +2003,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +2015,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +2028,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -1668,7 +2078,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +2090,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +2103,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -1721,7 +2131,7 @@ var File_muster_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xe8\x03\n" +
+	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x92\x04\n" +
 	"\rLeaderMessage\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.muster.v1.LeaderHelloH\x00R\x05hello\x12.\n" +
 	"\areserve\x18\x02 \x01(\v2\x12.muster.v1.ReserveH\x00R\areserve\x12+\n" +
@@ -1733,7 +2143,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06resync\x18\b \x01(\v2\x11.muster.v1.ResyncH\x00R\x06resync\x12+\n" +
 	"\x06cordon\x18\t \x01(\v2\x11.muster.v1.CordonH\x00R\x06cordon\x124\n" +
 	"\treconcile\x18\n" +
-	" \x01(\v2\x14.muster.v1.ReconcileH\x00R\treconcileB\t\n" +
+	" \x01(\v2\x14.muster.v1.ReconcileH\x00R\treconcile\x12(\n" +
+	"\x05start\x18\v \x01(\v2\x10.muster.v1.StartH\x00R\x05startB\t\n" +
 	"\amessage\"\xc3\x01\n" +
 	"\vLeaderHello\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1b\n" +
@@ -1790,7 +2201,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x18\n" +
 	"\aadopted\x18\x03 \x03(\tR\aadopted\x12\x1a\n" +
 	"\breleased\x18\x04 \x03(\tR\breleased\x12!\n" +
-	"\fgrace_millis\x18\x05 \x01(\x03R\vgraceMillis\"\xb5\x02\n" +
+	"\fgrace_millis\x18\x05 \x01(\x03R\vgraceMillis\"\xdc\x02\n" +
 	"\fAgentMessage\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.muster.v1.AgentHelloH\x00R\x05hello\x12(\n" +
 	"\x05reply\x18\x02 \x01(\v2\x10.muster.v1.ReplyH\x00R\x05reply\x124\n" +
@@ -1798,10 +2209,40 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"registered\x18\x04 \x01(\v2\x15.muster.v1.RegisteredH\x00R\n" +
 	"registered\x121\n" +
-	"\x06health\x18\x06 \x01(\v2\x17.muster.v1.HealthChangeH\x00R\x06health\x12\x1f\n" +
+	"\x06health\x18\x06 \x01(\v2\x17.muster.v1.HealthChangeH\x00R\x06health\x12%\n" +
+	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\x89\x02\n" +
+	"\amessage\"\xe4\x01\n" +
+	"\x05Start\x12\x0e\n" +
+	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
+	"\x04args\x18\x03 \x03(\tR\x04args\x12\x10\n" +
+	"\x03env\x18\x04 \x03(\tR\x03env\x12\x10\n" +
+	"\x03dir\x18\x05 \x01(\tR\x03dir\x12!\n" +
+	"\ffirst_member\x18\x06 \x01(\x05R\vfirstMember\x12\x14\n" +
+	"\x05hosts\x18\a \x03(\tR\x05hosts\x12\x12\n" +
+	"\x04port\x18\b \x01(\x05R\x04port\x120\n" +
+	"\amembers\x18\t \x03(\v2\x16.muster.v1.StartMemberR\amembers\"?\n" +
+	"\vStartMember\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x18\n" +
+	"\arestart\x18\x02 \x01(\x05R\arestart\"D\n" +
+	"\x04Work\x12\x0e\n" +
+	"\x02tx\x18\x01 \x01(\tR\x02tx\x12,\n" +
+	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\x93\x02\n" +
+	"\tWorkState\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x18\n" +
+	"\arestart\x18\x02 \x01(\x05R\arestart\x120\n" +
+	"\x05phase\x18\x03 \x01(\x0e2\x1a.muster.v1.WorkState.PhaseR\x05phase\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06signal\x18\x05 \x01(\x05R\x06signal\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\"D\n" +
+	"\x05Phase\x12\x15\n" +
+	"\x11PHASE_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bSTARTING\x10\x01\x12\v\n" +
+	"\aRUNNING\x10\x02\x12\t\n" +
+	"\x05ENDED\x10\x03\"\x89\x02\n" +
 	"\n" +
 	"AgentHello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x128\n" +
@@ -1832,13 +2273,14 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04HELD\x10\x05\x12\f\n" +
 	"\bEVICTING\x10\x06\x12\t\n" +
 	"\x05FREED\x10\a\x12\f\n" +
-	"\bSTOPPING\x10\b\"\xc8\x01\n" +
+	"\bSTOPPING\x10\b\"\xed\x01\n" +
 	"\tOccupancy\x12(\n" +
 	"\x06grants\x18\x01 \x03(\v2\x10.muster.v1.GrantR\x06grants\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
 	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12/\n" +
 	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\x12'\n" +
-	"\x0fmemory_pressure\x18\x05 \x01(\bR\x0ememoryPressure\"\x8d\x02\n" +
+	"\x0fmemory_pressure\x18\x05 \x01(\bR\x0ememoryPressure\x12#\n" +
+	"\x04work\x18\x06 \x03(\v2\x0f.muster.v1.WorkR\x04work\"\x8d\x02\n" +
 	"\x05Grant\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -1876,75 +2318,86 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 	return file_muster_v1_agent_proto_rawDescData
 }
 
-var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_muster_v1_agent_proto_goTypes = []any{
-	(Reply_State)(0),         // 0: muster.v1.Reply.State
-	(*LeaderMessage)(nil),    // 1: muster.v1.LeaderMessage
-	(*LeaderHello)(nil),      // 2: muster.v1.LeaderHello
-	(*Reserve)(nil),          // 3: muster.v1.Reserve
-	(*MemberRequest)(nil),    // 4: muster.v1.MemberRequest
-	(*Commit)(nil),           // 5: muster.v1.Commit
-	(*Abort)(nil),            // 6: muster.v1.Abort
-	(*Release)(nil),          // 7: muster.v1.Release
-	(*Evict)(nil),            // 8: muster.v1.Evict
-	(*Forget)(nil),           // 9: muster.v1.Forget
-	(*Resync)(nil),           // 10: muster.v1.Resync
-	(*Cordon)(nil),           // 11: muster.v1.Cordon
-	(*Reconcile)(nil),        // 12: muster.v1.Reconcile
-	(*AgentMessage)(nil),     // 13: muster.v1.AgentMessage
-	(*AgentHello)(nil),       // 14: muster.v1.AgentHello
-	(*Registered)(nil),       // 15: muster.v1.Registered
-	(*Reply)(nil),            // 16: muster.v1.Reply
-	(*Occupancy)(nil),        // 17: muster.v1.Occupancy
-	(*Grant)(nil),            // 18: muster.v1.Grant
-	(*HealthChange)(nil),     // 19: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 20: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 21: muster.v1.Incarnation
-	(*Request)(nil),          // 22: muster.v1.Request
-	(*Host)(nil),             // 23: muster.v1.Host
-	(*MemberAssignment)(nil), // 24: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 25: muster.v1.Reason
+	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
+	(Reply_State)(0),         // 1: muster.v1.Reply.State
+	(*LeaderMessage)(nil),    // 2: muster.v1.LeaderMessage
+	(*LeaderHello)(nil),      // 3: muster.v1.LeaderHello
+	(*Reserve)(nil),          // 4: muster.v1.Reserve
+	(*MemberRequest)(nil),    // 5: muster.v1.MemberRequest
+	(*Commit)(nil),           // 6: muster.v1.Commit
+	(*Abort)(nil),            // 7: muster.v1.Abort
+	(*Release)(nil),          // 8: muster.v1.Release
+	(*Evict)(nil),            // 9: muster.v1.Evict
+	(*Forget)(nil),           // 10: muster.v1.Forget
+	(*Resync)(nil),           // 11: muster.v1.Resync
+	(*Cordon)(nil),           // 12: muster.v1.Cordon
+	(*Reconcile)(nil),        // 13: muster.v1.Reconcile
+	(*AgentMessage)(nil),     // 14: muster.v1.AgentMessage
+	(*Start)(nil),            // 15: muster.v1.Start
+	(*StartMember)(nil),      // 16: muster.v1.StartMember
+	(*Work)(nil),             // 17: muster.v1.Work
+	(*WorkState)(nil),        // 18: muster.v1.WorkState
+	(*AgentHello)(nil),       // 19: muster.v1.AgentHello
+	(*Registered)(nil),       // 20: muster.v1.Registered
+	(*Reply)(nil),            // 21: muster.v1.Reply
+	(*Occupancy)(nil),        // 22: muster.v1.Occupancy
+	(*Grant)(nil),            // 23: muster.v1.Grant
+	(*HealthChange)(nil),     // 24: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 25: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 26: muster.v1.Incarnation
+	(*Request)(nil),          // 27: muster.v1.Request
+	(*Host)(nil),             // 28: muster.v1.Host
+	(*MemberAssignment)(nil), // 29: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 30: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
-	2,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
-	3,  // 1: muster.v1.LeaderMessage.reserve:type_name -> muster.v1.Reserve
-	5,  // 2: muster.v1.LeaderMessage.commit:type_name -> muster.v1.Commit
-	6,  // 3: muster.v1.LeaderMessage.abort:type_name -> muster.v1.Abort
-	7,  // 4: muster.v1.LeaderMessage.release:type_name -> muster.v1.Release
-	8,  // 5: muster.v1.LeaderMessage.evict:type_name -> muster.v1.Evict
-	9,  // 6: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
-	10, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
-	11, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
-	12, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
-	21, // 10: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
-	4,  // 11: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	22, // 12: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	14, // 13: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	16, // 14: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	17, // 15: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	15, // 16: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	19, // 17: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	21, // 18: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	23, // 19: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	17, // 20: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	21, // 21: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	0,  // 22: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	21, // 23: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	24, // 24: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	25, // 25: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	18, // 26: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	20, // 27: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	0,  // 28: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	24, // 29: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	20, // 30: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	1,  // 31: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	13, // 32: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	32, // [32:33] is the sub-list for method output_type
-	31, // [31:32] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	3,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
+	4,  // 1: muster.v1.LeaderMessage.reserve:type_name -> muster.v1.Reserve
+	6,  // 2: muster.v1.LeaderMessage.commit:type_name -> muster.v1.Commit
+	7,  // 3: muster.v1.LeaderMessage.abort:type_name -> muster.v1.Abort
+	8,  // 4: muster.v1.LeaderMessage.release:type_name -> muster.v1.Release
+	9,  // 5: muster.v1.LeaderMessage.evict:type_name -> muster.v1.Evict
+	10, // 6: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
+	11, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
+	12, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
+	13, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
+	15, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
+	26, // 11: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	5,  // 12: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
+	27, // 13: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	19, // 14: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	21, // 15: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	22, // 16: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	20, // 17: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	24, // 18: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	17, // 19: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
+	16, // 20: muster.v1.Start.members:type_name -> muster.v1.StartMember
+	18, // 21: muster.v1.Work.states:type_name -> muster.v1.WorkState
+	0,  // 22: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
+	26, // 23: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	28, // 24: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	22, // 25: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	26, // 26: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	1,  // 27: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	26, // 28: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	29, // 29: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	30, // 30: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	23, // 31: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	25, // 32: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	17, // 33: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	1,  // 34: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	29, // 35: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	25, // 36: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	2,  // 37: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	14, // 38: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	38, // [38:39] is the sub-list for method output_type
+	37, // [37:38] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -1964,6 +2417,7 @@ func file_muster_v1_agent_proto_init() {
 		(*LeaderMessage_Resync)(nil),
 		(*LeaderMessage_Cordon)(nil),
 		(*LeaderMessage_Reconcile)(nil),
+		(*LeaderMessage_Start)(nil),
 	}
 	file_muster_v1_agent_proto_msgTypes[12].OneofWrappers = []any{
 		(*AgentMessage_Hello)(nil),
@@ -1971,14 +2425,15 @@ func file_muster_v1_agent_proto_init() {
 		(*AgentMessage_Occupancy)(nil),
 		(*AgentMessage_Registered)(nil),
 		(*AgentMessage_Health)(nil),
+		(*AgentMessage_Work)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   20,
+			NumEnums:      2,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

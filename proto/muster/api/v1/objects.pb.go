@@ -2980,6 +2980,10 @@ type AllocationSpec struct {
 	GangScheduling   *GangScheduling        `protobuf:"bytes,8,opt,name=gang_scheduling,json=gangScheduling,proto3" json:"gang_scheduling,omitempty"`
 	Quota            *QuotaDemand           `protobuf:"bytes,9,opt,name=quota,proto3" json:"quota,omitempty"`
 	Suspend          *bool                  `protobuf:"varint,10,opt,name=suspend,proto3,oneof" json:"suspend,omitempty"`
+	Command          []string               `protobuf:"bytes,11,rep,name=command,proto3" json:"command,omitempty"`
+	Args             []string               `protobuf:"bytes,12,rep,name=args,proto3" json:"args,omitempty"`
+	Env              []*EnvVar              `protobuf:"bytes,13,rep,name=env,proto3" json:"env,omitempty"`
+	WorkingDir       string                 `protobuf:"bytes,14,opt,name=working_dir,json=workingDir,proto3" json:"working_dir,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3084,6 +3088,86 @@ func (x *AllocationSpec) GetSuspend() bool {
 	return false
 }
 
+func (x *AllocationSpec) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *AllocationSpec) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *AllocationSpec) GetEnv() []*EnvVar {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *AllocationSpec) GetWorkingDir() string {
+	if x != nil {
+		return x.WorkingDir
+	}
+	return ""
+}
+
+type EnvVar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnvVar) Reset() {
+	*x = EnvVar{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnvVar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnvVar) ProtoMessage() {}
+
+func (x *EnvVar) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnvVar.ProtoReflect.Descriptor instead.
+func (*EnvVar) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *EnvVar) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EnvVar) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 type AllocationStatus struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Phase              string                 `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
@@ -3104,7 +3188,7 @@ type AllocationStatus struct {
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3116,7 +3200,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3129,7 +3213,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -3227,7 +3311,7 @@ type ListMeta struct {
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3323,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3336,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -3293,7 +3377,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3305,7 +3389,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3318,7 +3402,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -3401,7 +3485,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3413,7 +3497,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3426,7 +3510,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -3504,7 +3588,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3600,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3613,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -3586,7 +3670,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3682,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3695,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -3752,7 +3836,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +3848,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +3861,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -3821,7 +3905,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3833,7 +3917,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3846,7 +3930,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -3900,7 +3984,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +3996,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4009,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -3993,7 +4077,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4089,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4102,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -4039,7 +4123,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4051,7 +4135,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4064,7 +4148,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -4098,7 +4182,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4110,7 +4194,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4123,7 +4207,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -4155,7 +4239,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4167,7 +4251,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4180,7 +4264,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Reason) GetCode() string {
@@ -4236,7 +4320,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4248,7 +4332,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4261,7 +4345,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Outlook) GetCan() string {
@@ -4296,7 +4380,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4392,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4405,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Help) GetCode() string {
@@ -4358,7 +4442,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4454,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4467,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -4434,7 +4518,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4530,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4543,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -4508,7 +4592,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4520,7 +4604,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4533,7 +4617,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -4568,7 +4652,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4580,7 +4664,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4593,7 +4677,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -4633,7 +4717,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4645,7 +4729,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4658,7 +4742,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -4728,7 +4812,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4740,7 +4824,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4753,7 +4837,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -4790,7 +4874,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4802,7 +4886,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4815,7 +4899,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -4863,7 +4947,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4875,7 +4959,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4888,7 +4972,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -4916,7 +5000,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4928,7 +5012,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4941,7 +5025,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -4982,7 +5066,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4994,7 +5078,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5007,7 +5091,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -5085,7 +5169,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5181,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +5194,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -5151,7 +5235,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5163,7 +5247,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5176,7 +5260,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -5208,7 +5292,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5220,7 +5304,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5233,7 +5317,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -5296,7 +5380,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5308,7 +5392,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5321,7 +5405,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -5356,7 +5440,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5368,7 +5452,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5381,7 +5465,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -5419,7 +5503,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5431,7 +5515,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5444,7 +5528,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Condition) GetType() string {
@@ -5503,7 +5587,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5515,7 +5599,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5528,7 +5612,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -5583,7 +5667,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +5679,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +5692,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -5630,13 +5714,16 @@ type JobMember struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
 	Phase         string                 `protobuf:"bytes,3,opt,name=phase,proto3" json:"phase,omitempty"`
+	ExitCode      *int32                 `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	ExitReason    string                 `protobuf:"bytes,5,opt,name=exit_reason,json=exitReason,proto3" json:"exit_reason,omitempty"`
+	ExitMessage   string                 `protobuf:"bytes,6,opt,name=exit_message,json=exitMessage,proto3" json:"exit_message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5648,7 +5735,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5661,7 +5748,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *JobMember) GetName() string {
@@ -5685,6 +5772,27 @@ func (x *JobMember) GetPhase() string {
 	return ""
 }
 
+func (x *JobMember) GetExitCode() int32 {
+	if x != nil && x.ExitCode != nil {
+		return *x.ExitCode
+	}
+	return 0
+}
+
+func (x *JobMember) GetExitReason() string {
+	if x != nil {
+		return x.ExitReason
+	}
+	return ""
+}
+
+func (x *JobMember) GetExitMessage() string {
+	if x != nil {
+		return x.ExitMessage
+	}
+	return ""
+}
+
 type Taint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -5696,7 +5804,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5708,7 +5816,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5721,7 +5829,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Taint) GetKey() string {
@@ -5755,7 +5863,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5767,7 +5875,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5780,7 +5888,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -5807,7 +5915,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5819,7 +5927,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5832,7 +5940,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -5864,7 +5972,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5876,7 +5984,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5889,7 +5997,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -5961,7 +6069,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5973,7 +6081,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5986,7 +6094,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -6083,7 +6191,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6095,7 +6203,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6108,7 +6216,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -6134,7 +6242,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6146,7 +6254,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6159,7 +6267,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -6190,7 +6298,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6202,7 +6310,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6215,7 +6323,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -6322,7 +6430,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6334,7 +6442,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6347,7 +6455,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Victim) GetUnit() string {
@@ -6400,7 +6508,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6412,7 +6520,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6425,7 +6533,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -6487,7 +6595,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6499,7 +6607,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6512,7 +6620,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -6541,7 +6649,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6553,7 +6661,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6566,7 +6674,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Toleration) GetKey() string {
@@ -6608,7 +6716,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6620,7 +6728,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6633,7 +6741,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -6668,7 +6776,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6680,7 +6788,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6693,7 +6801,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -6727,7 +6835,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6739,7 +6847,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6752,7 +6860,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -6780,7 +6888,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6792,7 +6900,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6805,7 +6913,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -6841,7 +6949,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6853,7 +6961,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6866,7 +6974,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -6910,7 +7018,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6922,7 +7030,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6935,7 +7043,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -6982,7 +7090,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6994,7 +7102,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7007,7 +7115,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -7028,7 +7136,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7040,7 +7148,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7053,7 +7161,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -7087,7 +7195,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7099,7 +7207,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7112,7 +7220,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -7138,7 +7246,7 @@ type PodAntiAffinity struct {
 
 func (x *PodAntiAffinity) Reset() {
 	*x = PodAntiAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7150,7 +7258,7 @@ func (x *PodAntiAffinity) String() string {
 func (*PodAntiAffinity) ProtoMessage() {}
 
 func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7163,7 +7271,7 @@ func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAntiAffinity.ProtoReflect.Descriptor instead.
 func (*PodAntiAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *PodAntiAffinity) GetRequiredDuringScheduling() []*AntiAffinityTerm {
@@ -7187,7 +7295,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7199,7 +7307,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7212,7 +7320,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -7266,7 +7374,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7278,7 +7386,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7291,7 +7399,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -7311,7 +7419,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7323,7 +7431,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7336,7 +7444,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -7363,7 +7471,7 @@ type AntiAffinityTerm struct {
 
 func (x *AntiAffinityTerm) Reset() {
 	*x = AntiAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7375,7 +7483,7 @@ func (x *AntiAffinityTerm) String() string {
 func (*AntiAffinityTerm) ProtoMessage() {}
 
 func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7388,7 +7496,7 @@ func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AntiAffinityTerm.ProtoReflect.Descriptor instead.
 func (*AntiAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *AntiAffinityTerm) GetTopologyKey() string {
@@ -7414,7 +7522,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7426,7 +7534,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7439,7 +7547,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -7458,7 +7566,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7470,7 +7578,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7483,7 +7591,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -7504,7 +7612,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7516,7 +7624,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7529,7 +7637,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7827,7 +7935,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\xd5\x03\n" +
+	"\x1e_deletion_grace_period_seconds\"\xcd\x04\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -7841,10 +7949,18 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0fgang_scheduling\x18\b \x01(\v2\x1d.muster.api.v1.GangSchedulingR\x0egangScheduling\x120\n" +
 	"\x05quota\x18\t \x01(\v2\x1a.muster.api.v1.QuotaDemandR\x05quota\x12\x1d\n" +
 	"\asuspend\x18\n" +
-	" \x01(\bH\x01R\asuspend\x88\x01\x01B\v\n" +
+	" \x01(\bH\x01R\asuspend\x88\x01\x01\x12\x18\n" +
+	"\acommand\x18\v \x03(\tR\acommand\x12\x12\n" +
+	"\x04args\x18\f \x03(\tR\x04args\x12'\n" +
+	"\x03env\x18\r \x03(\v2\x15.muster.api.v1.EnvVarR\x03env\x12\x1f\n" +
+	"\vworking_dir\x18\x0e \x01(\tR\n" +
+	"workingDirB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
-	"\b_suspend\"\xb6\x04\n" +
+	"\b_suspend\"2\n" +
+	"\x06EnvVar\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xb6\x04\n" +
 	"\x10AllocationStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1b\n" +
@@ -8150,11 +8266,17 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03mig\x18\x06 \x03(\v2\x18.muster.api.v1.MIGStatusR\x03mig\"t\n" +
 	"\bTemplate\x125\n" +
 	"\bmetadata\x18\x01 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x121\n" +
-	"\x04spec\x18\x02 \x01(\v2\x1d.muster.api.v1.AllocationSpecR\x04spec\"I\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1d.muster.api.v1.AllocationSpecR\x04spec\"\xbd\x01\n" +
 	"\tJobMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
-	"\x05phase\x18\x03 \x01(\tR\x05phase\"G\n" +
+	"\x05phase\x18\x03 \x01(\tR\x05phase\x12 \n" +
+	"\texit_code\x18\x04 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
+	"\vexit_reason\x18\x05 \x01(\tR\n" +
+	"exitReason\x12!\n" +
+	"\fexit_message\x18\x06 \x01(\tR\vexitMessageB\f\n" +
+	"\n" +
+	"_exit_code\"G\n" +
 	"\x05Taint\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
@@ -8343,7 +8465,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 136)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 137)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -8385,253 +8507,255 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*ReclaimOptions)(nil),           // 37: muster.api.v1.ReclaimOptions
 	(*ObjectMeta)(nil),               // 38: muster.api.v1.ObjectMeta
 	(*AllocationSpec)(nil),           // 39: muster.api.v1.AllocationSpec
-	(*AllocationStatus)(nil),         // 40: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 41: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 42: muster.api.v1.JobSpec
-	(*JobStatus)(nil),                // 43: muster.api.v1.JobStatus
-	(*NodeSpec)(nil),                 // 44: muster.api.v1.NodeSpec
-	(*NodeStatus)(nil),               // 45: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 46: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 47: muster.api.v1.ResourceQuotaStatus
-	(*QuotaTreeStatus)(nil),          // 48: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 49: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 50: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 51: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 52: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 53: muster.api.v1.Outlook
-	(*Help)(nil),                     // 54: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 55: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 56: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 57: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 58: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 59: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 60: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 61: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 62: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 63: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 64: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 65: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 66: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 67: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 68: muster.api.v1.GangScheduling
-	(*QuotaDemand)(nil),              // 69: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 70: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 71: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 72: muster.api.v1.Template
-	(*JobMember)(nil),                // 73: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 74: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 75: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 76: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 77: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 78: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 79: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 80: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 81: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 82: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 83: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 84: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 85: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 86: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 87: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 88: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 89: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 90: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 91: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 92: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 93: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 94: muster.api.v1.NodeAffinity
-	(*PodAntiAffinity)(nil),          // 95: muster.api.v1.PodAntiAffinity
-	(*MIGInstance)(nil),              // 96: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 97: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 98: muster.api.v1.PreferredTerm
-	(*AntiAffinityTerm)(nil),         // 99: muster.api.v1.AntiAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 100: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 101: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 102: muster.api.v1.MatchExpression
-	nil,                              // 103: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 104: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 105: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 106: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 107: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 108: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 109: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 110: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 111: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 112: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 113: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 114: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 115: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 116: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 117: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 118: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 119: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 120: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 121: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 122: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 123: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 124: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 125: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 126: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 127: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 128: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 129: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 130: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 131: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 132: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 133: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 134: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 135: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 136: google.protobuf.Struct
+	(*EnvVar)(nil),                   // 40: muster.api.v1.EnvVar
+	(*AllocationStatus)(nil),         // 41: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 42: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 43: muster.api.v1.JobSpec
+	(*JobStatus)(nil),                // 44: muster.api.v1.JobStatus
+	(*NodeSpec)(nil),                 // 45: muster.api.v1.NodeSpec
+	(*NodeStatus)(nil),               // 46: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 47: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 48: muster.api.v1.ResourceQuotaStatus
+	(*QuotaTreeStatus)(nil),          // 49: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 50: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 51: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 52: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 53: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 54: muster.api.v1.Outlook
+	(*Help)(nil),                     // 55: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 56: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 57: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 58: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 59: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 60: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 61: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 62: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 63: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 64: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 65: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 66: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 67: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 68: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 69: muster.api.v1.GangScheduling
+	(*QuotaDemand)(nil),              // 70: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 71: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 72: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 73: muster.api.v1.Template
+	(*JobMember)(nil),                // 74: muster.api.v1.JobMember
+	(*Taint)(nil),                    // 75: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 76: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 77: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 78: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 79: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 80: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 81: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 82: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 83: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 84: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 85: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 86: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 87: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 88: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 89: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 90: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 91: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 92: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 93: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 94: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 95: muster.api.v1.NodeAffinity
+	(*PodAntiAffinity)(nil),          // 96: muster.api.v1.PodAntiAffinity
+	(*MIGInstance)(nil),              // 97: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 98: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 99: muster.api.v1.PreferredTerm
+	(*AntiAffinityTerm)(nil),         // 100: muster.api.v1.AntiAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 101: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 102: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 103: muster.api.v1.MatchExpression
+	nil,                              // 104: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 105: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 106: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 107: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 108: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 109: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 110: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 111: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 112: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 113: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 114: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 115: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 116: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 117: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 118: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 119: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 120: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 121: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 122: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 123: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 124: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 125: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 126: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 127: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 128: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 129: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 130: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 131: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 132: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 133: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 134: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 135: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 136: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 137: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	38,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
 	39,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	40,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	41,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	41,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	42,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
 	38,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	42,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	43,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	41,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	44,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	42,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
 	38,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	44,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	45,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	41,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	45,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	46,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	42,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
 	38,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	46,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	47,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	41,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	47,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	48,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	42,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	38,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	136, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	48,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	41,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	137, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	49,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	42,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
 	38,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	49,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	41,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	50,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	42,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
 	38,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	50,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	41,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	51,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	42,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
 	38,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
 	18,  // 35: muster.api.v1.Event.involved_object:type_name -> muster.api.v1.ObjectReference
 	19,  // 36: muster.api.v1.Event.source:type_name -> muster.api.v1.EventSource
-	41,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
+	42,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
 	16,  // 38: muster.api.v1.EventList.items:type_name -> muster.api.v1.Event
-	51,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	52,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	53,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	54,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	55,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	56,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	52,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	52,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	57,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	58,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
-	59,  // 49: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	52,  // 50: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	52,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	53,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	54,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	55,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	56,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	57,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	53,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	53,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	58,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	59,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	60,  // 49: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	53,  // 50: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
 	38,  // 51: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	60,  // 52: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	61,  // 52: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
 	38,  // 53: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
 	32,  // 54: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
-	59,  // 55: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	52,  // 56: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	61,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	62,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	62,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	103, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	63,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	64,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	65,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	60,  // 55: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	53,  // 56: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	62,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	63,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	63,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	104, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	64,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	65,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	66,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	32,  // 64: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	104, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	105, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	66,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	67,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	68,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	69,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
-	70,  // 71: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	106, // 72: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	71,  // 73: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	72,  // 74: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	70,  // 75: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	73,  // 76: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	107, // 77: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	108, // 78: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	74,  // 79: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	75,  // 80: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	70,  // 81: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	109, // 82: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	110, // 83: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	76,  // 84: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	77,  // 85: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	78,  // 86: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	111, // 87: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	112, // 88: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	113, // 89: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	114, // 90: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	115, // 91: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	80,  // 92: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	116, // 93: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	117, // 94: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	118, // 95: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	119, // 96: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	70,  // 97: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	81,  // 98: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	120, // 99: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	52,  // 100: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	52,  // 101: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	82,  // 102: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	52,  // 103: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	121, // 104: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	83,  // 105: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	122, // 106: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	123, // 107: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	124, // 108: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	125, // 109: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	126, // 110: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	84,  // 111: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	85,  // 112: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	86,  // 113: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	68,  // 114: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	87,  // 115: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	127, // 116: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	88,  // 117: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	89,  // 118: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	90,  // 119: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	91,  // 120: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	38,  // 121: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	39,  // 122: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	128, // 123: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	92,  // 124: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	93,  // 125: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	129, // 126: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	130, // 127: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	131, // 128: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	132, // 129: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	133, // 130: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	134, // 131: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	94,  // 132: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	95,  // 133: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	96,  // 134: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	97,  // 135: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	98,  // 136: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	99,  // 137: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	100, // 138: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	100, // 139: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	101, // 140: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	102, // 141: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	135, // 142: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	143, // [143:143] is the sub-list for method output_type
-	143, // [143:143] is the sub-list for method input_type
-	143, // [143:143] is the sub-list for extension type_name
-	143, // [143:143] is the sub-list for extension extendee
-	0,   // [0:143] is the sub-list for field type_name
+	105, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	106, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	67,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	68,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	69,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	70,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	40,  // 71: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
+	71,  // 72: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	107, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	72,  // 74: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	73,  // 75: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	71,  // 76: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	74,  // 77: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	108, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	109, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	75,  // 80: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	76,  // 81: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	71,  // 82: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	110, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	111, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	77,  // 85: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	78,  // 86: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	79,  // 87: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	112, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	113, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	114, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	115, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	116, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	81,  // 93: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	117, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	118, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	119, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	120, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	71,  // 98: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	82,  // 99: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	121, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	53,  // 101: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	53,  // 102: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	83,  // 103: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	53,  // 104: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	122, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	84,  // 106: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	123, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	124, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	125, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	126, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	127, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	85,  // 112: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	86,  // 113: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	87,  // 114: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	69,  // 115: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	88,  // 116: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	128, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	89,  // 118: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	90,  // 119: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	91,  // 120: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	92,  // 121: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	38,  // 122: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	39,  // 123: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	129, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	93,  // 125: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	94,  // 126: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	130, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	131, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	132, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	133, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	134, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	135, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	95,  // 133: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	96,  // 134: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
+	97,  // 135: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	98,  // 136: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	99,  // 137: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	100, // 138: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
+	101, // 139: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	101, // 140: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	102, // 141: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	103, // 142: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	136, // 143: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	144, // [144:144] is the sub-list for method output_type
+	144, // [144:144] is the sub-list for method input_type
+	144, // [144:144] is the sub-list for extension type_name
+	144, // [144:144] is the sub-list for extension extendee
+	0,   // [0:144] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -8646,18 +8770,19 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[37].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[38].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[39].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[42].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[52].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[68].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[78].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[96].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[43].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[53].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[69].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[74].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[79].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[97].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   136,
+			NumMessages:   137,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,39 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWorkOfAJob(t *testing.T) {
+	long := strings.Repeat("x", MaxWorkBytes)
+	for name, c := range map[string]struct {
+		spec AllocationSpec
+		want string // part of the message; "" is valid
+	}{
+		"no work":                       {AllocationSpec{}, ""},
+		"a command":                     {AllocationSpec{Command: []string{"true"}}, ""},
+		"all of it":                     {AllocationSpec{Command: []string{"sh", "-c"}, Args: []string{"", "b"}, Env: []EnvVar{{"A", "x y"}, {"_b2", ""}}, WorkingDir: "/tmp"}, ""},
+		"arguments alone":               {AllocationSpec{Args: []string{"a"}}, "s.args: 1 arguments without a command: set s.command"},
+		"variables alone":               {AllocationSpec{Env: []EnvVar{{"A", ""}}}, "s.env: 1 variables without a command"},
+		"a folder alone":                {AllocationSpec{WorkingDir: "/"}, "s.workingDir: \"/\" without a command"},
+		"an empty program":              {AllocationSpec{Command: []string{""}}, "s.command[0]: the program is empty"},
+		"a zero byte":                   {AllocationSpec{Command: []string{"a", "b\x00"}}, "s.command[1]: a zero byte"},
+		"a relative folder":             {AllocationSpec{Command: []string{"a"}, WorkingDir: "tmp"}, "s.workingDir: \"tmp\": want an absolute path"},
+		"a variable with a blank":       {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"A B", ""}}}, "s.env[0].name: \"A B\" is not a name"},
+		"a variable with a digit first": {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"1A", ""}}}, "s.env[0].name: \"1A\" is not a name"},
+		"a variable without a name":     {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"", "b"}}}, "s.env[0].name: 0 bytes, want 1..256"},
+		"the devices":                   {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"CUDA_VISIBLE_DEVICES", "0"}}}, "s.env[0].name: \"CUDA_VISIBLE_DEVICES\" is set by Muster"},
+		"a variable of Muster":          {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"MUSTER_RANK", "0"}}}, "s.env[0].name: \"MUSTER_RANK\" is set by Muster"},
+		"a variable twice":              {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"A", "1"}, {"A", "2"}}}, "s.env[1].name: \"A\" is env[0] too"},
+		"too long":                      {AllocationSpec{Command: []string{"a", long}}, "65537 bytes of command, args and env together, at most 65536"},
+		"too many":                      {AllocationSpec{Command: []string{"a"}, Args: make([]string, 256)}, "257 entries of command, args and env together, at most 256"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := checkWork("s", &c.spec)
+			if c.want == "" && status != nil || c.want != "" && (status == nil || !strings.Contains(status.Message, c.want)) {
+				t.Errorf("status %v, want %q", status, c.want)
+			}
+		})
+	}
+}
