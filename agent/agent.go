@@ -31,6 +31,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
@@ -72,6 +73,7 @@ type Agent struct {
 	link     *linkState
 	journal  *journal.Journal
 	owner    *owner
+	runner   *run.Runner // nil where the agent starts no processes
 	listener net.Listener
 	http     net.Listener // nil without MetricsListen
 	server   *grpc.Server
@@ -151,6 +153,9 @@ func (a *Agent) open() error {
 	}
 	a.rememberInventory()
 	a.calls = rpc.NewCoordinators(a.coordinators, a.member(), a.deps.Dialer)
+	if err := a.openRunner(); err != nil {
+		return err
+	}
 	a.owner = newOwner(a, l, files)
 	a.resolver = newResolver(a)
 	if err := a.owner.start(resource.Incarnation{JournalID: j.ID(), BootID: a.deps.Discovered.BootID}); err != nil {

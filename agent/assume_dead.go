@@ -66,8 +66,10 @@ func (a *Agent) look(before contactPhase) contactPhase {
 		case contactLate:
 			log.Warn("store_out_of_reach")
 		case stopNoticed:
+			a.stopWork(min(stopGrace, c.after/2))
 			log.Error("workloads_stop_soon", "reason", "no coordinator that has the store is in reach", "grace", min(stopGrace, c.after/2).String())
 		case contactLost:
+			a.stopWork(0)
 			log.Error("workloads_stopped", "reason", "no coordinator that has the store was in reach")
 		}
 	}
@@ -83,6 +85,13 @@ func (a *Agent) look(before contactPhase) contactPhase {
 		a.log.Info("workloads_resumed")
 	}
 	return phase
+}
+
+// stopWork stops all processes that the agent has started.
+func (a *Agent) stopWork(grace time.Duration) {
+	if a.runner != nil {
+		a.runner.StopAll(a.deps.Now().Add(grace))
+	}
 }
 
 // resume confirms the grants that the store lists as COMMITTED at a

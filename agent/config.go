@@ -70,6 +70,8 @@ type Config struct {
 	// contact the agent stops all workloads of its grants. MinAssumeDead to
 	// MaxAssumeDead; 0 is off.
 	AssumeDeadAfter time.Duration
+	// Run has the agent start the processes of grants; nil starts none.
+	Run *RunConfig
 	// MemoryPressure says when the host is short of memory and takes no new work;
 	// the zero value is never. See MinStall and the constants beside it.
 	MemoryPressure pressure.Policy

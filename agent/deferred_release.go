@@ -14,8 +14,8 @@ import (
 // assignment files, until the process has ended or no preemptor waits for them
 // any more. The preemptor's patience, at the leader and here, bounds the wait.
 
-// endGrants ends the grants that are due, and the deferred ones. The agent has
-// started no process that it could stop. endGrants returns the reply for each
+// endGrants ends the grants that are due, and the deferred ones, except those of which
+// something runs that the agent has started. endGrants returns the reply for each
 // grant that is not deferred further.
 func (o *owner) endGrants(due []resource.TxID) []ledger.Reply {
 	for tx := range o.deferred {
@@ -28,6 +28,10 @@ func (o *owner) endGrants(due []resource.TxID) []ledger.Reply {
 	var ended []ledger.Reply
 	busy := o.agent.seen().observed().Busy
 	for _, tx := range slices.Compact(due) {
+		if o.runs(tx) { // the runner stops it by the deadline, and says when nothing is left
+			o.deferred[tx] = true
+			continue
+		}
 		reply, _ := o.apply(ledger.Stopped{Tx: tx, Busy: busy})
 		if reply.State == grant.Evicting || reply.State == grant.Stopping {
 			o.deferRelease(tx)

@@ -31,13 +31,15 @@ const (
 )
 
 // item is one thing for the owner to do. Exactly one of command, observe,
-// room, arrived, resync, refused, open, memory and query is set.
+// room, arrived, resync, start, worked, refused, open, memory and query is set.
 type item struct {
 	command ledger.Command
 	observe bool          // the sighting is another one
 	room    bool          // whether assignment files have room is another question now
 	arrived resource.TxID // launchers can read its files, for which held waits
 	resync  bool
+	start   *grant.Start
+	worked  resource.TxID // the state of a process is another one
 	refused *rpc.Reply
 	open    *opening
 	// memory says why the host is short of memory, "" where it is not.
@@ -117,7 +119,11 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 		Arrived:  func(ctx context.Context, tx resource.TxID) { _ = o.send(ctx, item{arrived: tx}) },
 		Troubled: func(ctx context.Context) { _ = o.send(ctx, item{room: true}) },
 	})
-	o.followers = append([]follow.Follower{o.assignments}, a.deps.Followers...)
+	o.followers = []follow.Follower{o.assignments}
+	if a.runner != nil {
+		o.followers = append(o.followers, a.runner)
+	}
+	o.followers = append(o.followers, a.deps.Followers...)
 	return o
 }
 
@@ -144,6 +150,9 @@ func (o *owner) start(i resource.Incarnation) error {
 		return err
 	}
 	o.assignments.Start(o.group(nil))
+	if o.agent.runner != nil {
+		o.resumeStops()
+	}
 	return nil
 }
 
@@ -244,6 +253,10 @@ func (o *owner) handle(it *item) {
 		o.answers = append(o.answers, answer{out: it.out, body: o.occupancy(), hash: o.hash()})
 	case it.open != nil:
 		o.admit(it.open)
+	case it.start != nil:
+		o.startWork(it.start)
+	case it.worked != "":
+		o.worked(it.worked)
 	case it.arrived != "":
 		if g, ok := o.ledger.Lookup(it.arrived); ok && g.State == grant.Held {
 			o.tell(o.replyOn(g))

@@ -419,6 +419,8 @@ func (l *leader) send(m any) {
 		out.Message = &musterv1.LeaderMessage_Cordon{Cordon: m}
 	case *musterv1.Reconcile:
 		out.Message = &musterv1.LeaderMessage_Reconcile{Reconcile: m}
+	case *musterv1.Start:
+		out.Message = &musterv1.LeaderMessage_Start{Start: m}
 	case *musterv1.Resync:
 		out.Message = &musterv1.LeaderMessage_Resync{Resync: m}
 	default:

@@ -26,6 +26,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { failed <- a.owner.run(ctx) })
 	tasks.Go(func() { a.owner.assignments.Run(ctx) })
+	if a.runner != nil {
+		tasks.Go(func() { a.runner.Run(ctx) })
+	}
 	tasks.Go(func() { a.registrar(ctx) })
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })

@@ -39,7 +39,7 @@ func (o *owner) Open(ctx context.Context, hello rpc.Hello, out *rpc.Outbox) (rpc
 
 // Submit implements rpc.Owner.
 func (o *owner) Submit(ctx context.Context, order rpc.Order, out *rpc.Outbox) error {
-	return o.send(ctx, item{command: order.Command, resync: order.Resync, refused: order.Refused, out: out})
+	return o.send(ctx, item{command: order.Command, resync: order.Resync, start: order.Start, refused: order.Refused, out: out})
 }
 
 // Close implements rpc.Owner. Its wish is dropped where the owner has ended:
@@ -125,7 +125,7 @@ func (o *owner) occupancy() rpc.Occupancy {
 	v := o.ledger.Snapshot()
 	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, MemoryPressure: v.MemoryPressure, Health: unhealthy(v)}
 	if o.ledger.Known() {
-		occupancy.Grants = v.Grants
+		occupancy.Grants, occupancy.Work = v.Grants, o.work()
 	}
 	return occupancy
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -10,7 +11,7 @@ import (
 )
 
 // Body is the content of one message to the leader: a Reply, an Occupancy, an
-// Enrolled or a HealthChange.
+// Enrolled, a HealthChange or a Work.
 type Body interface{ fill(*musterv1.AgentMessage) }
 
 type (
@@ -22,6 +23,12 @@ type (
 		Cordoned, DiskFull bool
 		MemoryPressure     bool
 		Health             []DeviceHealth // ascending; devices that are ok are left out
+		Work               []Work         // ascending by Tx
+	}
+	// Work is the state of a transaction's processes.
+	Work struct {
+		Tx     resource.TxID
+		States []grant.WorkState // ascending
 	}
 	// Enrolled reports that this incarnation has registered.
 	Enrolled struct {
@@ -74,6 +81,24 @@ func (o Occupancy) message() *musterv1.Occupancy {
 			State: wire.ToState(g.State), Members: membersMessage(g.Members),
 			Origin: originMessage(g.Origin), Name: g.Name, Tenant: string(g.Tenant),
 			UnitMembers: int32(g.UnitMembers),
+		})
+	}
+	for _, w := range o.Work {
+		m.Work = append(m.Work, w.message())
+	}
+	return m
+}
+
+func (w Work) fill(m *musterv1.AgentMessage) {
+	m.Message = &musterv1.AgentMessage_Work{Work: w.message()}
+}
+
+func (w Work) message() *musterv1.Work {
+	m := &musterv1.Work{Tx: string(w.Tx)}
+	for _, s := range w.States {
+		m.States = append(m.States, &musterv1.WorkState{
+			Member: int32(s.Member), Restart: int32(s.Restart), Phase: musterv1.WorkState_Phase(s.Phase), Code: int32(s.Code), Signal: int32(s.Signal),
+			Reason: limits.Plain(s.Reason, limits.MaxReason), Message: limits.Plain(s.Message, limits.MaxReason),
 		})
 	}
 	return m

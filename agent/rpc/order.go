@@ -20,6 +20,8 @@ type Order struct {
 	Command ledger.Command
 	// Resync asks for a fresh Occupancy.
 	Resync bool
+	// Start has members of a transaction started.
+	Start *grant.Start
 	// Refused is the answer to a command that breaks its own rules; the ledger
 	// never sees it, and the answer takes its turn.
 	Refused *Reply
@@ -68,6 +70,12 @@ func orderOf(m *musterv1.LeaderMessage) (Order, error) {
 		command, err = reconcileOf(m.Reconcile)
 	case *musterv1.LeaderMessage_Resync:
 		return Order{Resync: true}, nil
+	case *musterv1.LeaderMessage_Start:
+		start, err := startOf(m.Start)
+		if err != nil {
+			return Order{}, fmt.Errorf("%w: %w", err, ErrBadMessage)
+		}
+		return Order{Start: start}, nil
 	default:
 		err = fmt.Errorf("session: %T is no command", m)
 	}

@@ -211,9 +211,7 @@ func (r *Runner) After(g follow.Group) {
 			r.Stop(e.Tx, e.Deadline)
 		case ledger.StopBegun:
 			r.Stop(e.Tx, e.Deadline)
-		case ledger.Buried:
-			r.forget(e.Tx)
-		case ledger.Dropped:
+		case ledger.Dropped: // the record is terminal: until then a new leader may ask for the end
 			r.forget(e.Tx)
 		}
 	}

@@ -254,8 +254,12 @@ func (r *Runner) accompany(ctx context.Context, t *task, pid int) error {
 		return err
 	}
 	over, err := awaitProcess(cmp.Or(pid, begun.PID), begun, r.config.BootID)
-	if err != nil || over == nil {
+	if err != nil {
 		return err
+	}
+	if over == nil { // it has ended, and gives the folder back now
+		pause(ctx, t, pollEvery)
+		return nil
 	}
 	defer over.close()
 	r.set(ctx, t, grant.WorkRunning, shim.Exit{})

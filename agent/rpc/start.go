@@ -1,0 +1,44 @@
+package rpc
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/grant"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/resource"
+)
+
+// startOf reads a Start. The limits of its fields are those of package limits.
+func startOf(m *musterv1.Start) (*grant.Start, error) {
+	s := &grant.Start{
+		Tx: resource.TxID(m.GetTx()), Epoch: resource.Epoch(m.GetEpoch()), Args: m.GetArgs(), Env: m.GetEnv(), Dir: m.GetDir(),
+		First: int(m.GetFirstMember()), Hosts: m.GetHosts(), Port: int(m.GetPort()),
+	}
+	switch {
+	case len(s.Args) == 0 || s.Args[0] == "":
+		return nil, fmt.Errorf("start.args: %d arguments, want a command", len(s.Args))
+	case s.Dir != "" && !strings.HasPrefix(s.Dir, "/"):
+		return nil, fmt.Errorf("start.dir: %q is not an absolute path", s.Dir)
+	case len(m.GetMembers()) == 0 || len(m.GetMembers()) > ledger.MaxMembers:
+		return nil, fmt.Errorf("start.members: %d, outside 1..%d", len(m.GetMembers()), ledger.MaxMembers)
+	}
+	for i, text := range append(append([]string(nil), s.Args...), s.Env...) {
+		if strings.ContainsRune(text, 0) {
+			return nil, fmt.Errorf("start: text %d of args and env has a zero byte", i)
+		}
+	}
+	for i, v := range s.Env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return nil, fmt.Errorf("start.env[%d]: want NAME=VALUE", i)
+		}
+	}
+	for i, member := range m.GetMembers() {
+		s.Members = append(s.Members, grant.StartMember{Index: int(member.GetMember()), Restart: int(member.GetRestart())})
+		if i > 0 && s.Members[i].Index <= s.Members[i-1].Index {
+			return nil, fmt.Errorf("start.members[%d]: member %d follows member %d, want ascending", i, s.Members[i].Index, s.Members[i-1].Index)
+		}
+	}
+	return s, needTx("start", m.GetTx())
+}

@@ -1,0 +1,178 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/agent/handoff"
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/agent/run"
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// RunConfig lets an agent start the processes of grants.
+type RunConfig struct {
+	// Program becomes a supervisor (shim.Become); absolute.
+	Program string
+	// User is the user of all processes; nil is the agent's own.
+	User *shim.User
+	// Env is the environment that work begins with, as NAME=VALUE.
+	Env []string
+	// Dir is the working directory of work that names none; "" is "/".
+	Dir string
+	// Affinity: the processes may run on their assigned CPUs alone. Not for hardware
+	// that is simulated.
+	Affinity bool
+}
+
+// mostHosts bounds MUSTER_HOSTS, in bytes: the kernel takes 128 KiB in a variable.
+const mostHosts = 120 << 10
+
+// openRunner finds the work of earlier agents.
+func (a *Agent) openRunner() error {
+	c := a.config.Run
+	if c == nil {
+		return nil
+	}
+	var err error
+	a.runner, err = run.Open(run.Config{
+		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now,
+		// Nothing is of interest to an owner that has ended.
+		Changed: func(ctx context.Context, tx resource.TxID) { _ = a.owner.send(ctx, item{worked: tx}) },
+	})
+	return err
+}
+
+// EndWork has all processes end that the agent has started: SIGTERM now, SIGKILL after
+// the grace. It does not block.
+func (a *Agent) EndWork(grace time.Duration) { a.stopWork(grace) }
+
+// AwaitWork waits until nothing runs that the agent has started, or ctx ends.
+func (a *Agent) AwaitWork(ctx context.Context) {
+	for a.runner != nil && slices.ContainsFunc(a.runner.Transactions(), a.runner.Runs) && pause(ctx, workPoll) {
+	}
+}
+
+// workPoll is the time between two looks of AwaitWork.
+const workPoll = 20 * time.Millisecond
+
+// resumeStops repeats the stops that an earlier agent has begun.
+func (o *owner) resumeStops() {
+	for _, g := range o.ledger.Snapshot().Grants {
+		if g.State == grant.Evicting || g.State == grant.Stopping {
+			o.agent.runner.Stop(g.Tx, g.Deadline)
+		}
+	}
+}
+
+// startWork has the runner start members of a grant that is held.
+func (o *owner) startWork(c *grant.Start) {
+	g, reasons := o.ledger.MayStart(*c)
+	if len(reasons) > 0 { // the leader hears of the state of the grant itself, and of a registration
+		o.log.Info("start_refused", "tx", string(c.Tx), "reason", reasons[0].Detail)
+		return
+	}
+	if o.agent.runner == nil {
+		o.tell(startsNothing(c))
+		return
+	}
+	var members []run.Member
+	for _, m := range c.Members {
+		held, _ := g.Member(m.Index)
+		members = append(members, run.Member{Index: m.Index, Restart: m.Restart, Spec: o.agent.config.Run.spec(c, &held)})
+	}
+	o.agent.runner.Attach(c.Tx, members)
+	o.tellWork(c.Tx)
+}
+
+// startsNothing is the answer of an agent that has no runner.
+func startsNothing(c *grant.Start) rpc.Work {
+	w := rpc.Work{Tx: c.Tx}
+	for _, m := range c.Members {
+		w.States = append(w.States, grant.WorkState{
+			Member: m.Index, Restart: m.Restart, Phase: grant.WorkEnded, Code: 126, Reason: string(shim.NotStarted), Message: "the agent of this node starts no processes",
+		})
+	}
+	return w
+}
+
+// spec is what is started for a member. The variables of the assignment win over
+// those of the client.
+func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
+	env := append(slices.Clone(c.Env), s.Env...)
+	for name, value := range handoff.Environment(m.Assignment) {
+		env = append(env, name+"="+value)
+	}
+	env = append(env,
+		"MUSTER_RANK="+strconv.Itoa(m.Index), "MUSTER_WORLD_SIZE="+strconv.Itoa(len(s.Hosts)), "MUSTER_INDEX="+strconv.Itoa(s.First+m.Index),
+		"MASTER_PORT="+strconv.Itoa(s.Port))
+	if len(s.Hosts) > 0 {
+		env = append(env, "MASTER_ADDR="+s.Hosts[0])
+	}
+	if hosts := strings.Join(s.Hosts, ","); len(hosts) <= mostHosts {
+		env = append(env, "MUSTER_HOSTS="+hosts)
+	}
+	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User}
+	if c.Affinity {
+		spec.CPUs = m.Assignment.CPUSet().Members()
+	}
+	return spec
+}
+
+// lastOfEach keeps the last value of each variable, in order of the names.
+func lastOfEach(env []string) []string {
+	last := map[string]string{}
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		last[name] = v
+	}
+	var list []string
+	for _, v := range last {
+		list = append(list, v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// runs reports whether something of a transaction may run.
+func (o *owner) runs(tx resource.TxID) bool { return o.agent.runner != nil && o.agent.runner.Runs(tx) }
+
+// worked follows a change of a transaction's processes: the leader gets to know, and a
+// grant that is ending ends with its last process, before its deadline too.
+func (o *owner) worked(tx resource.TxID) {
+	o.tellWork(tx)
+	g, _ := o.ledger.Lookup(tx)
+	if o.runs(tx) || g.State != grant.Evicting && g.State != grant.Stopping {
+		return
+	}
+	for _, ended := range o.endGrants([]resource.TxID{tx}) {
+		o.tell(rpc.Reply(ended))
+	}
+}
+
+// tellWork queues the state of a transaction's processes for the leader.
+func (o *owner) tellWork(tx resource.TxID) {
+	if states := o.agent.runner.States(tx); len(states) > 0 {
+		o.tell(rpc.Work{Tx: tx, States: states})
+	}
+}
+
+// work is the state of all processes.
+func (o *owner) work() []rpc.Work {
+	if o.agent.runner == nil {
+		return nil
+	}
+	var list []rpc.Work
+	for _, tx := range o.agent.runner.Transactions() {
+		list = append(list, rpc.Work{Tx: tx, States: o.agent.runner.States(tx)})
+	}
+	return list
+}
