@@ -52,6 +52,9 @@ type Config struct {
 	// within the quotas is refused. Without it the work waits, and its client gets a
 	// warning. The unsatisfiable of a namespace wins, then that of its tenant.
 	RejectUnsatisfiable bool
+	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
+	// with a command is refused with 422.
+	StartsWork bool
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
 	// Decisions takes the account of the leader's decisions; nil for none.
@@ -99,7 +102,7 @@ func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, StartsWork: c.StartsWork,
 	}
 }
 

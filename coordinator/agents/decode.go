@@ -33,7 +33,35 @@ func decode(node resource.NodeID, m *musterv1.AgentMessage) (grant.Event, error)
 		h, err := decodeHealth(body.Health.GetDevices())
 		return grant.HealthChanged{Node: node, Health: h, Cordoned: body.Health.GetCordoned(), DiskFull: body.Health.GetDiskFull(), MemoryPressure: body.Health.GetMemoryPressure(), Quarantine: body.Health.GetQuarantine()}, err
 	}
+	if body, ok := m.GetMessage().(*musterv1.AgentMessage_Work); ok {
+		return decodeWork(node, body.Work)
+	}
 	return nil, errUnknown
+}
+
+// decodeWork reads the state of a transaction's processes.
+func decodeWork(node resource.NodeID, m *musterv1.Work) (grant.Worked, error) {
+	w := grant.Worked{Node: node, Tx: resource.TxID(m.GetTx())}
+	if w.Tx == "" {
+		return w, errors.New("work.tx: empty")
+	}
+	for i, s := range m.GetStates() {
+		state := grant.WorkState{
+			Member: int(s.GetMember()), Restart: int(s.GetRestart()), Phase: grant.WorkPhase(s.GetPhase()), Code: int(s.GetCode()), Signal: int(s.GetSignal()),
+			Reason: s.GetReason(), Message: s.GetMessage(),
+		}
+		if state.Phase < grant.WorkStarting || state.Phase > grant.WorkEnded {
+			return w, fmt.Errorf("work on %s: states[%d].phase: %s", w.Tx, i, s.GetPhase())
+		}
+		if (state.Phase == grant.WorkEnded) != (state.Reason != "") {
+			return w, fmt.Errorf("work on %s: states[%d]: phase %s with reason %q", w.Tx, i, state.Phase, state.Reason)
+		}
+		if i > 0 && state.Compare(w.States[i-1]) <= 0 {
+			return w, fmt.Errorf("work on %s: states[%d]: member %d, restart %d are not in order", w.Tx, i, state.Member, state.Restart)
+		}
+		w.States = append(w.States, state)
+	}
+	return w, nil
 }
 
 func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (grant.Event, error) {
@@ -101,6 +129,13 @@ func decodeOccupancy(o *musterv1.Occupancy) (grant.Occupancy, error) {
 		return grant.Occupancy{}, err
 	}
 	result := grant.Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), MemoryPressure: o.GetMemoryPressure(), Health: health}
+	for _, m := range o.GetWork() {
+		w, err := decodeWork("", m)
+		if err != nil {
+			return grant.Occupancy{}, err
+		}
+		result.Work = append(result.Work, w)
+	}
 	seen := make(map[string]bool, len(o.GetGrants()))
 	for i, g := range o.GetGrants() {
 		if g.GetTx() == "" || seen[g.GetTx()] {

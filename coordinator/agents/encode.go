@@ -34,6 +34,8 @@ func encode(c grant.Command) *musterv1.LeaderMessage {
 		m.Message = &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}
 	case grant.Cordon:
 		m.Message = &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: c.Cordoned}}
+	case grant.Start:
+		m.Message = &musterv1.LeaderMessage_Start{Start: encodeStart(c)}
 	case grant.Reconcile:
 		m.Message = &musterv1.LeaderMessage_Reconcile{Reconcile: &musterv1.Reconcile{
 			Epoch: int64(c.Epoch), Revision: int64(c.Revision), GraceMillis: c.Grace.Milliseconds(), Adopted: texts(c.Adopted), Released: texts(c.Released),
@@ -57,6 +59,16 @@ func encodeReserve(c grant.Reserve) *musterv1.Reserve {
 		r.Members = append(r.Members, mr)
 	}
 	return r
+}
+
+func encodeStart(c grant.Start) *musterv1.Start {
+	s := &musterv1.Start{
+		Tx: string(c.Tx), Epoch: int64(c.Epoch), Args: c.Args, Env: c.Env, Dir: c.Dir, FirstMember: int32(c.First), Hosts: c.Hosts, Port: int32(c.Port),
+	}
+	for _, m := range c.Members {
+		s.Members = append(s.Members, &musterv1.StartMember{Member: int32(m.Index), Restart: int32(m.Restart)})
+	}
+	return s
 }
 
 // texts are transactions as the messages have them.

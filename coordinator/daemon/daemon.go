@@ -89,11 +89,13 @@ type Config struct {
 	EvictOnDeviceLost bool
 	// RejectUnsatisfiable is coordinator.Config's.
 	RejectUnsatisfiable bool
-	LeaseTTL            time.Duration
-	Decisions           Decisions
-	Profile             gossip.Profile
-	Version             string
-	Logger              *slog.Logger
+	// StartsWork is coordinator.Config's.
+	StartsWork bool
+	LeaseTTL   time.Duration
+	Decisions  Decisions
+	Profile    gossip.Profile
+	Version    string
+	Logger     *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
@@ -153,7 +155,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
 
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, StartsWork: c.StartsWork,
 	}, d.store, registry)
 	if err != nil {
 		return d, err

@@ -65,6 +65,10 @@ type attempt struct {
 	// the store has it.
 	held  map[resource.NodeID]bool
 	ready readiness
+	// work is the state of the members' work, by member, as agents have reported it.
+	// outcome is set where the work is why the attempt ends.
+	work    map[int]grant.WorkState
+	outcome *record.Outcome
 }
 
 // fail notes that a node has failed an attempt; the first fault counts.

@@ -71,6 +71,9 @@ func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charg
 }
 
 func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submission, *api.Status) {
+	if a.Spec.HasWork() {
+		return nil, api.Errorf(422, "spec.command: an Allocation starts no process in this version; submit a Job with spec.template.spec.command")
+	}
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
@@ -89,6 +92,9 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.Status) {
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status != nil {
+		return nil, status
+	}
+	if status := l.refusesWork(doc); status != nil {
 		return nil, status
 	}
 	first, growth, gang := api.JobUnits(doc)

@@ -43,6 +43,8 @@ func (l *Leader) agentEvent(e grant.Event) {
 		l.wakeFor(n)
 	case grant.Replied:
 		l.replied(e)
+	case grant.Worked:
+		l.worked(e)
 	case grant.Occupied:
 		l.onOccupied(n, e)
 	case grant.HealthChanged:
@@ -131,6 +133,10 @@ func (l *Leader) learnSpec(n *node) {
 // has not seen stay.
 func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 	n.setHealth(o.Health, o.DiskFull, o.MemoryPressure)
+	for _, w := range o.Work { // before the tombstones: an end without its exit codes would be final
+		w.Node = n.view.ID
+		l.worked(w)
+	}
 	present := map[resource.TxID]bool{}
 	for _, g := range o.Grants {
 		if g.State == grant.Tombstone {

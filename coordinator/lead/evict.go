@@ -98,6 +98,8 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	r := &e.record
 	r.TxID, r.Ended = "", l.stamp()
 	switch {
+	case a.outcome != nil:
+		r.Phase, r.Reason, r.Exits, r.LastTx = a.outcome.Phase, a.outcome.Message, a.exits(), a.machine.ID()
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
 	case u.record.Requeues:

@@ -213,17 +213,22 @@ func (l *Leader) finish(u *unit) {
 // units have ended.
 func (l *Leader) finishJob(j *job) {
 	l.pruneJob(j)
-	if j.gone || j.writing || j.record.Cancelled == nil || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
+	l.endGang(j)
+	phase, message, done := j.endOfWork()
+	if j.gone || j.writing || j.record.Cancelled == nil && !done || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
 		return
 	}
-	remove := j.record.Cancelled.Remove
+	if j.record.Cancelled != nil {
+		phase, message = api.Cancelled, ""
+	}
+	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove
 	if !remove && api.Phase(j.record.Phase).Ended() {
 		return
 	}
 	j.beginWrite()
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
-	rec.Phase, rec.Ended = string(api.Cancelled), l.stamp()
+	rec.Phase, rec.Message, rec.Ended = string(phase), message, l.stamp()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
 	if remove {
 		d.ops = append(d.ops, record.Delete(key))

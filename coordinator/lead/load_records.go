@@ -72,6 +72,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	}
 	machine, effects := txn.Recover(id, found, votes)
 	a.setMachine(machine)
+	a.restoreOutcome(rec.Outcome)
 	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, e.AskedMillis)
 		effects = append(effects, a.machine.Step(*u.ending)...)

@@ -28,6 +28,9 @@ type Rules struct {
 	// RejectUnsatisfiable: new work that can never run is refused, where neither its
 	// namespace nor its tenant has a rule of its own.
 	RejectUnsatisfiable bool
+	// StartsWork: agents start the commands of jobs. Without it a job with a command is
+	// refused.
+	StartsWork bool
 }
 
 // Namespace is the owner of a namespace and the rules for its work: those of its

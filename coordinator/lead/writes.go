@@ -135,7 +135,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	rec.By, rec.Lost = a.by, a.lost
+	rec.By, rec.Lost, rec.Outcome = a.by, a.lost, a.outcomeNow()
 	switch {
 	case u.ending != nil:
 		rec.Reason, rec.GraceSeconds, rec.EndingMillis = u.ending.Reason, u.ending.GraceSeconds, u.asked

@@ -1,7 +1,9 @@
 package shown
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/musterd/muster/api"
@@ -69,6 +71,7 @@ func (u *Unit) showIn(s *api.JobStatus) {
 		if u.Places != nil {
 			m.Node = string(u.Places[i].Node)
 		}
+		u.showExit(i, &m)
 		s.Allocations = append(s.Allocations, m)
 	}
 	if started := u.Record.Started; started != "" && (s.StartTime == "" || started < s.StartTime) {
@@ -76,12 +79,25 @@ func (u *Unit) showIn(s *api.JobStatus) {
 	}
 }
 
+// showExit adds how a member's work has ended.
+func (u *Unit) showExit(member int, m *api.JobMember) {
+	at, found := slices.BinarySearchFunc(u.Record.Exits, member, func(e record.Exit, member int) int { return cmp.Compare(e.Member, member) })
+	if !found {
+		return
+	}
+	e := u.Record.Exits[at]
+	code := int32(e.Code)
+	m.Node, m.ExitCode, m.ExitReason, m.ExitMessage = string(e.Node), &code, e.Reason, e.Message
+}
+
 // showPhase derives the phase: Running as soon as the first unit runs.
 func (j *Job) showPhase(s *api.JobStatus) {
 	switch {
 	case api.Phase(j.Record.Phase).Ended():
 		s.Phase = api.Phase(j.Record.Phase)
-		s.Message = j.Record.Cancelled.Reason
+		if s.Message = j.Record.Message; j.Record.Cancelled != nil && s.Phase == api.Cancelled {
+			s.Message = j.Record.Cancelled.Reason
+		}
 	case j.Record.Cancelled != nil:
 		s.Phase = api.Cancelling
 		s.Message = fmt.Sprintf("Graceful cancellation initiated, %ds grace period", j.Record.Cancelled.GraceSeconds)

@@ -1,0 +1,265 @@
+package lead
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file starts the work of units and ends units with their work (ADR 59). A start
+// is sent once all agents hold their members, so the record is COMMITTED and durable;
+// agents repeat the state of the work until the record is terminal, so the leader keeps
+// it in memory alone.
+
+// Ports for the rendezvous of the members of a unit, below those that kernels hand out.
+const (
+	firstPort = 20000
+	ports     = 10000
+)
+
+// workPort is the port of a transaction. Every leader finds the same.
+func workPort(tx resource.TxID) int {
+	h := fnv.New32a()
+	h.Write([]byte(tx)) // never fails
+	return firstPort + int(h.Sum32()%ports)
+}
+
+// work is the specification of the unit's work; nil where the unit has none.
+func (u *unit) work() *api.AllocationSpec {
+	if u.job == nil || u.job.doc == nil || !u.job.doc.Spec.Template.Spec.HasWork() {
+		return nil
+	}
+	return &u.job.doc.Spec.Template.Spec
+}
+
+// refusesWork refuses a job with a command where the cluster starts no processes.
+func (l *Leader) refusesWork(doc *api.Job) *api.Status {
+	if l.rules.StartsWork || !doc.Spec.Template.Spec.HasWork() {
+		return nil
+	}
+	return api.Errorf(422, "spec.template.spec.command: this cluster starts no processes: leave the command out, and start it on the nodes by their assignment files (docs/assignments.md); muster dev starts processes, as root with --run-as USER")
+}
+
+// startWork has the agents of an attempt start those members of which no agent has
+// reported anything. All agents hold their members.
+func (l *Leader) startWork(a *attempt) {
+	w := a.unit.work()
+	if w == nil || a.machine.State() != txn.Committed || len(a.held) < len(a.machine.Nodes()) || a.unit.ending != nil {
+		return
+	}
+	start := grant.Start{
+		Tx: a.machine.ID(), Epoch: l.epoch, Args: slices.Concat(w.Command, w.Args), Dir: w.WorkingDir,
+		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: workPort(a.machine.ID()),
+	}
+	for _, v := range w.Env {
+		start.Env = append(start.Env, v.Name+"="+v.Value)
+	}
+	for _, node := range a.machine.Nodes() {
+		start.Members = nil
+		vote, _ := a.machine.Vote(node)
+		for _, m := range vote.Members {
+			if _, known := a.work[m.Index]; !known {
+				start.Members = append(start.Members, grant.StartMember{Index: m.Index})
+			}
+		}
+		if len(start.Members) > 0 {
+			l.send(node, start)
+		}
+	}
+}
+
+// hostsOf are the addresses of the hosts of all members, by member.
+func (l *Leader) hostsOf(a *attempt) []string {
+	hosts := make([]string, a.unit.record.Members)
+	for _, id := range a.machine.Nodes() {
+		address := string(id)
+		if n := l.nodes[id]; n != nil {
+			if at := strings.LastIndexByte(n.spec.AgentAddr, ':'); at > 0 {
+				address = strings.Trim(n.spec.AgentAddr[:at], "[]")
+			}
+		}
+		vote, _ := a.machine.Vote(id)
+		for _, m := range vote.Members {
+			hosts[m.Index] = address
+		}
+	}
+	return hosts
+}
+
+// worked takes the state of a transaction's work on one node. What a node says of
+// members that it does not have does not count.
+func (l *Leader) worked(e grant.Worked) {
+	a := l.attempts[e.Tx]
+	if a == nil || a.machine.Undecided() || !slices.Contains(a.machine.Nodes(), e.Node) {
+		l.idle++
+		return
+	}
+	vote, _ := a.machine.Vote(e.Node)
+	news := false
+	for _, s := range e.States {
+		has := slices.ContainsFunc(vote.Members, func(m grant.Member) bool { return m.Index == s.Member })
+		if before, known := a.work[s.Member]; !has || known && before.Phase >= s.Phase {
+			continue
+		}
+		s.Reason, s.Message = Clip(s.Reason), Clip(s.Message)
+		a.setWork(s)
+		news = true
+	}
+	if !news {
+		l.idle++
+		return
+	}
+	l.judgeWork(a)
+}
+
+// judgeWork ends a unit whose work has ended: with success once all members have
+// succeeded, with failure as soon as one member has failed. A unit that ends for
+// another reason goes on doing so.
+func (l *Leader) judgeWork(a *attempt) {
+	u := a.unit
+	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil || u.work() == nil {
+		return
+	}
+	outcome := outcomeOf(a)
+	if outcome == nil {
+		return
+	}
+	a.setOutcome(outcome)
+	l.out.info("work_ended", "unit", u.path, "phase", outcome.Phase, "message", outcome.Message)
+	l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: outcome.Message})
+}
+
+// outcomeOf is the outcome of an attempt's work, nil while there is none.
+func outcomeOf(a *attempt) *record.Outcome {
+	ended := 0
+	for _, member := range slices.Sorted(maps.Keys(a.work)) {
+		switch s := a.work[member]; {
+		case s.Phase != grant.WorkEnded:
+		case s.IsSuccess():
+			ended++
+		default:
+			return &record.Outcome{Phase: string(api.Failed), Message: a.unit.memberName(member) + " " + describeExit(s)}
+		}
+	}
+	if ended < a.unit.record.Members {
+		return nil
+	}
+	return &record.Outcome{Phase: string(api.Succeeded), Message: "its work is done"}
+}
+
+// describeExit says in a few words how a member failed.
+func describeExit(s grant.WorkState) string {
+	var text string
+	switch {
+	case s.Reason == "NotStarted":
+		text = "could not be started"
+	case s.Reason == "SupervisorLost":
+		text = "lost its supervisor"
+	case s.Reason == "NodeRestarted":
+		text = "ended with its host, which was started anew"
+	case s.Signal != 0:
+		text = fmt.Sprintf("was ended by signal %d", s.Signal)
+	default:
+		text = fmt.Sprintf("exited with code %d", s.Code)
+	}
+	if s.Message != "" {
+		text += ": " + s.Message
+	}
+	return text
+}
+
+// exits are the ends of the members' work, ascending.
+func (a *attempt) exits() []record.Exit {
+	nodes := map[int]resource.NodeID{}
+	for _, id := range a.machine.Nodes() {
+		vote, _ := a.machine.Vote(id)
+		for _, m := range vote.Members {
+			nodes[m.Index] = id
+		}
+	}
+	var list []record.Exit
+	for _, member := range slices.Sorted(maps.Keys(a.work)) {
+		if s := a.work[member]; s.Phase == grant.WorkEnded {
+			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message})
+		}
+	}
+	return list
+}
+
+// setWork notes the state of one member's work.
+func (a *attempt) setWork(s grant.WorkState) {
+	if a.work == nil {
+		a.work = map[int]grant.WorkState{}
+	}
+	a.work[s.Member] = s
+}
+
+// setOutcome notes that the work is why the attempt ends.
+func (a *attempt) setOutcome(o *record.Outcome) { a.outcome = o }
+
+// restoreOutcome takes over the outcome that a record has.
+func (a *attempt) restoreOutcome(o *record.Outcome) {
+	if o == nil {
+		return
+	}
+	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message}
+	for _, e := range o.Exits {
+		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message})
+	}
+}
+
+// outcomeNow is the outcome as it is written: with the exits that are known by now.
+func (a *attempt) outcomeNow() *record.Outcome {
+	if a.outcome == nil {
+		return nil
+	}
+	o := *a.outcome
+	o.Exits = a.exits()
+	return &o
+}
+
+// endGang ends the other units of a gang whose first unit has ended with its work:
+// they have nothing to grow.
+func (l *Leader) endGang(j *job) {
+	if !j.gang || !hasWorkEnded(j.units[0]) {
+		return
+	}
+	for _, u := range j.units[1:] {
+		if !u.phase().Ended() && u.ending == nil {
+			l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: "the first unit of the gang has ended"})
+		}
+	}
+}
+
+// hasWorkEnded reports whether a unit has ended with its work.
+func hasWorkEnded(u *unit) bool {
+	return u.phase() == api.Succeeded || u.phase() == api.Failed && len(u.record.Exits) > 0
+}
+
+// endOfWork is the end of a job all of whose units have ended, where work has ended
+// one of them: failed if any failed. ok is false for other jobs.
+func (j *job) endOfWork() (phase api.Phase, message string, ok bool) {
+	if j.doc == nil || !j.doc.Spec.Template.Spec.HasWork() {
+		return "", "", false
+	}
+	phase, message = api.Succeeded, "its work is done"
+	for _, u := range j.units {
+		if !u.phase().Ended() {
+			return "", "", false
+		}
+		ok = ok || hasWorkEnded(u)
+		if u.phase() == api.Failed && phase != api.Failed {
+			phase, message = api.Failed, u.record.Reason
+		}
+	}
+	return phase, message, ok
+}

@@ -1,0 +1,382 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// newWorkScene is a scene of a cluster that starts processes.
+func newWorkScene(t *testing.T) *scene {
+	rules := sceneRules()
+	rules.StartsWork = true
+	return newSceneOf(t, rules)
+}
+
+const command = `"command":["train"],"args":["--fast"],"env":[{"name":"A","value":"b"}],"workingDir":"/w",`
+
+// submitWork submits a job whose members run a command on 8 GPUs each.
+func (x *scene) submitWork(name string, members int, gang string) *unit {
+	x.t.Helper()
+	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{%s%s"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, name, members, command, gang))
+	if members > 2 || gang == "" { // its units are stored before they are tried
+		x.answers()
+	}
+	return u
+}
+
+const gangOfTwo = `"gangScheduling":{"minMembers":2},`
+
+// holdsAll has a unit committed and held by all its agents.
+func (x *scene) holdsAll(u *unit) {
+	x.t.Helper()
+	x.says(u, grant.Reserved)
+	x.answers()
+	x.says(u, grant.Held)
+	x.answers()
+}
+
+// ends has the agent of a member's node report the end of the member's work.
+func (x *scene) ends(u *unit, member, code int, reason string) {
+	x.t.Helper()
+	x.hear(grant.Worked{Node: x.memberNode(u, member), Tx: u.attempt.machine.ID(), States: []grant.WorkState{{Member: member, Phase: grant.WorkEnded, Code: code, Reason: reason}}})
+}
+
+func (x *scene) memberNode(u *unit, member int) resource.NodeID {
+	for _, id := range u.attempt.machine.Nodes() {
+		vote, _ := u.attempt.machine.Vote(id)
+		if slices.ContainsFunc(vote.Members, func(m grant.Member) bool { return m.Index == member }) {
+			return id
+		}
+	}
+	x.t.Fatalf("no node has member %d of %s", member, u.path)
+	return ""
+}
+
+// starts are the commands since clear that start work.
+func (x *scene) starts() (list []grant.Start) {
+	for _, e := range x.left {
+		if s, ok := e.Command.(grant.Start); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// stored is a unit as the store has it.
+func (x *scene) stored(u *unit) record.Unit {
+	x.t.Helper()
+	kv, _, _, err := x.kv.Get(x.t.Context(), u.record.Path().Key())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	r, err := record.Decode[record.Unit](kv.Key, kv.Value)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return r
+}
+
+func (x *scene) check() {
+	x.t.Helper()
+	if err := x.Check(); err != nil {
+		x.t.Error(err)
+	}
+}
+
+func TestWorkStartsOnceAllAgentsHoldTheirMembers(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.says(u, grant.Reserved)
+	x.answers()
+	held := x.reply(u, grant.Held)
+	x.hear(held)
+	if got := x.starts(); len(got) > 0 {
+		t.Fatalf("%+v was sent while one agent holds nothing", got)
+	}
+	x.says(u, grant.Held)
+	got := x.starts()
+	if len(got) != 2 {
+		t.Fatalf("%d starts, want one for each node", len(got))
+	}
+	want := grant.Start{
+		Tx: u.attempt.machine.ID(), Epoch: x.epoch, Args: []string{"train", "--fast"}, Env: []string{"A=b"}, Dir: "/w",
+		Hosts: []string{string(x.memberNode(u, 0)), string(x.memberNode(u, 1))}, Port: workPort(u.attempt.machine.ID()),
+	}
+	for _, s := range got {
+		if len(s.Members) != 1 {
+			t.Errorf("members %v, want the one of the node", s.Members)
+		}
+		s.Members = nil
+		if diff := cmp.Diff(want, s); diff != "" {
+			t.Error(diff)
+		}
+	}
+	// An agent whose stream was opened anew says HELD again: the start may be lost.
+	x.clear()
+	x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.attempt.machine.ID(), States: []grant.WorkState{{Member: 0, Phase: grant.WorkStarting}}})
+	x.says(u, grant.Held)
+	for _, s := range x.starts() {
+		if s.Members[0].Index == 0 {
+			t.Error("a member that was started is started again")
+		}
+	}
+	x.check()
+}
+
+func TestAUnitEndsWithItsWork(t *testing.T) {
+	type end struct {
+		member, code int
+		reason       string
+	}
+	for name, c := range map[string]struct {
+		ends  []end
+		phase api.Phase
+		why   string
+		exits []record.Exit
+	}{
+		"all succeed": {
+			[]end{{1, 0, "Completed"}, {0, 0, "Completed"}}, api.Succeeded, "its work is done",
+			[]record.Exit{{Member: 0, Reason: "Completed"}, {Member: 1, Reason: "Completed"}},
+		},
+		"one fails": {
+			[]end{{1, 7, "Completed"}, {0, 143, "Stopped"}}, api.Failed, "train-1 exited with code 7",
+			[]record.Exit{{Member: 0, Code: 143, Reason: "Stopped"}, {Member: 1, Code: 7, Reason: "Completed"}},
+		},
+		"one fails after another has succeeded": {
+			[]end{{0, 0, "Completed"}, {1, 1, "Completed"}}, api.Failed, "train-1 exited with code 1",
+			[]record.Exit{{Member: 0, Reason: "Completed"}, {Member: 1, Code: 1, Reason: "Completed"}},
+		},
+		"a lost supervisor is no success": {
+			[]end{{0, 255, "SupervisorLost"}, {1, 143, "Stopped"}}, api.Failed, "train-0 lost its supervisor",
+			[]record.Exit{{Member: 0, Code: 255, Reason: "SupervisorLost"}, {Member: 1, Code: 143, Reason: "Stopped"}},
+		},
+		"a member that was never started": {
+			[]end{{0, 127, "NotStarted"}, {1, 143, "Stopped"}}, api.Failed, "train-0 could not be started",
+			[]record.Exit{{Member: 0, Code: 127, Reason: "NotStarted"}, {Member: 1, Code: 143, Reason: "Stopped"}},
+		},
+		"code 0 after a stop is no success": {
+			[]end{{0, 0, "Stopped"}, {1, 0, "Stopped"}}, api.Failed, "train-0 exited with code 0",
+			[]record.Exit{{Member: 0, Reason: "Stopped"}, {Member: 1, Reason: "Stopped"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			u := x.submitWork("train", 2, gangOfTwo)
+			x.holdsAll(u)
+			tx := u.attempt.machine.ID()
+			for i := range c.exits {
+				c.exits[i].Node = x.memberNode(u, c.exits[i].Member)
+			}
+			for _, e := range c.ends {
+				x.ends(u, e.member, e.code, e.reason)
+				x.answers()
+				x.check()
+			}
+			if u.phase() != api.Terminating {
+				t.Fatalf("the unit is %s, want Terminating until its agents are rid of it", u.phase())
+			}
+			x.says(u, grant.Tombstone)
+			x.answers()
+			got := x.stored(u)
+			if api.Phase(got.Phase) != c.phase || got.Reason != c.why || got.LastTx != tx {
+				t.Errorf("unit %s, %q, last transaction %s; want %s, %q", got.Phase, got.Reason, got.LastTx, c.phase, c.why)
+			}
+			if diff := cmp.Diff(c.exits, got.Exits); diff != "" {
+				t.Error(diff)
+			}
+			j := x.jobObject(u.job)
+			if j.Status.Phase != c.phase || j.Status.Message != c.why {
+				t.Errorf("job %s, %q, want as its unit", j.Status.Phase, j.Status.Message)
+			}
+			for i, m := range j.Status.Allocations {
+				if m.ExitCode == nil || int(*m.ExitCode) != c.exits[i].Code || m.ExitReason != c.exits[i].Reason || m.Node == "" {
+					t.Errorf("member %+v, want %+v", m, c.exits[i])
+				}
+			}
+			x.check()
+		})
+	}
+}
+
+// TestAnEndForAnotherReasonIsNoFailure: work that was stopped by an eviction runs again,
+// and work that its owner has cancelled is Cancelled.
+func TestAnEndForAnotherReasonIsNoFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*scene, *unit)
+		want api.Phase
+	}{
+		"an eviction": {func(x *scene, u *unit) {
+			x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 30, Reason: "Drained"}) })
+		}, api.Pending},
+		"its owner": {func(x *scene, u *unit) {
+			x.do(func() {
+				x.cancelJob(u.job, record.Cancellation{Reason: "UserRequested", GraceSeconds: 30}, func(*api.Status) {})
+			})
+		}, api.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			u := x.submitWork("train", 2, gangOfTwo)
+			x.holdsAll(u)
+			c.end(x, u)
+			x.answers()
+			x.ends(u, 0, 143, "Stopped")
+			x.ends(u, 1, 143, "Stopped")
+			x.answers()
+			x.says(u, grant.Tombstone)
+			x.answers()
+			if got := x.stored(u); api.Phase(got.Phase) != c.want || len(got.Exits) > 0 {
+				t.Errorf("unit %s with exits %v, want %s without", got.Phase, got.Exits, c.want)
+			}
+			x.check()
+		})
+	}
+}
+
+// TestADeletionOfAJobThatEndsIsKept: the name is free once the work has ended.
+func TestADeletionOfAJobThatEndsIsKept(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.holdsAll(u)
+	x.ends(u, 0, 1, "Completed")
+	x.answers()
+	x.do(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+	if !u.job.gone {
+		t.Errorf("the job is %s", u.job.record.Phase)
+	}
+	x.check()
+}
+
+func TestAGangEndsWithItsFirstUnit(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 3, gangOfTwo) // the third member finds no room
+	x.holdsAll(u)
+	x.ends(u, 0, 0, "Completed")
+	x.ends(u, 1, 0, "Completed")
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+	growth := u.job.units[1]
+	if growth.phase() == api.Running || growth.attempt != nil {
+		x.says(growth, grant.Tombstone)
+		x.answers()
+	}
+	if got := api.Phase(u.job.record.Phase); got != api.Succeeded || growth.phase() != api.Cancelled {
+		t.Errorf("the job is %s and its third member %s, want Succeeded and Cancelled", got, growth.phase())
+	}
+	x.check()
+}
+
+// TestMembersOfTheirOwnEndByThemselves: without a gang one failure does not end the
+// others, and makes the job Failed in the end.
+func TestMembersOfTheirOwnEndByThemselves(t *testing.T) {
+	x := newWorkScene(t)
+	first := x.submitWork("sweep", 2, "")
+	second := first.job.units[1]
+	x.holdsAll(first)
+	x.holdsAll(second)
+	for i, s := range x.starts() {
+		if s.First != i || len(s.Hosts) != 1 || s.Members[0].Index != 0 {
+			t.Errorf("start %+v, want member %d of the job as the only one of its unit", s, i)
+		}
+	}
+	x.ends(first, 0, 3, "Completed")
+	x.answers()
+	x.says(first, grant.Tombstone)
+	x.answers()
+	if second.phase() != api.Running || first.phase() != api.Failed || api.Phase(first.job.record.Phase).Ended() {
+		t.Fatalf("units are %s and %s, the job %s", first.phase(), second.phase(), first.job.record.Phase)
+	}
+	x.ends(second, 0, 0, "Completed")
+	x.answers()
+	x.says(second, grant.Tombstone)
+	x.answers()
+	if got := x.jobObject(first.job).Status; got.Phase != api.Failed || got.Message != "sweep-0 exited with code 3" || got.Succeeded != 1 || got.Failed != 1 {
+		t.Errorf("job %+v", got)
+	}
+	x.check()
+}
+
+// TestReportsThatDoNotCount change nothing and are idle.
+func TestReportsThatDoNotCount(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.holdsAll(u)
+	tx, there := u.attempt.machine.ID(), x.memberNode(u, 0)
+	over := []grant.WorkState{{Member: 1, Phase: grant.WorkEnded, Code: 1, Reason: "Completed"}}
+	x.hear(grant.Worked{Node: there, Tx: tx, States: []grant.WorkState{{Member: 0, Phase: grant.WorkRunning}}})
+	for name, e := range map[string]grant.Worked{
+		"of a member elsewhere":     {Node: there, Tx: tx, States: over},
+		"of another transaction":    {Node: there, Tx: "x", States: over},
+		"a repetition":              {Node: there, Tx: tx, States: []grant.WorkState{{Member: 0, Phase: grant.WorkRunning}}},
+		"an earlier phase":          {Node: there, Tx: tx, States: []grant.WorkState{{Member: 0, Phase: grant.WorkStarting}}},
+		"of a member out of bounds": {Node: there, Tx: tx, States: []grant.WorkState{{Member: 9, Phase: grant.WorkEnded, Code: 1, Reason: "Completed"}}},
+	} {
+		idle := x.IdleMessages()
+		x.hear(e)
+		if x.IdleMessages() != idle+1 || u.phase() != api.Running {
+			t.Errorf("a report %s counts: the unit is %s", name, u.phase())
+		}
+	}
+	x.check()
+}
+
+// TestTheOutcomeOutlivesTheLeader: a record in RELEASING has it, with the exits that
+// were known.
+func TestTheOutcomeOutlivesTheLeader(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.holdsAll(u)
+	x.ends(u, 1, 7, "Completed")
+	x.answers()
+	kv, _, _, err := x.kv.Get(t.Context(), record.TxKey(u.attempt.machine.ID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.State != grant.RecordReleasing || rec.Outcome == nil {
+		t.Fatalf("record %s with outcome %+v", rec.State, rec.Outcome)
+	}
+	later := &attempt{unit: u, machine: u.attempt.machine}
+	later.restoreOutcome(rec.Outcome)
+	later.setWork(grant.WorkState{Member: 0, Phase: grant.WorkEnded, Code: 143, Reason: "Stopped"})
+	end := x.endOfUnit(later)
+	if end.record.Phase != string(api.Failed) || end.record.Reason != "train-1 exited with code 7" || len(end.record.Exits) != 2 || end.record.Exits[1].Code != 7 {
+		t.Errorf("the next leader ends the unit as %s, %q, %+v", end.record.Phase, end.record.Reason, end.record.Exits)
+	}
+}
+
+func TestACommandIsRefusedWhereNothingIsStarted(t *testing.T) {
+	x := newScene(t)
+	doc, status := api.DecodeJob([]byte(`{"metadata":{"name":"a"},"spec":{"template":{"spec":{"command":["true"],"resources":{"requests":{"cpu":"1"}}}}}}`))
+	if status != nil {
+		t.Fatal(status)
+	}
+	_, status = x.submissionOfJob(Submitted{Namespace: "default"}, doc)
+	if status == nil || status.Code != 422 || !strings.HasPrefix(status.Message, "spec.template.spec.command: this cluster starts no processes: ") {
+		t.Errorf("status %v, want 422", status)
+	}
+	alone, status := api.DecodeAllocation([]byte(`{"metadata":{"name":"a"},"spec":{"command":["true"],"resources":{"requests":{"cpu":"1"}}}}`))
+	if status != nil {
+		t.Fatal(status)
+	}
+	if _, status = newWorkScene(t).submissionOfAllocation(Submitted{Namespace: "default"}, alone); status == nil || status.Code != 422 || !strings.HasPrefix(status.Message, "spec.command: ") {
+		t.Errorf("status %v, want 422", status)
+	}
+}
