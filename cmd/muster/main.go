@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/cmd/buildinfo"
 	"github.com/musterd/muster/cmd/muster/cli"
 	"github.com/musterd/muster/cmd/muster/dev"
@@ -15,6 +16,7 @@ import (
 )
 
 func main() {
+	shim.Become(os.Args) // the agents of a dev cluster start this program as supervisor
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	program := cli.Program{

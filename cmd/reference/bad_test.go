@@ -123,6 +123,8 @@ var wrongByMeaning = map[string][]wrong{
 	"AccessToken spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "AccessToken spec.description": wrongLines,
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 	"QuotaModePatch reason": wrongLines,
+	"spec.command":          {{[]any{"a\x00"}, "zero byte"}, {[]any{""}, "empty"}}, "spec.args": {{[]any{"a\x00"}, "zero byte"}},
+	"env.name": {{"A B", "A B"}, {"MUSTER_RANK", "MUSTER_RANK"}}, "env.value": {{"a\x00", "zero byte"}}, "spec.workingDir": {{"tmp", "tmp"}},
 }
 
 // anyValue are fields that take every value of their type, with the reason.

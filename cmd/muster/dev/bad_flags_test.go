@@ -57,6 +57,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 	manualtest.Flags(t, Command(options), map[string][]manualtest.BadValue{
 		"dev --nodes":    {{Value: "0"}, {Value: "-1"}, {Value: "501"}, {Value: "2"}},
 		"dev --profile":  {{Value: ""}, {Value: "zzz", Code: 1}, {Value: odd, Code: 1}, {Value: "/nowhere.json", Code: 1}},
+		"dev --run-as":   {{Value: "no-such-user"}},
 		"dev --data-dir": broken(odd, strange),
 		"dev --listen":   {{Value: "zzz"}, {Value: "127.0.0.1"}, {Value: "0.0.0.0:1"}, {Value: "127.0.0.1:70000"}},
 	}, nil, run)

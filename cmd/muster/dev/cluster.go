@@ -47,7 +47,9 @@ type Config struct {
 	AssignmentsDir string
 	Listen         string // REST; the rest takes free ports
 	Version        string
-	Logger         *slog.Logger
+	// Work is how the commands of jobs are started; nil starts none.
+	Work   *agent.RunConfig
+	Logger *slog.Logger
 	// Progress takes a line each time more nodes are ready.
 	Progress func(ready, nodes int)
 }
@@ -160,7 +162,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
 		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", SerfRPC: gossip.RPC{Addr: "127.0.0.1:0", Token: cluster.Secret()},
 		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
-		AdminToken: admin, Profile: gossip.Local, Version: c.Version, Logger: c.Logger,
+		AdminToken: admin, Profile: gossip.Local, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
 	})
 	if err != nil {
 		cancel()
@@ -265,7 +267,7 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 		AssignmentsDir: assignments,
 		Cluster:        clusterName, Node: resource.NodeID(name), Version: d.config.Version, DataDir: d.nodeDir(name), Listen: "127.0.0.1:0",
 		Labels:  map[string]string{"profile": profileLabel(d.config.Profile)},
-		Orphans: agent.OrphansConfig{Enabled: d.config.Profile == "host", Ignore: agent.DefaultIgnore},
+		Orphans: agent.OrphansConfig{Enabled: d.config.Profile == "host", Ignore: agent.DefaultIgnore}, Run: d.runConfig(),
 		Gossip: &agent.GossipConfig{
 			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local,
 			RPC: gossip.RPC{Addr: "127.0.0.1:0", Token: serfToken},
@@ -281,6 +283,17 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 		}
 	})
 	return a, nil
+}
+
+// runConfig is how an agent starts commands. CPUs of a profile are not those of this
+// host.
+func (d *Cluster) runConfig() *agent.RunConfig {
+	if d.config.Work == nil {
+		return nil
+	}
+	c := *d.config.Work
+	c.Affinity = d.config.Profile == "host"
+	return &c
 }
 
 // awaitReady polls until every node is ready.

@@ -49,7 +49,7 @@ type AddedContext struct {
 // Command returns `muster dev`.
 func Command(o Options) *cobra.Command {
 	c := Config{Version: o.Version}
-	verbose := false
+	verbose, runAs := false, ""
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a whole cluster on this machine: coordinator, etcd and agents in one process",
@@ -57,7 +57,8 @@ func Command(o Options) *cobra.Command {
 			"and GPUs, or, with --profile, N agents on the hardware of a profile (dgx-a100, dgx-h100, …,\n" +
 			"or a FILE.json). It prints the address, adds the CLI's context \"dev\" with the token, and stops on\n" +
 			"Ctrl-C, which removes that context and makes the one before it current again. Everything listens\n" +
-			"on loopback.",
+			"on loopback. The commands of jobs run as the user who starts the cluster. On simulated hardware\n" +
+			"they get the variables of their devices, and no CPUs of their own.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := check(&c); err != nil {
@@ -68,6 +69,11 @@ func Command(o Options) *cobra.Command {
 					return err
 				}
 			}
+			work, err := workOf(runAs, os.Geteuid(), o.Env)
+			if err != nil {
+				return o.Usage(err)
+			}
+			c.Work = work
 			if o.Env("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -79,6 +85,7 @@ func Command(o Options) *cobra.Command {
 	f.StringVar(&c.Profile, "profile", "host", "hardware of each node: host, a built-in profile, or FILE.json")
 	f.StringVar(&c.DataDir, "data-dir", "", "keep all state here (default: a temporary folder, removed at exit)")
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:8470", "address of REST and metrics")
+	f.StringVar(&runAs, "run-as", "", "user of the commands of jobs; root starts none without it (default: the user who starts the cluster)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log what coordinator and agents do")
 	return cmd
 }
@@ -137,6 +144,9 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 	case <-ctx.Done():
 		fmt.Fprintln(stdout, "stopping")
 	case err = <-cluster.Failed():
+	}
+	if temporary {
+		cluster.endWork()
 	}
 	return errors.Join(err, cluster.Stop())
 }

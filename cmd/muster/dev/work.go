@@ -1,0 +1,88 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"time"
+
+	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/shim"
+)
+
+// This file says as whom a dev cluster runs the commands of jobs: as the user who has
+// started the cluster, and as root only where --run-as says so.
+
+// stopGrace is the grace of work when a cluster with a temporary folder stops.
+const stopGrace = 2 * time.Second
+
+// workOf returns how the agents start commands; nil: they start none. effective is the
+// user id of this process, env looks its environment up.
+func workOf(runAs string, effective int, env func(string) string) (*agent.RunConfig, error) {
+	if runAs == "" && effective == 0 {
+		return nil, nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("working directory: %w", err)
+	}
+	c := &agent.RunConfig{Program: program, Dir: dir}
+	for _, name := range []string{"PATH", "LANG", "LD_LIBRARY_PATH", "TMPDIR"} {
+		if value := env(name); value != "" {
+			c.Env = append(c.Env, name+"="+value)
+		}
+	}
+	who := &user.User{Uid: strconv.Itoa(effective), Username: env("USER"), HomeDir: env("HOME")}
+	if runAs != "" {
+		if who, err = user.Lookup(runAs); err != nil {
+			return nil, fmt.Errorf("--run-as %q: %w", runAs, err)
+		}
+		id, err := userOf(who)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("--run-as %q: %w", runAs, err)
+		case effective != 0 && int(id.UID) != effective:
+			return nil, fmt.Errorf("--run-as %q: only root can run commands as another user; leave it out", runAs)
+		case effective == 0:
+			c.User = id
+		}
+	}
+	c.Env = append(c.Env, "HOME="+who.HomeDir, "USER="+who.Username, "LOGNAME="+who.Username)
+	return c, nil
+}
+
+// userOf is a user by numbers.
+func userOf(u *user.User) (*shim.User, error) {
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	names, err3 := u.GroupIds()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	id := &shim.User{UID: uint32(uid), GID: uint32(gid)}
+	for _, name := range names {
+		if group, err := strconv.ParseUint(name, 10, 32); err == nil {
+			id.Groups = append(id.Groups, uint32(group))
+		}
+	}
+	return id, nil
+}
+
+// endWork ends what the agents have started, before the cluster's folder is removed.
+func (d *Cluster) endWork() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*stopGrace)
+	defer cancel()
+	for _, a := range d.agents {
+		a.EndWork(stopGrace)
+	}
+	for _, a := range d.agents {
+		a.AwaitWork(ctx)
+	}
+}
