@@ -86,12 +86,12 @@ type AccessTokenStatus struct {
 	NotFollowedBy []string `json:"notFollowedBy,omitempty" example:"[coordinator-3]"`
 }
 
-// AccessTokenList is a list of tokens, oldest first.
+// AccessTokenList is a list of tokens, ordered by name.
 type AccessTokenList struct {
-	// APIVersion is the version of the document's format.
-	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
 	// Kind is AccessTokenList.
-	Kind string `json:"kind,omitempty" oneof:"AccessTokenList"`
+	Kind string `json:"kind" oneof:"AccessTokenList"`
+	// Metadata has the revision and the token of the next page.
+	Metadata ListMeta `json:"metadata"`
 	// Items are the tokens.
 	Items []AccessToken `json:"items"`
 }

@@ -126,7 +126,7 @@ func TestRefusedTokensAreAllAlike(t *testing.T) {
 	made := o.made(spec("ada", "viewer", ""), 0)
 	good := made.Status.Token
 	revoked := o.made(spec("bob", "viewer", ""), 0)
-	if _, err := o.RevokeToken(o.as(admin), revoked.Metadata.Name); err != nil {
+	if _, err := o.RevokeToken(o.as(admin), revoked.Metadata.Name, api.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
 	want := ""
@@ -234,7 +234,7 @@ func TestEachChangeWakes(t *testing.T) {
 	o := newOffice(t)
 	made := o.made(spec("ada", "viewer", ""), 0)
 	changed := o.door.Changed()
-	if _, err := o.RevokeToken(o.as(admin), made.Metadata.Name); err != nil {
+	if _, err := o.RevokeToken(o.as(admin), made.Metadata.Name, api.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -257,7 +257,7 @@ func TestATenantAdminKeepsWithinTheTenant(t *testing.T) {
 	_, read := o.GetToken(ctx, foreign)
 	_, missing := o.GetToken(ctx, "at-0000000000")
 	_, rotated := o.RotateToken(ctx, foreign, 0)
-	_, revoked := o.RevokeToken(ctx, foreign)
+	_, revoked := o.RevokeToken(ctx, foreign, api.Preconditions{})
 	_, readOwn := o.GetToken(ctx, own)
 	for name, c := range map[string]struct {
 		err  error

@@ -12,27 +12,13 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 )
 
-// readBinding reads a binding from its key, with the server's part of its metadata.
-func readBinding(kv record.KV) (*api.RoleBinding, error) {
-	rec, err := record.Decode[record.Object](kv.Key, kv.Value)
-	if err != nil {
-		return nil, err
-	}
-	b, status := api.DecodeRoleBinding(rec.Document)
-	if status != nil {
-		return nil, status
-	}
-	b.Metadata.Name, b.Metadata.UID, b.Metadata.CreationTimestamp = rec.Name, rec.UID, rec.Created
-	b.Metadata.ResourceVersion = strconv.FormatInt(int64(kv.ModRev), 10)
-	return b, nil
-}
-
 // mayBind reports whether a caller sees and changes a binding.
 func mayBind(by service.Principal, b *api.RoleBinding) *api.Status {
-	return service.MayGrant(by, grantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces))
+	return service.MayGrant(by, service.GrantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces))
 }
 
 // PutRoleBinding implements service.Credentials. Nobody gives a role that is not
@@ -74,7 +60,7 @@ func (k *Keeper) PutRoleBinding(ctx context.Context, b *api.RoleBinding, create 
 		if revision != 0 {
 			k.Logger.Info("role_binding_written", "name", given.Name, "role", b.Spec.Role, "tenant", b.Spec.Tenant, "by", by.Name, "request_id", by.RequestID)
 			k.settle(ctx, revision)
-			return readBinding(record.KV{Key: kv.Key, Value: record.MustEncode(rec), ModRev: revision})
+			return shown.RoleBinding(record.KV{Key: kv.Key, Value: record.MustEncode(rec), ModRev: revision})
 		}
 	}
 	return nil, busy(what)
@@ -105,7 +91,7 @@ func (k *Keeper) binding(ctx context.Context, name string) (*api.RoleBinding, re
 	if !found {
 		return nil, record.KV{}, nil
 	}
-	b, err := readBinding(kv)
+	b, err := shown.RoleBinding(kv)
 	return b, kv, err
 }
 
@@ -137,7 +123,7 @@ func (k *Keeper) ListRoleBindings(ctx context.Context) (*api.RoleBindingList, er
 	list := &api.RoleBindingList{Kind: api.KindRoleBinding + "List", Items: []api.RoleBinding{}}
 	list.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
 	for _, kv := range all {
-		b, err := readBinding(kv)
+		b, err := shown.RoleBinding(kv)
 		if err != nil {
 			return nil, err
 		}

@@ -1,18 +1,18 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 )
@@ -46,7 +46,7 @@ var _ service.Credentials = (*Keeper)(nil)
 // CreateToken implements service.Credentials.
 func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.Duration) (*api.AccessToken, error) {
 	by, s := service.CallerOf(ctx), t.Spec
-	if status := service.MayGrant(by.Principal, grantOf(s.Role, s.Tenant, s.Namespaces)); status != nil {
+	if status := service.MayGrant(by.Principal, service.GrantOf(s.Role, s.Tenant, s.Namespaces)); status != nil {
 		return nil, status
 	}
 	if own := by.Ceiling; own != nil && (s.PriorityCeiling == nil || *s.PriorityCeiling > *own) {
@@ -97,23 +97,23 @@ func (k *Keeper) hasRoom(tenant string) *api.Status {
 
 // GetToken implements service.Credentials.
 func (k *Keeper) GetToken(ctx context.Context, id string) (*api.AccessToken, error) {
-	rec, _, err := k.read(ctx, id)
+	rec, kv, err := k.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	shown := document(rec, time.Now())
-	return &shown, nil
+	return shown.AccessToken(&rec, kv.ModRev, time.Now()), nil
 }
 
 // ListTokens implements service.Credentials. Tokens that expired a day ago are
 // forgotten.
 func (k *Keeper) ListTokens(ctx context.Context) (*api.AccessTokenList, error) {
 	by, now := service.CallerOf(ctx), time.Now()
-	all, _, err := k.Store.Range(ctx, record.AccessTokensPrefix, store.RangeOptions{})
+	all, revision, err := k.Store.Range(ctx, record.AccessTokensPrefix, store.RangeOptions{})
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	list := &api.AccessTokenList{APIVersion: api.APIVersion, Kind: api.KindAccessToken + "List", Items: []api.AccessToken{}}
+	list := &api.AccessTokenList{Kind: api.KindAccessToken + "List", Items: []api.AccessToken{}}
+	list.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
 	for _, kv := range all {
 		rec, err := record.Decode[record.AccessToken](kv.Key, kv.Value)
 		switch {
@@ -123,12 +123,9 @@ func (k *Keeper) ListTokens(ctx context.Context) (*api.AccessTokenList, error) {
 			// The next list tries again where the store does not answer.
 			_, _ = k.Store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev)}, Then: []record.Op{record.Delete(kv.Key)}})
 		case maySee(by.Principal, rec):
-			list.Items = append(list.Items, document(rec, now))
+			list.Items = append(list.Items, *shown.AccessToken(&rec, kv.ModRev, now))
 		}
 	}
-	slices.SortFunc(list.Items, func(a, b api.AccessToken) int {
-		return cmp.Or(cmp.Compare(a.Metadata.CreationTimestamp, b.Metadata.CreationTimestamp), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
-	})
 	return list, nil
 }
 
@@ -164,12 +161,15 @@ func (k *Keeper) RotateToken(ctx context.Context, id string, overlap time.Durati
 }
 
 // RevokeToken implements service.Credentials.
-func (k *Keeper) RevokeToken(ctx context.Context, id string) (*api.AccessToken, error) {
+func (k *Keeper) RevokeToken(ctx context.Context, id string, require api.Preconditions) (*api.AccessToken, error) {
 	by := service.CallerOf(ctx)
 	for range attempts {
 		rec, kv, err := k.read(ctx, id)
 		if err != nil {
 			return nil, err
+		}
+		if status := require.Check("token "+id, shown.AccessToken(&rec, kv.ModRev, time.Now()).Metadata); status != nil {
+			return nil, status
 		}
 		revision, err := k.write(ctx, kv, record.Delete(kv.Key))
 		switch {
@@ -204,7 +204,7 @@ func (k *Keeper) read(ctx context.Context, id string) (record.AccessToken, recor
 
 // maySee reports whether a caller sees and changes a token.
 func maySee(by service.Principal, rec record.AccessToken) bool {
-	return service.MayGrant(by, grantOf(rec.Role, rec.Tenant, rec.Namespaces)) == nil
+	return service.MayGrant(by, service.GrantOf(rec.Role, rec.Tenant, rec.Namespaces)) == nil
 }
 
 // write does one change of a key that was read; revision 0 means that the key has
@@ -223,10 +223,10 @@ func (k *Keeper) write(ctx context.Context, kv record.KV, op record.Op) (resourc
 // changed is the answer to a change that the store has, once the coordinators have
 // followed.
 func (k *Keeper) changed(ctx context.Context, rec record.AccessToken, text string, at resource.Revision) *api.AccessToken {
-	shown := document(rec, time.Now())
-	shown.Status.Token = text
-	shown.Status.NotFollowedBy = k.settle(ctx, at)
-	return &shown
+	t := shown.AccessToken(&rec, at, time.Now())
+	t.Status.Token = text
+	t.Status.NotFollowedBy = k.settle(ctx, at)
+	return t
 }
 
 // settle waits for the coordinators, and warns of those that did not confirm.
@@ -237,29 +237,6 @@ func (k *Keeper) settle(ctx context.Context, at resource.Revision) []string {
 		k.Logger.Warn("access_change_not_confirmed", "coordinator", name, "revision", int64(at))
 	}
 	return missing
-}
-
-// document shows a token without its secrets.
-func document(rec record.AccessToken, now time.Time) api.AccessToken {
-	t := api.AccessToken{
-		APIVersion: api.APIVersion, Kind: api.KindAccessToken, Metadata: api.ObjectMeta{Name: rec.ID, CreationTimestamp: rec.Created},
-		Spec: api.AccessTokenSpec{
-			User: rec.User, Role: rec.Role, Tenant: rec.Tenant, Namespaces: rec.Namespaces, PriorityCeiling: rec.Ceiling, Description: rec.Description,
-		},
-		Status: api.AccessTokenStatus{Expires: rec.Expires, Expired: isOver(instant(rec.Expires), now), Creator: rec.Creator},
-	}
-	for i, s := range rec.Secrets {
-		if !isOver(instant(s.Expires), now) {
-			t.Status.Secrets++
-			if i > 0 {
-				t.Status.OverlapEnds = s.Expires
-			}
-		}
-	}
-	if newest := rec.Secrets[0].Created; newest != rec.Created {
-		t.Status.Rotated = newest
-	}
-	return t
 }
 
 func secretOf(drawn secretText, now time.Time) record.TokenSecret {

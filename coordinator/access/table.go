@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -97,7 +98,7 @@ func (t *Table) Note(key string, kv *record.KV) {
 	if kv == nil {
 		return
 	}
-	b, err := readBinding(*kv)
+	b, err := shown.RoleBinding(*kv)
 	if err != nil {
 		t.log.Error("role_binding_unreadable", "key", key, "error", err)
 		return
@@ -114,7 +115,7 @@ func (t *Table) Publish() {
 	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string][]service.Grant{}, bound: map[string][]service.Grant{}, over: make(chan struct{})}
 	for _, name := range slices.Sorted(maps.Keys(t.bindings)) {
 		b := t.bindings[name]
-		g := grantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces)
+		g := service.GrantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces)
 		for _, s := range b.Spec.Subjects {
 			if s.Kind == api.SubjectToken {
 				next.bound[s.Name] = append(next.bound[s.Name], g)
@@ -132,12 +133,6 @@ func (t *Table) Changed() <-chan struct{} { return t.now.Load().over }
 // GrantsOf are the roles that bindings give to a user.
 func (t *Table) GrantsOf(user string) []service.Grant { return t.now.Load().users[user] }
 
-// grantOf is the grant of a role's name; a role that there is not gives no right.
-func grantOf(role, tenant string, namespaces []string) service.Grant {
-	r, _ := service.RoleNamed(role)
-	return service.Grant{Role: r, Tenant: resource.TenantID(tenant), Namespaces: namespaces}
-}
-
 // newToken makes the token of a record that was decoded.
 func newToken(rec record.AccessToken) *token {
 	t := &token{record: rec, principal: service.Principal{
@@ -145,7 +140,7 @@ func newToken(rec record.AccessToken) *token {
 		Grants: []service.Grant{},
 	}}
 	if rec.Role != "" {
-		t.principal.Grants = append(t.principal.Grants, grantOf(rec.Role, rec.Tenant, rec.Namespaces))
+		t.principal.Grants = append(t.principal.Grants, service.GrantOf(rec.Role, rec.Tenant, rec.Namespaces))
 	}
 	for i, s := range rec.Secrets {
 		sum, err := hex.DecodeString(s.SHA256)

@@ -117,6 +117,10 @@ func WithVersion(object any, at resource.Revision) any {
 		return versioned(o, func(o *api.Namespace) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Resource:
 		return versioned(o, func(o *api.Resource) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.AccessToken:
+		return versioned(o, func(o *api.AccessToken) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.RoleBinding:
+		return versioned(o, func(o *api.RoleBinding) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Event:
 		return versioned(o, func(o *api.Event) *api.ObjectMeta { return &o.Metadata }, at)
 	}

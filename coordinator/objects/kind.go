@@ -21,13 +21,16 @@ const (
 	Tenants
 	Namespaces
 	Resources
+	AccessTokens
+	RoleBindings
 	Events     // derived from the changes of the others
 	kinds  int = iota
 )
 
 // kindNames are the kinds as documents name them.
 var kindNames = [kinds]string{
-	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindResource, api.KindEvent,
+	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindResource,
+	api.KindAccessToken, api.KindRoleBinding, api.KindEvent,
 }
 
 // String is the kind as documents name it.

@@ -28,6 +28,9 @@ type Cache struct {
 	tenants    map[string]shown.Versioned[api.Tenant]
 	namespaces map[string]shown.Versioned[api.Namespace]
 	resources  cachedResources
+	// accessTokens by id, roleBindings by name.
+	accessTokens map[string]*accessTokenEntry
+	roleBindings map[string]shown.Versioned[api.RoleBinding]
 	// addresses are the nodes by the addresses of their agents.
 	addresses map[string]map[resource.NodeID]bool
 	touched   map[string]bool // keys that have changed
@@ -47,7 +50,8 @@ func New() *Cache {
 		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
-		resources: newCachedResources(),
+		resources:    newCachedResources(),
+		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
 		touched:   map[string]bool{}, stale: map[Name]bool{}, queue: newOrder(),
 	}
@@ -62,7 +66,7 @@ func New() *Cache {
 
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
-	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix, record.AuthPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -152,6 +156,8 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return c.remakeNamespace(key, kvs)
 	case strings.HasPrefix(key, record.ResourcesPrefix):
 		return c.remakeResource(key, kvs)
+	case strings.HasPrefix(key, record.AuthPrefix):
+		c.remakeCredential(key, kvs)
 	}
 	return nil
 }

@@ -73,6 +73,14 @@ func (c *Cache) entry(n Name) entry {
 		}
 	case Resources:
 		return c.resources.entry(n.Name)
+	case AccessTokens:
+		if t := c.accessTokens[n.Name]; t != nil {
+			return t
+		}
+	case RoleBindings:
+		if b, found := c.roleBindings[n.Name]; found {
+			return &roleBindingEntry{b}
+		}
 	}
 	return nil
 }

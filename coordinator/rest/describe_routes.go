@@ -248,9 +248,9 @@ func credentialRoutes() map[string]description {
 	const tokens, bindings = "/api/v1/tokens", "/api/v1/rolebindings"
 	all := map[string]description{
 		"POST " + tokens:                    {text: "Makes an access token. The answer alone has the token itself. A tenant-admin makes tokens of the own tenant.", body: "AccessToken", answer: "AccessToken", code: 201, example: tokens + ` {"spec": {"user": "ada@example.org", "role": "editor", "tenant": "vision", "ttl": "720h"}}`},
-		"GET " + tokens:                     {text: "Lists the access tokens, oldest first, without the tokens themselves. A tenant-admin gets those of the own tenant.", answer: "AccessTokenList", code: 200, example: tokens},
+		"GET " + tokens:                     {text: "Lists the access tokens, by name, without the tokens themselves. A tenant-admin gets those of the own tenant.", answer: "AccessTokenList", code: 200, isList: true, example: tokens},
 		"GET " + tokens + "/{name}":         {text: "Shows an access token, without the token itself.", answer: "AccessToken", code: 200, example: tokens + "/at-5d1f09c2ab"},
-		"DELETE " + tokens + "/{name}":      {text: "Revokes an access token. The answer comes once each live coordinator refuses the token, or after 5 s; open watches of its bearers end.", answer: "AccessToken", code: 200, example: tokens + "/at-5d1f09c2ab"},
+		"DELETE " + tokens + "/{name}":      {text: "Revokes an access token. The answer comes once each live coordinator refuses the token, or after 5 s; open watches of its bearers end.", body: "DeleteOptions", optional: true, answer: "AccessToken", code: 200, refusals: map[int]string{409: "the preconditions do not hold"}, example: tokens + "/at-5d1f09c2ab"},
 		"POST " + tokens + "/{name}/rotate": {text: "Gives an access token a new secret. The answer alone has the token with the new secret; the secret before is valid for the overlap.", body: "RotateOptions", optional: true, answer: "AccessToken", code: 200, refusals: map[int]string{409: "the token has expired"}, example: tokens + `/at-5d1f09c2ab/rotate {"overlap": "1h"}`},
 		"GET " + bindings:                   {text: "Lists the role bindings, by name. A tenant-admin gets those of the own tenant.", answer: "RoleBindingList", code: 200, isList: true, example: bindings},
 	}

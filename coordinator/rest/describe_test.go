@@ -22,60 +22,6 @@ import (
 	"github.com/musterd/muster/test/resttest"
 )
 
-// identities answers every request about identities with one of its kind.
-type identities struct{}
-
-func (identities) PutBootstrapToken(_ context.Context, t *api.BootstrapToken, _ time.Duration, _ string) (*api.BootstrapToken, error) {
-	return t, nil
-}
-
-func (identities) ListBootstrapTokens(context.Context) (*api.BootstrapTokenList, error) {
-	return &api.BootstrapTokenList{Items: []api.BootstrapToken{}}, nil
-}
-
-func (identities) DeleteBootstrapToken(_ context.Context, id string) (*api.BootstrapToken, error) {
-	return &api.BootstrapToken{Metadata: api.ObjectMeta{Name: id}}, nil
-}
-
-func (identities) AdmitCreation(_ context.Context, token, node, _ string) (string, error) {
-	if token != api.BootstrapTokenPrefix+node {
-		return "", api.Errorf(http.StatusForbidden, "bootstrap token is not for %q", node)
-	}
-	return "id", nil
-}
-
-func (identities) ListAuthorities(context.Context) (*api.AuthorityList, error) {
-	return &api.AuthorityList{Items: []api.Authority{}}, nil
-}
-func (identities) RotateAuthority(context.Context) (*api.Authority, error) {
-	return &api.Authority{}, nil
-}
-func (identities) RetireAuthority(context.Context, string, bool) error { return nil }
-
-func (identities) CertifyOperator(_ context.Context, c *api.OperatorCertificate, _ time.Duration, _ string) (*api.OperatorCertificate, error) {
-	return c, nil
-}
-
-func (identities) ListOperators(context.Context) (*api.OperatorCertificateList, error) {
-	return &api.OperatorCertificateList{Items: []api.OperatorCertificate{}}, nil
-}
-
-func (identities) RevokeOperator(context.Context, string, string) (*api.OperatorCertificateList, error) {
-	return &api.OperatorCertificateList{Items: []api.OperatorCertificate{}}, nil
-}
-
-func (identities) BanNode(_ context.Context, node, reason, by string) (*api.NodeBan, error) {
-	return &api.NodeBan{Metadata: api.ObjectMeta{Name: node}, Spec: api.NodeBanSpec{Reason: reason}, Status: api.NodeBanStatus{Banned: true, By: by}}, nil
-}
-
-func (identities) UnbanNode(_ context.Context, node, _ string) (*api.NodeBan, error) {
-	return &api.NodeBan{Metadata: api.ObjectMeta{Name: node}}, nil
-}
-
-func (identities) ListBans(context.Context) (*api.NodeBanList, error) {
-	return &api.NodeBanList{Items: []api.NodeBan{}}, nil
-}
-
 // alone is the roster of a cluster with one coordinator.
 type alone struct{}
 
@@ -117,7 +63,7 @@ func documentedWorld(t *testing.T) http.Handler {
 	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	h := checkedHandler(t, rest.Config{
 		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
-		Authenticator: callers{service.StaticToken(token)}, Identity: identities{}, Credentials: credentials(t), Roster: alone{}, Version: "v0.0.0-test",
+		Authenticator: callers{service.StaticToken(token)}, Identity: resttest.Identities{}, Credentials: credentials(t), Roster: alone{}, Version: "v0.0.0-test",
 	})
 	examples := map[string]string{}
 	for _, r := range rest.Routes() {

@@ -48,7 +48,7 @@ func (h *handler) routeIdentity(v1 string) {
 func (h *handler) identified(serve endpoint, parameters ...string) endpoint {
 	return func(c *call) (answer, error) {
 		if h.Identity == nil {
-			return answer{}, api.Errorf(http.StatusNotImplemented, "this coordinator runs without TLS, so there are no identities: set tls.enabled")
+			return answer{}, service.ErrNoIdentity
 		}
 		if status := c.parameters(parameters...); status != nil {
 			return answer{}, status

@@ -142,8 +142,8 @@ func table() map[Kind]rights {
 		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.
-		KindAccessTokens: only(TenantAdmins, VerbGet, VerbList, VerbCreate, VerbDelete, VerbRotate),
-		KindRoleBindings: only(TenantAdmins, VerbGet, VerbList, VerbCreate, VerbUpdate, VerbPatch, VerbDelete),
+		KindAccessTokens: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbDelete, VerbRotate),
+		KindRoleBindings: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete),
 		KindEvents:       {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
 	}
 }

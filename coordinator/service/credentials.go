@@ -22,12 +22,13 @@ type Credentials interface {
 	// has the token itself.
 	CreateToken(ctx context.Context, t *api.AccessToken, ttl time.Duration) (*api.AccessToken, error)
 	GetToken(ctx context.Context, id string) (*api.AccessToken, error)
+	// ListTokens returns all tokens by name. Tokens that expired a day ago are forgotten.
 	ListTokens(ctx context.Context) (*api.AccessTokenList, error)
 	// RotateToken gives a token a new secret, which the answer alone has. The secret
 	// before ends after overlap.
 	RotateToken(ctx context.Context, id string, overlap time.Duration) (*api.AccessToken, error)
 	// RevokeToken ends a token, and with it the open watches of its bearers.
-	RevokeToken(ctx context.Context, id string) (*api.AccessToken, error)
+	RevokeToken(ctx context.Context, id string, require api.Preconditions) (*api.AccessToken, error)
 
 	// PutRoleBinding creates a binding (create: refused with 409 where it exists) or
 	// replaces it.
@@ -53,8 +54,20 @@ func RoleBindingDocuments(c Credentials) Documents[api.RoleBinding] {
 	}
 }
 
+var ListedAccessTokens = Listed[api.AccessToken]{
+	Meta: func(t *api.AccessToken) *api.ObjectMeta { return &t.Metadata },
+	Fields: map[string]func(*api.AccessToken) string{
+		"metadata.name": func(t *api.AccessToken) string { return t.Metadata.Name },
+		"spec.user":     func(t *api.AccessToken) string { return t.Spec.User },
+		"spec.role":     func(t *api.AccessToken) string { return t.Spec.Role },
+		"spec.tenant":   func(t *api.AccessToken) string { return t.Spec.Tenant },
+	},
+	Gives: func(t *api.AccessToken) Grant { return GrantOf(t.Spec.Role, t.Spec.Tenant, t.Spec.Namespaces) },
+}
+
 var ListedRoleBindings = Listed[api.RoleBinding]{
-	Meta: func(b *api.RoleBinding) *api.ObjectMeta { return &b.Metadata },
+	Meta:  func(b *api.RoleBinding) *api.ObjectMeta { return &b.Metadata },
+	Gives: func(b *api.RoleBinding) Grant { return GrantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces) },
 	Fields: map[string]func(*api.RoleBinding) string{
 		"metadata.name": func(b *api.RoleBinding) string { return b.Metadata.Name },
 		"spec.role":     func(b *api.RoleBinding) string { return b.Spec.Role },
@@ -88,7 +101,7 @@ func (NoCredentials) RotateToken(context.Context, string, time.Duration) (*api.A
 }
 
 // RevokeToken implements Credentials.
-func (NoCredentials) RevokeToken(context.Context, string) (*api.AccessToken, error) {
+func (NoCredentials) RevokeToken(context.Context, string, api.Preconditions) (*api.AccessToken, error) {
 	return nil, errNoCredentials
 }
 

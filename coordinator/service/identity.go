@@ -2,10 +2,14 @@ package service
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/musterd/muster/api"
 )
+
+// ErrNoIdentity refuses where a coordinator has no Identity.
+var ErrNoIdentity = api.Errorf(http.StatusNotImplemented, "this coordinator runs without TLS, so there are no identities: set tls.enabled")
 
 // Identity manages the cluster's certificates, tokens and bans. Any coordinator
 // serves it, leader or not. All methods return an *api.Status as error for

@@ -14,6 +14,9 @@ import (
 type Listed[T any] struct {
 	Meta   func(*T) *api.ObjectMeta
 	Fields map[string]func(*T) string
+	// Gives, where not nil, is the role that an object gives: a caller sees the objects
+	// with a role that the caller may give (MayGrant).
+	Gives func(*T) Grant
 }
 
 var ListedAllocations = Listed[api.Allocation]{
@@ -112,7 +115,7 @@ func (l Listed[T]) Cut(items []T, q *Selection) (page []T, more string) {
 		if q.continues && cmp.Or(cmp.Compare(m.Namespace, namespace), cmp.Compare(m.Name, name)) <= 0 {
 			continue
 		}
-		if !q.Labels.matches(m.Labels) || !l.matches(&items[i], q.Fields) {
+		if !q.Labels.matches(m.Labels) || !l.matches(&items[i], q.Fields) || !l.sees(q.giver, &items[i]) {
 			continue
 		}
 		if len(page) == q.pageLimit() {
@@ -121,6 +124,11 @@ func (l Listed[T]) Cut(items []T, q *Selection) (page []T, more string) {
 		page = append(page, items[i])
 	}
 	return page, ""
+}
+
+// sees reports whether a caller sees an object; nil sees all.
+func (l Listed[T]) sees(giver *Principal, item *T) bool {
+	return giver == nil || l.Gives == nil || MayGrant(*giver, l.Gives(item)) == nil
 }
 
 func (l Listed[T]) matches(item *T, s FieldSelector) bool {

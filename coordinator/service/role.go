@@ -106,6 +106,13 @@ type Grant struct {
 	Namespaces []string
 }
 
+// GrantOf is the grant of a role that a document names; a role that does not exist
+// gives no right.
+func GrantOf(role, tenant string, namespaces []string) Grant {
+	r, _ := RoleNamed(role)
+	return Grant{Role: r, Tenant: resource.TenantID(tenant), Namespaces: namespaces}
+}
+
 // everywhere reports whether the role counts in the whole cluster.
 func (g Grant) everywhere() bool { return g.Tenant == "" }
 

@@ -32,7 +32,12 @@ type Selection struct {
 	continues bool
 	cached    bool
 	notBefore resource.Revision
+	giver     *Principal
 }
+
+// SeenBy restricts the selection to the objects that a caller sees, where an object
+// gives a role.
+func (q *Selection) SeenBy(p Principal) { q.giver = &p }
 
 // Select reads one parameter: labelSelector, fieldSelector, limit, continue or
 // resourceVersion. The error says what is wanted instead of the value.
@@ -71,8 +76,10 @@ func (l Listed[T]) PageOf(q *Selection) Page[T] {
 	if q.continues {
 		p.After, p.At = q.after, q.at
 	}
-	if len(q.Labels) > 0 || len(q.Fields) > 0 {
-		p.Match = func(v *T) bool { return q.Labels.matches(l.Meta(v).Labels) && l.matches(v, q.Fields) }
+	if len(q.Labels) > 0 || len(q.Fields) > 0 || l.Gives != nil {
+		p.Match = func(v *T) bool {
+			return q.Labels.matches(l.Meta(v).Labels) && l.matches(v, q.Fields) && l.sees(q.giver, v)
+		}
 	}
 	return p
 }

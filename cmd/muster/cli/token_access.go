@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,12 +102,15 @@ func rightsOf(t *api.AccessToken) string {
 	return s.Role + " of tenant " + s.Tenant + ", in " + strings.Join(s.Namespaces, ", ")
 }
 
-// listAccess prints the access tokens.
+// listAccess prints the access tokens, oldest first.
 func (a *app) listAccess(ctx context.Context) error {
 	got, err := a.client.Tokens().List(ctx)
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(got.Items, func(a, b api.AccessToken) int {
+		return cmp.Compare(a.Metadata.CreationTimestamp, b.Metadata.CreationTimestamp)
+	})
 	if a.output == "json" || a.output == "yaml" {
 		return a.encode(got)
 	}

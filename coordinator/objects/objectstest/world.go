@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -171,8 +172,12 @@ func (w *World) changeQuota() []record.Op {
 	return []record.Op{record.Put(key.Key(), record.MustEncode(quota))}
 }
 
-// changeSpace writes or removes a tenant, a namespace or the description of a resource.
+// changeSpace writes or removes a tenant, a namespace, the description of a resource, an
+// access token or a role binding.
 func (w *World) changeSpace() []record.Op {
+	if w.random.IntN(2) == 0 {
+		return w.changeCredential()
+	}
 	name := w.namespace()
 	if w.random.IntN(3) == 0 {
 		name = []string{"cpu", "example.com/" + name}[w.random.IntN(2)]
@@ -190,6 +195,28 @@ func (w *World) writeOrRemove(key, name, document string) []record.Op {
 		return []record.Op{record.Delete(key)}
 	}
 	return []record.Op{record.Put(key, record.MustEncode(record.Object{UID: "s", Name: name, Document: []byte(document)}))}
+}
+
+// changeCredential writes or removes an access token or a role binding.
+func (w *World) changeCredential() []record.Op {
+	id, tenant := fmt.Sprint("at-", w.random.IntN(2)), w.namespace()
+	key, binding := record.AccessTokenKey(id), w.random.IntN(2) == 0
+	if binding {
+		key = record.RoleBindingKey(id)
+	}
+	switch {
+	case w.random.IntN(3) == 0:
+		return []record.Op{record.Delete(key)}
+	case binding:
+		document := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"role":"viewer","tenant":%q,"subjects":[{"kind":"User","name":"u%d"}]}}`, id, tenant, w.random.IntN(3))
+		return []record.Op{record.Put(key, record.MustEncode(record.Object{UID: "r", Name: id, Document: []byte(document)}))}
+	}
+	const created = "2000-01-01T00:00:00Z"
+	token := record.AccessToken{
+		ID: id, User: fmt.Sprint("u", w.random.IntN(3)), Role: "viewer", Tenant: tenant, Creator: "admin", Created: created,
+		Secrets: []record.TokenSecret{{SHA256: strings.Repeat("0", 64), Created: created}},
+	}
+	return []record.Op{record.Put(key, record.MustEncode(token))}
 }
 
 // CreateAllocation queues an allocation.
