@@ -210,7 +210,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 		At: func(l service.Leader) string { return strings.TrimPrefix(l.Address, "https://") },
 	}
 	public := &grpcapi.API{
-		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Access: d.rights(),
+		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(),
 		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Logger: d.log,
 	}
 	d.api = public.NewServer()

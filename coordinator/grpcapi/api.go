@@ -28,7 +28,9 @@ type API struct {
 	Watches       service.Watches
 	Authenticator service.Authenticator
 	Access        service.Access
-	// Identity makes the bootstrap tokens of created nodes; nil where the cluster runs
+	// Credentials serves access tokens and role bindings; nil = none.
+	Credentials service.Credentials
+	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
 	// Roster lists the coordinators, and Ask asks another one for its state by its
@@ -78,6 +80,9 @@ func (a *API) NewServer() *grpc.Server {
 		a.Logger = slog.New(slog.DiscardHandler)
 	}
 	a.Service, a.Watches = service.Sighted(a.Service, a.Access), service.SightedWatches(a.Watches, a.Access)
+	if a.Credentials == nil {
+		a.Credentials = service.NoCredentials{}
+	}
 	a.large, a.lists, a.watches = semaphore.NewWeighted(maxLarge), make(chan struct{}, maxLists), make(chan struct{}, mostWatches)
 	carry := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return serveHere(ctx, req, next)
@@ -96,6 +101,12 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterTenantsServer(server, tenants{a: a})
 	apiv1.RegisterNamespacesServer(server, namespaces{a: a})
 	apiv1.RegisterResourcesServer(server, resources{a: a})
+	apiv1.RegisterAccessTokensServer(server, accessTokens{a: a})
+	apiv1.RegisterRoleBindingsServer(server, roleBindings{a: a})
+	apiv1.RegisterBootstrapTokensServer(server, bootstrapTokens{a: a})
+	apiv1.RegisterAuthoritiesServer(server, authorities{a: a})
+	apiv1.RegisterOperatorCertificatesServer(server, operatorCertificates{a: a})
+	apiv1.RegisterNodeBansServer(server, nodeBans{a: a})
 	apiv1.RegisterUsageServer(server, usage{a: a})
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
 	apiv1.RegisterEventsServer(server, eventsAPI{a: a})
@@ -173,6 +184,14 @@ func (a *API) mayOn(ctx context.Context, verb service.Verb, kind service.Kind, n
 	return nil
 }
 
+// all is may over all objects of a kind that is in no namespace.
+func (a *API) all(ctx context.Context, verb service.Verb, kind service.Kind, namespace string) *api.Status {
+	if status := a.may(ctx, verb, kind, ""); status != nil {
+		return status
+	}
+	return inNoNamespace(namespace)
+}
+
 // on is may of one object.
 func (a *API) on(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
 	if status := a.mayOn(ctx, verb, kind, namespace, name); status != nil {
@@ -206,10 +225,15 @@ func answered[T any, M proto.Message](got *T, err error, m M) (M, error) {
 func decoded[T any](m proto.Message, decode func([]byte) (T, *api.Status)) (v T, document []byte, status *api.Status) {
 	document, err := documentOf(m)
 	if err != nil {
-		return v, nil, api.Errorf(http.StatusBadRequest, "the message is no document: %v", err)
+		return v, nil, notADocument(err)
 	}
 	v, status = decode(document)
 	return v, document, status
+}
+
+// notADocument refuses a message that has no form as JSON.
+func notADocument(err error) *api.Status {
+	return api.Errorf(http.StatusBadRequest, "the message is no document: %v", err)
 }
 
 // warn warns of fields that have no effect.

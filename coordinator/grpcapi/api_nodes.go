@@ -37,7 +37,7 @@ func (s nodes) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Node, error
 
 // List implements apiv1.NodesServer.
 func (s nodes) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.NodeList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindNodes, ""), service.ListedNodes, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindNodes, r.GetNamespace()), service.ListedNodes, r,
 		func(q *service.Selection) ([]api.Node, api.ListMeta, string, error) {
 			got, err := s.a.Service.ListNodes(ctx)
 			if err != nil {

@@ -223,7 +223,7 @@ func (s quotaTrees) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.QuotaT
 
 // List implements apiv1.QuotaTreesServer.
 func (s quotaTrees) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.QuotaTreeList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindQuotaTrees, ""), service.ListedQuotaTrees, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindQuotaTrees, r.GetNamespace()), service.ListedQuotaTrees, r,
 		func(q *service.Selection) ([]api.QuotaTree, api.ListMeta, string, error) {
 			got, err := s.a.Service.ListQuotaTrees(ctx)
 			if err != nil {
@@ -320,7 +320,7 @@ func (s quotaForests) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Quot
 
 // List implements apiv1.QuotaForestsServer.
 func (s quotaForests) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.QuotaForestList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindQuotaForests, ""), service.ListedQuotaForests, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindQuotaForests, r.GetNamespace()), service.ListedQuotaForests, r,
 		func(q *service.Selection) ([]api.QuotaForest, api.ListMeta, string, error) {
 			got, err := s.a.Service.ListQuotaForests(ctx)
 			if err != nil {
@@ -373,7 +373,7 @@ func (s quotaBindings) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Quo
 
 // List implements apiv1.QuotaBindingsServer.
 func (s quotaBindings) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.QuotaBindingList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindQuotaBindings, ""), service.ListedQuotaBindings, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindQuotaBindings, r.GetNamespace()), service.ListedQuotaBindings, r,
 		func(q *service.Selection) ([]api.QuotaBinding, api.ListMeta, string, error) {
 			got, err := s.a.Service.ListQuotaBindings(ctx)
 			if err != nil {

@@ -11,10 +11,7 @@ import (
 
 // everywhere refuses a watch of a kind whose objects are in no namespace.
 func (a *API) everywhere(ctx context.Context, kind service.Kind, r *apiv1.WatchRequest) *api.Status {
-	if status := a.may(ctx, service.VerbWatch, kind, ""); status != nil {
-		return status
-	}
-	return inNoNamespace(r.GetNamespace())
+	return a.all(ctx, service.VerbWatch, kind, r.GetNamespace())
 }
 
 // inNoNamespace refuses a namespace for a kind whose objects are in none.
@@ -68,7 +65,7 @@ func (s tenants) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Tenant, e
 
 // List implements apiv1.TenantsServer.
 func (s tenants) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.TenantList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindTenants, ""), service.ListedTenants, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindTenants, r.GetNamespace()), service.ListedTenants, r,
 		func(q *service.Selection) ([]api.Tenant, api.ListMeta, string, error) {
 			if narrow := ownTenant(ctx); narrow != nil {
 				narrow(q)
@@ -124,7 +121,7 @@ func (s namespaces) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Namesp
 
 // List implements apiv1.NamespacesServer.
 func (s namespaces) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.NamespaceList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindNamespaces, ""), service.ListedNamespaces, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindNamespaces, r.GetNamespace()), service.ListedNamespaces, r,
 		func(q *service.Selection) ([]api.Namespace, api.ListMeta, string, error) {
 			if narrow := ownNamespaces(ctx); narrow != nil {
 				narrow(q)

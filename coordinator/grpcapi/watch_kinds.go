@@ -67,6 +67,20 @@ var watchedNamespaces = watched[api.Namespace, *apiv1.Namespace, apiv1.Namespace
 	},
 }
 
+var watchedAccessTokens = watched[api.AccessToken, *apiv1.AccessToken, apiv1.AccessTokenWatchEvent]{
+	objects.AccessTokens, service.ListedAccessTokens, func() *apiv1.AccessToken { return new(apiv1.AccessToken) },
+	func(of apiv1.WatchEventType, id *apiv1.WatchID, o *apiv1.AccessToken) *apiv1.AccessTokenWatchEvent {
+		return &apiv1.AccessTokenWatchEvent{Type: of, Id: id, Object: o}
+	},
+}
+
+var watchedRoleBindings = watched[api.RoleBinding, *apiv1.RoleBinding, apiv1.RoleBindingWatchEvent]{
+	objects.RoleBindings, service.ListedRoleBindings, func() *apiv1.RoleBinding { return new(apiv1.RoleBinding) },
+	func(of apiv1.WatchEventType, id *apiv1.WatchID, o *apiv1.RoleBinding) *apiv1.RoleBindingWatchEvent {
+		return &apiv1.RoleBindingWatchEvent{Type: of, Id: id, Object: o}
+	},
+}
+
 // Watch implements apiv1.AllocationsServer.
 func (s allocations) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1.AllocationWatchEvent]) error {
 	return watchedAllocations.serve(s.a, s.a.may(out.Context(), service.VerbWatch, service.KindAllocations, r.GetNamespace()), r, nil, out)
@@ -105,4 +119,14 @@ func (s tenants) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[api
 // Watch implements apiv1.NamespacesServer.
 func (s namespaces) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1.NamespaceWatchEvent]) error {
 	return watchedNamespaces.serve(s.a, s.a.everywhere(out.Context(), service.KindNamespaces, r), r, ownNamespaces(out.Context()), out)
+}
+
+// Watch implements apiv1.AccessTokensServer.
+func (s accessTokens) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1.AccessTokenWatchEvent]) error {
+	return watchedAccessTokens.serve(s.a, s.a.everywhere(out.Context(), service.KindAccessTokens, r), r, ownGrants(out.Context()), out)
+}
+
+// Watch implements apiv1.RoleBindingsServer.
+func (s roleBindings) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1.RoleBindingWatchEvent]) error {
+	return watchedRoleBindings.serve(s.a, s.a.everywhere(out.Context(), service.KindRoleBindings, r), r, ownGrants(out.Context()), out)
 }

@@ -141,6 +141,12 @@ func kindsWatched() map[string]func(context.Context, *grpc.ClientConn, *apiv1.Wa
 		"tenants": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
 			return receiving(apiv1.NewTenantsClient(c).Watch(ctx, r))
 		},
+		"tokens": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
+			return receiving(apiv1.NewAccessTokensClient(c).Watch(ctx, r))
+		},
+		"rolebindings": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
+			return receiving(apiv1.NewRoleBindingsClient(c).Watch(ctx, r))
+		},
 		"events": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
 			return receiving(apiv1.NewEventsClient(c).Watch(ctx, r))
 		},

@@ -89,6 +89,13 @@ func TestStockGRPCurlWorksAsDocumented(t *testing.T) {
 			curl + `-d '{"namespace": "default", "allocation": {"metadata": {"name": "bad"}, "spec": {"resources": {"requests": {"cpu": "many"}}}}}' coordinator-1:8470 muster.api.v1.Allocations/Create`,
 			[]string{"Code: InvalidArgument", "google.rpc.ErrorInfo", "muster.v1.Refusal", `spec.resources.requests`},
 		},
+		"two faults of a document": {
+			curl + `-d '{"namespace": "default", "allocation": {"metadata": {"name": "A_B"}, "spec": {"resources": {"requests": {"cpu": "many"}}}}}' coordinator-1:8470 muster.api.v1.Allocations/Create`,
+			[]string{"Code: InvalidArgument", "google.rpc.BadRequest", "fieldViolations", `"field": "metadata.name"`, `"field": "spec.resources.requests.cpu"`},
+		},
+		"a ban by the name of no node": {
+			curl + `-d '{"metadata": {"name": "A_B"}}' coordinator-1:8470 muster.api.v1.NodeBans/Create`, []string{"Code: InvalidArgument", "A_B"},
+		},
 	} {
 		_, stderr, code := shell(refused.line)
 		if code == 0 {
@@ -100,6 +107,14 @@ func TestStockGRPCurlWorksAsDocumented(t *testing.T) {
 			}
 		}
 	}
+	callsOfIdentities(t, func(call, body string) string {
+		t.Helper()
+		stdout, stderr, code := shell(curl + "-d '" + body + "' coordinator-1:8470 muster.api.v1." + call)
+		if code != 0 {
+			t.Fatalf("%s %s: %s%s", call, body, stdout, stderr)
+		}
+		return stdout
+	})
 	watch := launch(t, "grpcurl that watches", env, "sh", "-c", "exec "+as(curl+`-d '{"namespace": "default"}' coordinator-1:8470 muster.api.v1.Allocations/Watch`))
 	programs.Eventually(t, patience, "grpcurl shows the watch", func() error {
 		text := watch.stdout.String()
@@ -110,4 +125,44 @@ func TestStockGRPCurlWorksAsDocumented(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// callsOfIdentities goes through the kinds about rights and identities of a cluster
+// with TLS, as the stock grpcurl calls them.
+func callsOfIdentities(t *testing.T, call func(method, body string) string) {
+	t.Helper()
+	has := func(answer string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(answer, part) {
+				t.Errorf("%q lacks %q", answer, part)
+			}
+		}
+	}
+	name := func(answer string) string {
+		t.Helper()
+		_, rest, _ := strings.Cut(answer, `"name": "`)
+		id, _, found := strings.Cut(rest, `"`)
+		if !found {
+			t.Fatalf("%q has no name", answer)
+		}
+		return id
+	}
+	made := call("AccessTokens/Create", `{"spec": {"user": "ada", "role": "editor", "tenant": "vision"}}`)
+	has(made, `"token": "muster.at-`)
+	has(call("AccessTokens/Rotate", `{"name": "`+name(made)+`"}`), `"secrets": "2"`)
+	has(call("AccessTokens/List", `{"fieldSelector": "spec.tenant=vision"}`), `"user": "ada"`)
+	has(call("AccessTokens/Delete", `{"name": "`+name(made)+`"}`), name(made))
+	has(call("RoleBindings/Create", `{"kind": "RoleBinding", "metadata": {"name": "vision.editors"}, "spec": {"role": "editor", "tenant": "vision", "subjects": [{"kind": "User", "name": "ada"}]}}`), `"uid": "rolebinding-`)
+	has(call("RoleBindings/Patch", `{"name": "vision.editors", "patch": {"spec": {"role": "viewer"}}}`), `"role": "viewer"`)
+	has(call("RoleBindings/Delete", `{"name": "vision.editors"}`), "vision.editors")
+	ticket := call("BootstrapTokens/Create", `{"spec": {"nodes": "gpu-*", "uses": 16}}`)
+	has(ticket, `"token": "muster-boot.`, `"uses": "16"`)
+	has(call("BootstrapTokens/List", `{}`), name(ticket))
+	has(call("BootstrapTokens/Delete", `{"name": "`+name(ticket)+`"}`), name(ticket))
+	has(call("Authorities/List", `{}`), `"signs": true`, "BEGIN CERTIFICATE")
+	has(call("NodeBans/Create", `{"metadata": {"name": "gpu-99"}, "spec": {"reason": "stolen disk"}}`), `"banned": true`)
+	has(call("NodeBans/List", `{}`), "gpu-99", "stolen disk")
+	has(call("NodeBans/Delete", `{"name": "gpu-99"}`), "gpu-99")
+	has(call("OperatorCertificates/List", `{}`), `"kind": "OperatorCertificateList"`)
 }

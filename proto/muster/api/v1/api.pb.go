@@ -1307,11 +1307,341 @@ func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
 	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
+// NameRequest names an object of a kind that has no preconditions.
+type NameRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NameRequest) Reset() {
+	*x = NameRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NameRequest) ProtoMessage() {}
+
+func (x *NameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
+func (*NameRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *NameRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RotateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Options       *RotateOptions         `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateRequest) Reset() {
+	*x = RotateRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateRequest) ProtoMessage() {}
+
+func (x *RotateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
+func (*RotateRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RotateRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RotateRequest) GetOptions() *RotateOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+type DeleteAuthorityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Ends the trust although nodes have certificates by the authority.
+	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteAuthorityRequest) Reset() {
+	*x = DeleteAuthorityRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteAuthorityRequest) ProtoMessage() {}
+
+func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*DeleteAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *DeleteAuthorityRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteAuthorityRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type CreateAuthorityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateAuthorityRequest) Reset() {
+	*x = CreateAuthorityRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAuthorityRequest) ProtoMessage() {}
+
+func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*CreateAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
+}
+
+type ListBootstrapTokensRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBootstrapTokensRequest) Reset() {
+	*x = ListBootstrapTokensRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBootstrapTokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBootstrapTokensRequest) ProtoMessage() {}
+
+func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBootstrapTokensRequest.ProtoReflect.Descriptor instead.
+func (*ListBootstrapTokensRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
+}
+
+type ListAuthoritiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuthoritiesRequest) Reset() {
+	*x = ListAuthoritiesRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuthoritiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuthoritiesRequest) ProtoMessage() {}
+
+func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
+func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
+}
+
+type ListOperatorCertificatesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOperatorCertificatesRequest) Reset() {
+	*x = ListOperatorCertificatesRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOperatorCertificatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOperatorCertificatesRequest) ProtoMessage() {}
+
+func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOperatorCertificatesRequest.ProtoReflect.Descriptor instead.
+func (*ListOperatorCertificatesRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
+}
+
+type ListNodeBansRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListNodeBansRequest) Reset() {
+	*x = ListNodeBansRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListNodeBansRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListNodeBansRequest) ProtoMessage() {}
+
+func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListNodeBansRequest.ProtoReflect.Descriptor instead.
+func (*ListNodeBansRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
+}
+
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x15\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x15\n" +
 	"\x13GetQuotaModeRequest\"\x85\x01\n" +
 	"\rRemoveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1393,7 +1723,20 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x15GetTenantUsageRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x121\n" +
 	"\x06period\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\x19\n" +
-	"\x17ListCoordinatorsRequest2\x9b\x06\n" +
+	"\x17ListCoordinatorsRequest\"!\n" +
+	"\vNameRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"[\n" +
+	"\rRotateRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1c.muster.api.v1.RotateOptionsR\aoptions\"B\n" +
+	"\x16DeleteAuthorityRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\x18\n" +
+	"\x16CreateAuthorityRequest\"\x1c\n" +
+	"\x1aListBootstrapTokensRequest\"\x18\n" +
+	"\x16ListAuthoritiesRequest\"!\n" +
+	"\x1fListOperatorCertificatesRequest\"\x15\n" +
+	"\x13ListNodeBansRequest2\x9b\x06\n" +
 	"\vAllocations\x12K\n" +
 	"\x06Create\x12&.muster.api.v1.CreateAllocationRequest\x1a\x19.muster.api.v1.Allocation\x12I\n" +
 	"\x03Try\x12&.muster.api.v1.CreateAllocationRequest\x1a\x1a.muster.api.v1.Explanation\x12;\n" +
@@ -1494,7 +1837,38 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\".muster.api.v1.NamespaceWatchEvent0\x01\x12<\n" +
 	"\x06Update\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12>\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.Namespace\x12@\n" +
-	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x18.muster.api.v1.Namespace2\x8d\x02\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x18.muster.api.v1.Namespace2\xa8\x03\n" +
+	"\fAccessTokens\x12@\n" +
+	"\x06Create\x12\x1a.muster.api.v1.AccessToken\x1a\x1a.muster.api.v1.AccessToken\x12<\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.AccessToken\x12B\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1e.muster.api.v1.AccessTokenList\x12L\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a$.muster.api.v1.AccessTokenWatchEvent0\x01\x12B\n" +
+	"\x06Rotate\x12\x1c.muster.api.v1.RotateRequest\x1a\x1a.muster.api.v1.AccessToken\x12B\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1a.muster.api.v1.AccessToken2\xe8\x03\n" +
+	"\fRoleBindings\x12@\n" +
+	"\x06Create\x12\x1a.muster.api.v1.RoleBinding\x1a\x1a.muster.api.v1.RoleBinding\x12<\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1a.muster.api.v1.RoleBinding\x12B\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1e.muster.api.v1.RoleBindingList\x12L\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a$.muster.api.v1.RoleBindingWatchEvent0\x01\x12@\n" +
+	"\x06Update\x12\x1a.muster.api.v1.RoleBinding\x1a\x1a.muster.api.v1.RoleBinding\x12@\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1a.muster.api.v1.RoleBinding\x12B\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1a.muster.api.v1.RoleBinding2\xf4\x01\n" +
+	"\x0fBootstrapTokens\x12F\n" +
+	"\x06Create\x12\x1d.muster.api.v1.BootstrapToken\x1a\x1d.muster.api.v1.BootstrapToken\x12T\n" +
+	"\x04List\x12).muster.api.v1.ListBootstrapTokensRequest\x1a!.muster.api.v1.BootstrapTokenList\x12C\n" +
+	"\x06Delete\x12\x1a.muster.api.v1.NameRequest\x1a\x1d.muster.api.v1.BootstrapToken2\xf4\x01\n" +
+	"\vAuthorities\x12I\n" +
+	"\x06Create\x12%.muster.api.v1.CreateAuthorityRequest\x1a\x18.muster.api.v1.Authority\x12K\n" +
+	"\x04List\x12%.muster.api.v1.ListAuthoritiesRequest\x1a\x1c.muster.api.v1.AuthorityList\x12M\n" +
+	"\x06Delete\x12%.muster.api.v1.DeleteAuthorityRequest\x1a\x1c.muster.api.v1.AuthorityList2\x96\x02\n" +
+	"\x14OperatorCertificates\x12P\n" +
+	"\x06Create\x12\".muster.api.v1.OperatorCertificate\x1a\".muster.api.v1.OperatorCertificate\x12^\n" +
+	"\x04List\x12..muster.api.v1.ListOperatorCertificatesRequest\x1a&.muster.api.v1.OperatorCertificateList\x12L\n" +
+	"\x06Delete\x12\x1a.muster.api.v1.NameRequest\x1a&.muster.api.v1.OperatorCertificateList2\xca\x01\n" +
+	"\bNodeBans\x128\n" +
+	"\x06Create\x12\x16.muster.api.v1.NodeBan\x1a\x16.muster.api.v1.NodeBan\x12F\n" +
+	"\x04List\x12\".muster.api.v1.ListNodeBansRequest\x1a\x1a.muster.api.v1.NodeBanList\x12<\n" +
+	"\x06Delete\x12\x1a.muster.api.v1.NameRequest\x1a\x16.muster.api.v1.NodeBan2\x8d\x02\n" +
 	"\x05Usage\x12g\n" +
 	"\x15GetClusterUtilization\x12+.muster.api.v1.GetClusterUtilizationRequest\x1a!.muster.api.v1.ClusterUtilization\x12G\n" +
 	"\tGetQueues\x12\x1f.muster.api.v1.GetQueuesRequest\x1a\x19.muster.api.v1.QueueUsage\x12R\n" +
@@ -1520,311 +1894,385 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_muster_api_v1_api_proto_goTypes = []any{
-	(*GetQuotaModeRequest)(nil),          // 0: muster.api.v1.GetQuotaModeRequest
-	(*RemoveRequest)(nil),                // 1: muster.api.v1.RemoveRequest
-	(*GetRequest)(nil),                   // 2: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                  // 3: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                 // 4: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                // 5: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),           // 6: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),               // 7: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),      // 8: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),             // 9: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),               // 10: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                  // 11: muster.api.v1.NodeRequest
-	(*RemoveNodeRequest)(nil),            // 12: muster.api.v1.RemoveNodeRequest
-	(*DrainRequest)(nil),                 // 13: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),               // 14: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                 // 15: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),             // 16: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),               // 17: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                // 18: muster.api.v1.RenameRequest
-	(*GetClusterUtilizationRequest)(nil), // 19: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),             // 20: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),        // 21: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),      // 22: muster.api.v1.ListCoordinatorsRequest
-	(*Preconditions)(nil),                // 23: muster.api.v1.Preconditions
-	(*durationpb.Duration)(nil),          // 24: google.protobuf.Duration
-	(*structpb.Struct)(nil),              // 25: google.protobuf.Struct
-	(*DeleteOptions)(nil),                // 26: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),           // 27: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                   // 28: muster.api.v1.Allocation
-	(*Job)(nil),                          // 29: muster.api.v1.Job
-	(*PreemptionRequest)(nil),            // 30: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                 // 31: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),               // 32: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                 // 33: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),             // 34: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),               // 35: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                  // 36: muster.api.v1.QuotaRename
-	(*WatchRequest)(nil),                 // 37: muster.api.v1.WatchRequest
-	(*Node)(nil),                         // 38: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),        // 39: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                // 40: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                    // 41: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                     // 42: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                  // 43: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                 // 44: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                       // 45: muster.api.v1.Tenant
-	(*Resource)(nil),                     // 46: muster.api.v1.Resource
-	(*Namespace)(nil),                    // 47: muster.api.v1.Namespace
-	(*QuotaModePatch)(nil),               // 48: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                  // 49: muster.api.v1.Explanation
-	(*AllocationList)(nil),               // 50: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),         // 51: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                  // 52: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),             // 53: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                   // 54: muster.api.v1.Preemption
-	(*JobList)(nil),                      // 55: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                // 56: muster.api.v1.JobWatchEvent
-	(*NodeList)(nil),                     // 57: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),               // 58: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                        // 59: muster.api.v1.Drain
-	(*Reconciliation)(nil),               // 60: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),           // 61: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),           // 62: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),              // 63: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),            // 64: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),      // 65: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                // 66: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),                 // 67: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                  // 68: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),              // 69: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),        // 70: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),             // 71: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),       // 72: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                   // 73: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),             // 74: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                 // 75: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),           // 76: muster.api.v1.ResourceWatchEvent
-	(*NamespaceList)(nil),                // 77: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),          // 78: muster.api.v1.NamespaceWatchEvent
-	(*ClusterUtilization)(nil),           // 79: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                   // 80: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                  // 81: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                    // 82: muster.api.v1.QuotaMode
-	(*Event)(nil),                        // 83: muster.api.v1.Event
-	(*EventList)(nil),                    // 84: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),              // 85: muster.api.v1.EventWatchEvent
+	(*GetQuotaModeRequest)(nil),             // 0: muster.api.v1.GetQuotaModeRequest
+	(*RemoveRequest)(nil),                   // 1: muster.api.v1.RemoveRequest
+	(*GetRequest)(nil),                      // 2: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                     // 3: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                    // 4: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                   // 5: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),              // 6: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),                  // 7: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),         // 8: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),                // 9: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),                  // 10: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                     // 11: muster.api.v1.NodeRequest
+	(*RemoveNodeRequest)(nil),               // 12: muster.api.v1.RemoveNodeRequest
+	(*DrainRequest)(nil),                    // 13: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),                  // 14: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                    // 15: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),                // 16: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),                  // 17: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                   // 18: muster.api.v1.RenameRequest
+	(*GetClusterUtilizationRequest)(nil),    // 19: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),                // 20: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),           // 21: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),         // 22: muster.api.v1.ListCoordinatorsRequest
+	(*NameRequest)(nil),                     // 23: muster.api.v1.NameRequest
+	(*RotateRequest)(nil),                   // 24: muster.api.v1.RotateRequest
+	(*DeleteAuthorityRequest)(nil),          // 25: muster.api.v1.DeleteAuthorityRequest
+	(*CreateAuthorityRequest)(nil),          // 26: muster.api.v1.CreateAuthorityRequest
+	(*ListBootstrapTokensRequest)(nil),      // 27: muster.api.v1.ListBootstrapTokensRequest
+	(*ListAuthoritiesRequest)(nil),          // 28: muster.api.v1.ListAuthoritiesRequest
+	(*ListOperatorCertificatesRequest)(nil), // 29: muster.api.v1.ListOperatorCertificatesRequest
+	(*ListNodeBansRequest)(nil),             // 30: muster.api.v1.ListNodeBansRequest
+	(*Preconditions)(nil),                   // 31: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),             // 32: google.protobuf.Duration
+	(*structpb.Struct)(nil),                 // 33: google.protobuf.Struct
+	(*DeleteOptions)(nil),                   // 34: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),              // 35: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                      // 36: muster.api.v1.Allocation
+	(*Job)(nil),                             // 37: muster.api.v1.Job
+	(*PreemptionRequest)(nil),               // 38: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                    // 39: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),                  // 40: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                    // 41: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),                // 42: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),                  // 43: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                     // 44: muster.api.v1.QuotaRename
+	(*RotateOptions)(nil),                   // 45: muster.api.v1.RotateOptions
+	(*WatchRequest)(nil),                    // 46: muster.api.v1.WatchRequest
+	(*Node)(nil),                            // 47: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),           // 48: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                   // 49: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                       // 50: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                        // 51: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                     // 52: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                    // 53: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                          // 54: muster.api.v1.Tenant
+	(*Resource)(nil),                        // 55: muster.api.v1.Resource
+	(*Namespace)(nil),                       // 56: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 57: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 58: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 59: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 60: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 61: muster.api.v1.NodeBan
+	(*QuotaModePatch)(nil),                  // 62: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 63: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 64: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 65: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 66: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 67: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 68: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 69: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 70: muster.api.v1.JobWatchEvent
+	(*NodeList)(nil),                        // 71: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 72: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 73: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 74: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 75: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 76: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 77: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 78: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 79: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 80: muster.api.v1.QuotaTreeList
+	(*QuotaReclaim)(nil),                    // 81: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 82: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 83: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 84: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 85: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 86: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 87: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 88: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 89: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 90: muster.api.v1.ResourceWatchEvent
+	(*NamespaceList)(nil),                   // 91: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 92: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 93: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 94: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 95: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 96: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 97: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 98: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 99: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 100: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 101: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 102: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 103: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 104: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 105: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 106: muster.api.v1.Event
+	(*EventList)(nil),                       // 107: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 108: muster.api.v1.EventWatchEvent
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	23,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	24,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	25,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	26,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	27,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	28,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	24,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	29,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	24,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	30,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	23,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	31,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	32,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	33,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	34,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	35,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	36,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	24,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	8,   // 18: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	8,   // 19: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	2,   // 20: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 21: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	37,  // 22: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	4,   // 23: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	5,   // 24: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	6,   // 25: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	7,   // 26: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	2,   // 27: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	10,  // 28: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	9,   // 29: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	9,   // 30: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	2,   // 31: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 32: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	37,  // 33: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	4,   // 34: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	5,   // 35: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	5,   // 36: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	7,   // 37: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	2,   // 38: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	2,   // 39: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 40: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	37,  // 41: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	38,  // 42: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	4,   // 43: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	4,   // 44: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	11,  // 45: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	11,  // 46: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	13,  // 47: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	14,  // 48: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	15,  // 49: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	16,  // 50: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	12,  // 51: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	11,  // 52: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	39,  // 53: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	22,  // 54: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	40,  // 55: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	2,   // 56: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 57: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	37,  // 58: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	40,  // 59: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	4,   // 60: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 61: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	41,  // 62: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	2,   // 63: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 64: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	41,  // 65: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	4,   // 66: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 67: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	17,  // 68: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	18,  // 69: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	42,  // 70: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	43,  // 71: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	2,   // 72: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 73: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	37,  // 74: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	43,  // 75: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	4,   // 76: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 77: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	44,  // 78: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	2,   // 79: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 80: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	37,  // 81: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	44,  // 82: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	4,   // 83: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 84: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	45,  // 85: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	2,   // 86: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 87: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	37,  // 88: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	45,  // 89: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	4,   // 90: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 91: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	46,  // 92: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	2,   // 93: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 94: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	37,  // 95: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	46,  // 96: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	4,   // 97: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 98: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	47,  // 99: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	2,   // 100: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 101: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	37,  // 102: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	47,  // 103: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	4,   // 104: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 105: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	19,  // 106: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	20,  // 107: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	21,  // 108: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	0,   // 109: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	48,  // 110: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	2,   // 111: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 112: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	37,  // 113: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	28,  // 114: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	49,  // 115: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	28,  // 116: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	50,  // 117: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	51,  // 118: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	28,  // 119: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	28,  // 120: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	52,  // 121: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	49,  // 122: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	53,  // 123: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	54,  // 124: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	29,  // 125: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	49,  // 126: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	29,  // 127: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	55,  // 128: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	56,  // 129: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	29,  // 130: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	29,  // 131: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	29,  // 132: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	49,  // 133: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	53,  // 134: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	38,  // 135: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	57,  // 136: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	58,  // 137: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	38,  // 138: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	38,  // 139: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	38,  // 140: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	38,  // 141: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	38,  // 142: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	59,  // 143: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	38,  // 144: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	38,  // 145: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	60,  // 146: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	38,  // 147: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	61,  // 148: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	62,  // 149: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	63,  // 150: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	40,  // 151: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	40,  // 152: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	64,  // 153: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	65,  // 154: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	40,  // 155: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	40,  // 156: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	40,  // 157: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	41,  // 158: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	41,  // 159: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	66,  // 160: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	41,  // 161: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	41,  // 162: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	41,  // 163: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	67,  // 164: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	41,  // 165: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	68,  // 166: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	43,  // 167: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	43,  // 168: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	69,  // 169: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	70,  // 170: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	43,  // 171: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	43,  // 172: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	43,  // 173: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	44,  // 174: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	44,  // 175: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	71,  // 176: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	72,  // 177: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	44,  // 178: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	44,  // 179: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	44,  // 180: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	45,  // 181: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	45,  // 182: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	73,  // 183: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	74,  // 184: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	45,  // 185: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	45,  // 186: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	45,  // 187: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	46,  // 188: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	46,  // 189: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	75,  // 190: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	76,  // 191: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	46,  // 192: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	46,  // 193: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	46,  // 194: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	47,  // 195: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	47,  // 196: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	77,  // 197: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	78,  // 198: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	47,  // 199: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	47,  // 200: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	47,  // 201: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	79,  // 202: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	80,  // 203: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	81,  // 204: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	82,  // 205: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	82,  // 206: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	83,  // 207: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	84,  // 208: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	85,  // 209: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	114, // [114:210] is the sub-list for method output_type
-	18,  // [18:114] is the sub-list for method input_type
-	18,  // [18:18] is the sub-list for extension type_name
-	18,  // [18:18] is the sub-list for extension extendee
-	0,   // [0:18] is the sub-list for field type_name
+	31,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	32,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	33,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	34,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	35,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	36,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	32,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	37,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	32,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	38,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	31,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	39,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	40,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	41,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	42,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	43,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	44,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	32,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	45,  // 18: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	8,   // 19: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	8,   // 20: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	2,   // 21: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 22: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	46,  // 23: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	4,   // 24: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	5,   // 25: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	6,   // 26: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	7,   // 27: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	2,   // 28: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	10,  // 29: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	9,   // 30: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	9,   // 31: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	2,   // 32: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 33: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	46,  // 34: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	4,   // 35: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	5,   // 36: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	5,   // 37: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	7,   // 38: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	2,   // 39: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	2,   // 40: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 41: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	46,  // 42: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	47,  // 43: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	4,   // 44: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	4,   // 45: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	11,  // 46: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	11,  // 47: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	13,  // 48: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	14,  // 49: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	15,  // 50: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	16,  // 51: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	12,  // 52: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	11,  // 53: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	48,  // 54: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	22,  // 55: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	49,  // 56: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	2,   // 57: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 58: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	46,  // 59: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	49,  // 60: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	4,   // 61: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 62: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	50,  // 63: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	2,   // 64: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 65: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	50,  // 66: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	4,   // 67: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 68: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	17,  // 69: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	18,  // 70: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	51,  // 71: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	52,  // 72: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	2,   // 73: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 74: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	46,  // 75: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	52,  // 76: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	4,   // 77: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 78: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	53,  // 79: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	2,   // 80: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 81: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	46,  // 82: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	53,  // 83: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	4,   // 84: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 85: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	54,  // 86: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	2,   // 87: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 88: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	46,  // 89: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	54,  // 90: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	4,   // 91: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 92: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	55,  // 93: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	2,   // 94: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 95: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	46,  // 96: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	55,  // 97: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	4,   // 98: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 99: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	56,  // 100: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	2,   // 101: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 102: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	46,  // 103: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 104: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	4,   // 105: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 106: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	57,  // 107: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	2,   // 108: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 109: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	46,  // 110: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	24,  // 111: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	1,   // 112: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	58,  // 113: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	2,   // 114: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 115: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	46,  // 116: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	58,  // 117: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	4,   // 118: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 119: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 120: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	27,  // 121: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	23,  // 122: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	26,  // 123: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	28,  // 124: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	25,  // 125: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	60,  // 126: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	29,  // 127: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	23,  // 128: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	61,  // 129: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	30,  // 130: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	23,  // 131: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	19,  // 132: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	20,  // 133: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	21,  // 134: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	0,   // 135: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	62,  // 136: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	2,   // 137: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	3,   // 138: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	46,  // 139: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	36,  // 140: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	63,  // 141: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	36,  // 142: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	64,  // 143: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	65,  // 144: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	36,  // 145: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	36,  // 146: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	66,  // 147: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	63,  // 148: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	67,  // 149: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	68,  // 150: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	37,  // 151: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	63,  // 152: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	37,  // 153: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	69,  // 154: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	70,  // 155: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	37,  // 156: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	37,  // 157: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	37,  // 158: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	63,  // 159: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	67,  // 160: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	47,  // 161: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	71,  // 162: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	72,  // 163: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	47,  // 164: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	47,  // 165: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	47,  // 166: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	47,  // 167: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	47,  // 168: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	73,  // 169: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	47,  // 170: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	47,  // 171: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	74,  // 172: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	47,  // 173: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	75,  // 174: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	76,  // 175: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	77,  // 176: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	49,  // 177: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	49,  // 178: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	78,  // 179: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	79,  // 180: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	49,  // 181: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	49,  // 182: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	49,  // 183: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	50,  // 184: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	50,  // 185: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	80,  // 186: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	50,  // 187: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	50,  // 188: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	50,  // 189: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	81,  // 190: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	50,  // 191: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	82,  // 192: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	52,  // 193: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	52,  // 194: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	83,  // 195: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	84,  // 196: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	52,  // 197: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	52,  // 198: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	52,  // 199: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	53,  // 200: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	53,  // 201: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	85,  // 202: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	86,  // 203: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	53,  // 204: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	53,  // 205: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	53,  // 206: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	54,  // 207: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	54,  // 208: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	87,  // 209: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	88,  // 210: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	54,  // 211: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	54,  // 212: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	54,  // 213: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	55,  // 214: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	55,  // 215: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	89,  // 216: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	90,  // 217: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	55,  // 218: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	55,  // 219: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	55,  // 220: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	56,  // 221: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	56,  // 222: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	91,  // 223: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	92,  // 224: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	56,  // 225: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	56,  // 226: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	56,  // 227: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	57,  // 228: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	57,  // 229: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	93,  // 230: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	94,  // 231: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	57,  // 232: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	57,  // 233: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	58,  // 234: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	58,  // 235: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	95,  // 236: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	96,  // 237: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	58,  // 238: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	58,  // 239: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	58,  // 240: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	59,  // 241: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	97,  // 242: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	59,  // 243: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	98,  // 244: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	99,  // 245: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	99,  // 246: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	60,  // 247: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	100, // 248: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	100, // 249: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	61,  // 250: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	101, // 251: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	61,  // 252: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	102, // 253: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	103, // 254: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	104, // 255: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	105, // 256: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	105, // 257: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	106, // 258: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	107, // 259: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	108, // 260: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	140, // [140:261] is the sub-list for method output_type
+	19,  // [19:140] is the sub-list for method input_type
+	19,  // [19:19] is the sub-list for extension type_name
+	19,  // [19:19] is the sub-list for extension extendee
+	0,   // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
@@ -1832,7 +2280,9 @@ func file_muster_api_v1_api_proto_init() {
 	if File_muster_api_v1_api_proto != nil {
 		return
 	}
+	file_muster_api_v1_access_proto_init()
 	file_muster_api_v1_evictions_proto_init()
+	file_muster_api_v1_identity_proto_init()
 	file_muster_api_v1_objects_proto_init()
 	file_muster_api_v1_spaces_proto_init()
 	file_muster_api_v1_usage_proto_init()
@@ -1843,9 +2293,9 @@ func file_muster_api_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   31,
 			NumExtensions: 0,
-			NumServices:   14,
+			NumServices:   20,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

@@ -4255,6 +4255,1410 @@ var Namespaces_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	AccessTokens_Create_FullMethodName = "/muster.api.v1.AccessTokens/Create"
+	AccessTokens_Get_FullMethodName    = "/muster.api.v1.AccessTokens/Get"
+	AccessTokens_List_FullMethodName   = "/muster.api.v1.AccessTokens/List"
+	AccessTokens_Watch_FullMethodName  = "/muster.api.v1.AccessTokens/Watch"
+	AccessTokens_Rotate_FullMethodName = "/muster.api.v1.AccessTokens/Rotate"
+	AccessTokens_Delete_FullMethodName = "/muster.api.v1.AccessTokens/Delete"
+)
+
+// AccessTokensClient is the client API for AccessTokens service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// AccessTokens are the tokens of people and programs for this API. A tenant-admin sees
+// and changes those of the own tenant.
+type AccessTokensClient interface {
+	// Makes a token. The answer alone has the token itself.
+	Create(ctx context.Context, in *AccessToken, opts ...grpc.CallOption) (*AccessToken, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*AccessToken, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*AccessTokenList, error)
+	// Follows the changes; see watch.proto. No event has a token itself.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AccessTokenWatchEvent], error)
+	// Gives a token a new secret. The answer alone has the token with the new secret.
+	Rotate(ctx context.Context, in *RotateRequest, opts ...grpc.CallOption) (*AccessToken, error)
+	// Revokes a token. The answer comes once each live coordinator refuses the token, or
+	// after 5 s; open watches of its bearers end.
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*AccessToken, error)
+}
+
+type accessTokensClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAccessTokensClient(cc grpc.ClientConnInterface) AccessTokensClient {
+	return &accessTokensClient{cc}
+}
+
+func (c *accessTokensClient) Create(ctx context.Context, in *AccessToken, opts ...grpc.CallOption) (*AccessToken, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AccessToken)
+	err := c.cc.Invoke(ctx, AccessTokens_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessTokensClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*AccessToken, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AccessToken)
+	err := c.cc.Invoke(ctx, AccessTokens_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessTokensClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*AccessTokenList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AccessTokenList)
+	err := c.cc.Invoke(ctx, AccessTokens_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessTokensClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AccessTokenWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &AccessTokens_ServiceDesc.Streams[0], AccessTokens_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, AccessTokenWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AccessTokens_WatchClient = grpc.ServerStreamingClient[AccessTokenWatchEvent]
+
+func (c *accessTokensClient) Rotate(ctx context.Context, in *RotateRequest, opts ...grpc.CallOption) (*AccessToken, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AccessToken)
+	err := c.cc.Invoke(ctx, AccessTokens_Rotate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessTokensClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*AccessToken, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AccessToken)
+	err := c.cc.Invoke(ctx, AccessTokens_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AccessTokensServer is the server API for AccessTokens service.
+// All implementations must embed UnimplementedAccessTokensServer
+// for forward compatibility.
+//
+// AccessTokens are the tokens of people and programs for this API. A tenant-admin sees
+// and changes those of the own tenant.
+type AccessTokensServer interface {
+	// Makes a token. The answer alone has the token itself.
+	Create(context.Context, *AccessToken) (*AccessToken, error)
+	Get(context.Context, *GetRequest) (*AccessToken, error)
+	List(context.Context, *ListRequest) (*AccessTokenList, error)
+	// Follows the changes; see watch.proto. No event has a token itself.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[AccessTokenWatchEvent]) error
+	// Gives a token a new secret. The answer alone has the token with the new secret.
+	Rotate(context.Context, *RotateRequest) (*AccessToken, error)
+	// Revokes a token. The answer comes once each live coordinator refuses the token, or
+	// after 5 s; open watches of its bearers end.
+	Delete(context.Context, *RemoveRequest) (*AccessToken, error)
+	mustEmbedUnimplementedAccessTokensServer()
+}
+
+// UnimplementedAccessTokensServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAccessTokensServer struct{}
+
+func (UnimplementedAccessTokensServer) Create(context.Context, *AccessToken) (*AccessToken, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedAccessTokensServer) Get(context.Context, *GetRequest) (*AccessToken, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedAccessTokensServer) List(context.Context, *ListRequest) (*AccessTokenList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedAccessTokensServer) Watch(*WatchRequest, grpc.ServerStreamingServer[AccessTokenWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedAccessTokensServer) Rotate(context.Context, *RotateRequest) (*AccessToken, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rotate not implemented")
+}
+func (UnimplementedAccessTokensServer) Delete(context.Context, *RemoveRequest) (*AccessToken, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedAccessTokensServer) mustEmbedUnimplementedAccessTokensServer() {}
+func (UnimplementedAccessTokensServer) testEmbeddedByValue()                      {}
+
+// UnsafeAccessTokensServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AccessTokensServer will
+// result in compilation errors.
+type UnsafeAccessTokensServer interface {
+	mustEmbedUnimplementedAccessTokensServer()
+}
+
+func RegisterAccessTokensServer(s grpc.ServiceRegistrar, srv AccessTokensServer) {
+	// If the following call panics, it indicates UnimplementedAccessTokensServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&AccessTokens_ServiceDesc, srv)
+}
+
+func _AccessTokens_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AccessToken)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessTokensServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AccessTokens_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessTokensServer).Create(ctx, req.(*AccessToken))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AccessTokens_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessTokensServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AccessTokens_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessTokensServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AccessTokens_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessTokensServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AccessTokens_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessTokensServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AccessTokens_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AccessTokensServer).Watch(m, &grpc.GenericServerStream[WatchRequest, AccessTokenWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AccessTokens_WatchServer = grpc.ServerStreamingServer[AccessTokenWatchEvent]
+
+func _AccessTokens_Rotate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RotateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessTokensServer).Rotate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AccessTokens_Rotate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessTokensServer).Rotate(ctx, req.(*RotateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AccessTokens_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessTokensServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AccessTokens_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessTokensServer).Delete(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// AccessTokens_ServiceDesc is the grpc.ServiceDesc for AccessTokens service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var AccessTokens_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.AccessTokens",
+	HandlerType: (*AccessTokensServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _AccessTokens_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _AccessTokens_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _AccessTokens_List_Handler,
+		},
+		{
+			MethodName: "Rotate",
+			Handler:    _AccessTokens_Rotate_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _AccessTokens_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _AccessTokens_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	RoleBindings_Create_FullMethodName = "/muster.api.v1.RoleBindings/Create"
+	RoleBindings_Get_FullMethodName    = "/muster.api.v1.RoleBindings/Get"
+	RoleBindings_List_FullMethodName   = "/muster.api.v1.RoleBindings/List"
+	RoleBindings_Watch_FullMethodName  = "/muster.api.v1.RoleBindings/Watch"
+	RoleBindings_Update_FullMethodName = "/muster.api.v1.RoleBindings/Update"
+	RoleBindings_Patch_FullMethodName  = "/muster.api.v1.RoleBindings/Patch"
+	RoleBindings_Delete_FullMethodName = "/muster.api.v1.RoleBindings/Delete"
+)
+
+// RoleBindingsClient is the client API for RoleBindings service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// RoleBindings give roles to users and tokens. A tenant-admin sees and changes those of
+// the own tenant.
+type RoleBindingsClient interface {
+	Create(ctx context.Context, in *RoleBinding, opts ...grpc.CallOption) (*RoleBinding, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*RoleBinding, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*RoleBindingList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RoleBindingWatchEvent], error)
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(ctx context.Context, in *RoleBinding, opts ...grpc.CallOption) (*RoleBinding, error)
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*RoleBinding, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RoleBinding, error)
+}
+
+type roleBindingsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewRoleBindingsClient(cc grpc.ClientConnInterface) RoleBindingsClient {
+	return &roleBindingsClient{cc}
+}
+
+func (c *roleBindingsClient) Create(ctx context.Context, in *RoleBinding, opts ...grpc.CallOption) (*RoleBinding, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RoleBinding)
+	err := c.cc.Invoke(ctx, RoleBindings_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *roleBindingsClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*RoleBinding, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RoleBinding)
+	err := c.cc.Invoke(ctx, RoleBindings_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *roleBindingsClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*RoleBindingList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RoleBindingList)
+	err := c.cc.Invoke(ctx, RoleBindings_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *roleBindingsClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RoleBindingWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &RoleBindings_ServiceDesc.Streams[0], RoleBindings_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, RoleBindingWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RoleBindings_WatchClient = grpc.ServerStreamingClient[RoleBindingWatchEvent]
+
+func (c *roleBindingsClient) Update(ctx context.Context, in *RoleBinding, opts ...grpc.CallOption) (*RoleBinding, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RoleBinding)
+	err := c.cc.Invoke(ctx, RoleBindings_Update_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *roleBindingsClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*RoleBinding, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RoleBinding)
+	err := c.cc.Invoke(ctx, RoleBindings_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *roleBindingsClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RoleBinding, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RoleBinding)
+	err := c.cc.Invoke(ctx, RoleBindings_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RoleBindingsServer is the server API for RoleBindings service.
+// All implementations must embed UnimplementedRoleBindingsServer
+// for forward compatibility.
+//
+// RoleBindings give roles to users and tokens. A tenant-admin sees and changes those of
+// the own tenant.
+type RoleBindingsServer interface {
+	Create(context.Context, *RoleBinding) (*RoleBinding, error)
+	Get(context.Context, *GetRequest) (*RoleBinding, error)
+	List(context.Context, *ListRequest) (*RoleBindingList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[RoleBindingWatchEvent]) error
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(context.Context, *RoleBinding) (*RoleBinding, error)
+	Patch(context.Context, *PatchRequest) (*RoleBinding, error)
+	Delete(context.Context, *RemoveRequest) (*RoleBinding, error)
+	mustEmbedUnimplementedRoleBindingsServer()
+}
+
+// UnimplementedRoleBindingsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedRoleBindingsServer struct{}
+
+func (UnimplementedRoleBindingsServer) Create(context.Context, *RoleBinding) (*RoleBinding, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedRoleBindingsServer) Get(context.Context, *GetRequest) (*RoleBinding, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedRoleBindingsServer) List(context.Context, *ListRequest) (*RoleBindingList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedRoleBindingsServer) Watch(*WatchRequest, grpc.ServerStreamingServer[RoleBindingWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedRoleBindingsServer) Update(context.Context, *RoleBinding) (*RoleBinding, error) {
+	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
+}
+func (UnimplementedRoleBindingsServer) Patch(context.Context, *PatchRequest) (*RoleBinding, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedRoleBindingsServer) Delete(context.Context, *RemoveRequest) (*RoleBinding, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedRoleBindingsServer) mustEmbedUnimplementedRoleBindingsServer() {}
+func (UnimplementedRoleBindingsServer) testEmbeddedByValue()                      {}
+
+// UnsafeRoleBindingsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to RoleBindingsServer will
+// result in compilation errors.
+type UnsafeRoleBindingsServer interface {
+	mustEmbedUnimplementedRoleBindingsServer()
+}
+
+func RegisterRoleBindingsServer(s grpc.ServiceRegistrar, srv RoleBindingsServer) {
+	// If the following call panics, it indicates UnimplementedRoleBindingsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&RoleBindings_ServiceDesc, srv)
+}
+
+func _RoleBindings_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RoleBinding)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RoleBindingsServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RoleBindings_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RoleBindingsServer).Create(ctx, req.(*RoleBinding))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RoleBindings_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RoleBindingsServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RoleBindings_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RoleBindingsServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RoleBindings_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RoleBindingsServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RoleBindings_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RoleBindingsServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RoleBindings_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(RoleBindingsServer).Watch(m, &grpc.GenericServerStream[WatchRequest, RoleBindingWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RoleBindings_WatchServer = grpc.ServerStreamingServer[RoleBindingWatchEvent]
+
+func _RoleBindings_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RoleBinding)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RoleBindingsServer).Update(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RoleBindings_Update_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RoleBindingsServer).Update(ctx, req.(*RoleBinding))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RoleBindings_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RoleBindingsServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RoleBindings_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RoleBindingsServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RoleBindings_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RoleBindingsServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RoleBindings_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RoleBindingsServer).Delete(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// RoleBindings_ServiceDesc is the grpc.ServiceDesc for RoleBindings service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var RoleBindings_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.RoleBindings",
+	HandlerType: (*RoleBindingsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _RoleBindings_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _RoleBindings_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _RoleBindings_List_Handler,
+		},
+		{
+			MethodName: "Update",
+			Handler:    _RoleBindings_Update_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _RoleBindings_Patch_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _RoleBindings_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _RoleBindings_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	BootstrapTokens_Create_FullMethodName = "/muster.api.v1.BootstrapTokens/Create"
+	BootstrapTokens_List_FullMethodName   = "/muster.api.v1.BootstrapTokens/List"
+	BootstrapTokens_Delete_FullMethodName = "/muster.api.v1.BootstrapTokens/Delete"
+)
+
+// BootstrapTokensClient is the client API for BootstrapTokens service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// BootstrapTokens let hosts join the cluster. For operators.
+type BootstrapTokensClient interface {
+	// Makes a token. The answer alone has the token itself.
+	Create(ctx context.Context, in *BootstrapToken, opts ...grpc.CallOption) (*BootstrapToken, error)
+	List(ctx context.Context, in *ListBootstrapTokensRequest, opts ...grpc.CallOption) (*BootstrapTokenList, error)
+	// Ends a token. Nodes that joined by the token stay.
+	Delete(ctx context.Context, in *NameRequest, opts ...grpc.CallOption) (*BootstrapToken, error)
+}
+
+type bootstrapTokensClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewBootstrapTokensClient(cc grpc.ClientConnInterface) BootstrapTokensClient {
+	return &bootstrapTokensClient{cc}
+}
+
+func (c *bootstrapTokensClient) Create(ctx context.Context, in *BootstrapToken, opts ...grpc.CallOption) (*BootstrapToken, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BootstrapToken)
+	err := c.cc.Invoke(ctx, BootstrapTokens_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *bootstrapTokensClient) List(ctx context.Context, in *ListBootstrapTokensRequest, opts ...grpc.CallOption) (*BootstrapTokenList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BootstrapTokenList)
+	err := c.cc.Invoke(ctx, BootstrapTokens_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *bootstrapTokensClient) Delete(ctx context.Context, in *NameRequest, opts ...grpc.CallOption) (*BootstrapToken, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BootstrapToken)
+	err := c.cc.Invoke(ctx, BootstrapTokens_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// BootstrapTokensServer is the server API for BootstrapTokens service.
+// All implementations must embed UnimplementedBootstrapTokensServer
+// for forward compatibility.
+//
+// BootstrapTokens let hosts join the cluster. For operators.
+type BootstrapTokensServer interface {
+	// Makes a token. The answer alone has the token itself.
+	Create(context.Context, *BootstrapToken) (*BootstrapToken, error)
+	List(context.Context, *ListBootstrapTokensRequest) (*BootstrapTokenList, error)
+	// Ends a token. Nodes that joined by the token stay.
+	Delete(context.Context, *NameRequest) (*BootstrapToken, error)
+	mustEmbedUnimplementedBootstrapTokensServer()
+}
+
+// UnimplementedBootstrapTokensServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedBootstrapTokensServer struct{}
+
+func (UnimplementedBootstrapTokensServer) Create(context.Context, *BootstrapToken) (*BootstrapToken, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedBootstrapTokensServer) List(context.Context, *ListBootstrapTokensRequest) (*BootstrapTokenList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedBootstrapTokensServer) Delete(context.Context, *NameRequest) (*BootstrapToken, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedBootstrapTokensServer) mustEmbedUnimplementedBootstrapTokensServer() {}
+func (UnimplementedBootstrapTokensServer) testEmbeddedByValue()                         {}
+
+// UnsafeBootstrapTokensServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to BootstrapTokensServer will
+// result in compilation errors.
+type UnsafeBootstrapTokensServer interface {
+	mustEmbedUnimplementedBootstrapTokensServer()
+}
+
+func RegisterBootstrapTokensServer(s grpc.ServiceRegistrar, srv BootstrapTokensServer) {
+	// If the following call panics, it indicates UnimplementedBootstrapTokensServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&BootstrapTokens_ServiceDesc, srv)
+}
+
+func _BootstrapTokens_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BootstrapToken)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BootstrapTokensServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BootstrapTokens_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BootstrapTokensServer).Create(ctx, req.(*BootstrapToken))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _BootstrapTokens_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBootstrapTokensRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BootstrapTokensServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BootstrapTokens_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BootstrapTokensServer).List(ctx, req.(*ListBootstrapTokensRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _BootstrapTokens_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NameRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BootstrapTokensServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BootstrapTokens_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BootstrapTokensServer).Delete(ctx, req.(*NameRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// BootstrapTokens_ServiceDesc is the grpc.ServiceDesc for BootstrapTokens service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var BootstrapTokens_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.BootstrapTokens",
+	HandlerType: (*BootstrapTokensServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _BootstrapTokens_Create_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _BootstrapTokens_List_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _BootstrapTokens_Delete_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	Authorities_Create_FullMethodName = "/muster.api.v1.Authorities/Create"
+	Authorities_List_FullMethodName   = "/muster.api.v1.Authorities/List"
+	Authorities_Delete_FullMethodName = "/muster.api.v1.Authorities/Delete"
+)
+
+// AuthoritiesClient is the client API for Authorities service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Authorities are the certificate authorities of the cluster. For admins.
+type AuthoritiesClient interface {
+	// Makes a new authority, which signs from now on.
+	Create(ctx context.Context, in *CreateAuthorityRequest, opts ...grpc.CallOption) (*Authority, error)
+	List(ctx context.Context, in *ListAuthoritiesRequest, opts ...grpc.CallOption) (*AuthorityList, error)
+	// Ends the trust in an authority, and lists the authorities that are left.
+	Delete(ctx context.Context, in *DeleteAuthorityRequest, opts ...grpc.CallOption) (*AuthorityList, error)
+}
+
+type authoritiesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAuthoritiesClient(cc grpc.ClientConnInterface) AuthoritiesClient {
+	return &authoritiesClient{cc}
+}
+
+func (c *authoritiesClient) Create(ctx context.Context, in *CreateAuthorityRequest, opts ...grpc.CallOption) (*Authority, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Authority)
+	err := c.cc.Invoke(ctx, Authorities_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *authoritiesClient) List(ctx context.Context, in *ListAuthoritiesRequest, opts ...grpc.CallOption) (*AuthorityList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuthorityList)
+	err := c.cc.Invoke(ctx, Authorities_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *authoritiesClient) Delete(ctx context.Context, in *DeleteAuthorityRequest, opts ...grpc.CallOption) (*AuthorityList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuthorityList)
+	err := c.cc.Invoke(ctx, Authorities_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AuthoritiesServer is the server API for Authorities service.
+// All implementations must embed UnimplementedAuthoritiesServer
+// for forward compatibility.
+//
+// Authorities are the certificate authorities of the cluster. For admins.
+type AuthoritiesServer interface {
+	// Makes a new authority, which signs from now on.
+	Create(context.Context, *CreateAuthorityRequest) (*Authority, error)
+	List(context.Context, *ListAuthoritiesRequest) (*AuthorityList, error)
+	// Ends the trust in an authority, and lists the authorities that are left.
+	Delete(context.Context, *DeleteAuthorityRequest) (*AuthorityList, error)
+	mustEmbedUnimplementedAuthoritiesServer()
+}
+
+// UnimplementedAuthoritiesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAuthoritiesServer struct{}
+
+func (UnimplementedAuthoritiesServer) Create(context.Context, *CreateAuthorityRequest) (*Authority, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedAuthoritiesServer) List(context.Context, *ListAuthoritiesRequest) (*AuthorityList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedAuthoritiesServer) Delete(context.Context, *DeleteAuthorityRequest) (*AuthorityList, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedAuthoritiesServer) mustEmbedUnimplementedAuthoritiesServer() {}
+func (UnimplementedAuthoritiesServer) testEmbeddedByValue()                     {}
+
+// UnsafeAuthoritiesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AuthoritiesServer will
+// result in compilation errors.
+type UnsafeAuthoritiesServer interface {
+	mustEmbedUnimplementedAuthoritiesServer()
+}
+
+func RegisterAuthoritiesServer(s grpc.ServiceRegistrar, srv AuthoritiesServer) {
+	// If the following call panics, it indicates UnimplementedAuthoritiesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Authorities_ServiceDesc, srv)
+}
+
+func _Authorities_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateAuthorityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuthoritiesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Authorities_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuthoritiesServer).Create(ctx, req.(*CreateAuthorityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Authorities_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAuthoritiesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuthoritiesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Authorities_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuthoritiesServer).List(ctx, req.(*ListAuthoritiesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Authorities_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteAuthorityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuthoritiesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Authorities_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuthoritiesServer).Delete(ctx, req.(*DeleteAuthorityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Authorities_ServiceDesc is the grpc.ServiceDesc for Authorities service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Authorities_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Authorities",
+	HandlerType: (*AuthoritiesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _Authorities_Create_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _Authorities_List_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _Authorities_Delete_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	OperatorCertificates_Create_FullMethodName = "/muster.api.v1.OperatorCertificates/Create"
+	OperatorCertificates_List_FullMethodName   = "/muster.api.v1.OperatorCertificates/List"
+	OperatorCertificates_Delete_FullMethodName = "/muster.api.v1.OperatorCertificates/Delete"
+)
+
+// OperatorCertificatesClient is the client API for OperatorCertificates service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// OperatorCertificates are the identities of operators for the gRPC of agents. For
+// admins.
+type OperatorCertificatesClient interface {
+	Create(ctx context.Context, in *OperatorCertificate, opts ...grpc.CallOption) (*OperatorCertificate, error)
+	List(ctx context.Context, in *ListOperatorCertificatesRequest, opts ...grpc.CallOption) (*OperatorCertificateList, error)
+	// Revokes all certificates of an operator, and lists them.
+	Delete(ctx context.Context, in *NameRequest, opts ...grpc.CallOption) (*OperatorCertificateList, error)
+}
+
+type operatorCertificatesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewOperatorCertificatesClient(cc grpc.ClientConnInterface) OperatorCertificatesClient {
+	return &operatorCertificatesClient{cc}
+}
+
+func (c *operatorCertificatesClient) Create(ctx context.Context, in *OperatorCertificate, opts ...grpc.CallOption) (*OperatorCertificate, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OperatorCertificate)
+	err := c.cc.Invoke(ctx, OperatorCertificates_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operatorCertificatesClient) List(ctx context.Context, in *ListOperatorCertificatesRequest, opts ...grpc.CallOption) (*OperatorCertificateList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OperatorCertificateList)
+	err := c.cc.Invoke(ctx, OperatorCertificates_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operatorCertificatesClient) Delete(ctx context.Context, in *NameRequest, opts ...grpc.CallOption) (*OperatorCertificateList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OperatorCertificateList)
+	err := c.cc.Invoke(ctx, OperatorCertificates_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// OperatorCertificatesServer is the server API for OperatorCertificates service.
+// All implementations must embed UnimplementedOperatorCertificatesServer
+// for forward compatibility.
+//
+// OperatorCertificates are the identities of operators for the gRPC of agents. For
+// admins.
+type OperatorCertificatesServer interface {
+	Create(context.Context, *OperatorCertificate) (*OperatorCertificate, error)
+	List(context.Context, *ListOperatorCertificatesRequest) (*OperatorCertificateList, error)
+	// Revokes all certificates of an operator, and lists them.
+	Delete(context.Context, *NameRequest) (*OperatorCertificateList, error)
+	mustEmbedUnimplementedOperatorCertificatesServer()
+}
+
+// UnimplementedOperatorCertificatesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedOperatorCertificatesServer struct{}
+
+func (UnimplementedOperatorCertificatesServer) Create(context.Context, *OperatorCertificate) (*OperatorCertificate, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedOperatorCertificatesServer) List(context.Context, *ListOperatorCertificatesRequest) (*OperatorCertificateList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedOperatorCertificatesServer) Delete(context.Context, *NameRequest) (*OperatorCertificateList, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedOperatorCertificatesServer) mustEmbedUnimplementedOperatorCertificatesServer() {}
+func (UnimplementedOperatorCertificatesServer) testEmbeddedByValue()                              {}
+
+// UnsafeOperatorCertificatesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to OperatorCertificatesServer will
+// result in compilation errors.
+type UnsafeOperatorCertificatesServer interface {
+	mustEmbedUnimplementedOperatorCertificatesServer()
+}
+
+func RegisterOperatorCertificatesServer(s grpc.ServiceRegistrar, srv OperatorCertificatesServer) {
+	// If the following call panics, it indicates UnimplementedOperatorCertificatesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&OperatorCertificates_ServiceDesc, srv)
+}
+
+func _OperatorCertificates_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OperatorCertificate)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperatorCertificatesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperatorCertificates_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperatorCertificatesServer).Create(ctx, req.(*OperatorCertificate))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperatorCertificates_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOperatorCertificatesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperatorCertificatesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperatorCertificates_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperatorCertificatesServer).List(ctx, req.(*ListOperatorCertificatesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _OperatorCertificates_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NameRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperatorCertificatesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperatorCertificates_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperatorCertificatesServer).Delete(ctx, req.(*NameRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// OperatorCertificates_ServiceDesc is the grpc.ServiceDesc for OperatorCertificates service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var OperatorCertificates_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.OperatorCertificates",
+	HandlerType: (*OperatorCertificatesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _OperatorCertificates_Create_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _OperatorCertificates_List_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _OperatorCertificates_Delete_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
+	NodeBans_Create_FullMethodName = "/muster.api.v1.NodeBans/Create"
+	NodeBans_List_FullMethodName   = "/muster.api.v1.NodeBans/List"
+	NodeBans_Delete_FullMethodName = "/muster.api.v1.NodeBans/Delete"
+)
+
+// NodeBansClient is the client API for NodeBans service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// NodeBans keep node ids out of the cluster. For operators.
+type NodeBansClient interface {
+	// Bans the node that metadata.name names, and ends its certificate. A ban that
+	// stands is answered as it is.
+	Create(ctx context.Context, in *NodeBan, opts ...grpc.CallOption) (*NodeBan, error)
+	List(ctx context.Context, in *ListNodeBansRequest, opts ...grpc.CallOption) (*NodeBanList, error)
+	// Ends a ban. The node needs a new bootstrap token.
+	Delete(ctx context.Context, in *NameRequest, opts ...grpc.CallOption) (*NodeBan, error)
+}
+
+type nodeBansClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewNodeBansClient(cc grpc.ClientConnInterface) NodeBansClient {
+	return &nodeBansClient{cc}
+}
+
+func (c *nodeBansClient) Create(ctx context.Context, in *NodeBan, opts ...grpc.CallOption) (*NodeBan, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(NodeBan)
+	err := c.cc.Invoke(ctx, NodeBans_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeBansClient) List(ctx context.Context, in *ListNodeBansRequest, opts ...grpc.CallOption) (*NodeBanList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(NodeBanList)
+	err := c.cc.Invoke(ctx, NodeBans_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeBansClient) Delete(ctx context.Context, in *NameRequest, opts ...grpc.CallOption) (*NodeBan, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(NodeBan)
+	err := c.cc.Invoke(ctx, NodeBans_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodeBansServer is the server API for NodeBans service.
+// All implementations must embed UnimplementedNodeBansServer
+// for forward compatibility.
+//
+// NodeBans keep node ids out of the cluster. For operators.
+type NodeBansServer interface {
+	// Bans the node that metadata.name names, and ends its certificate. A ban that
+	// stands is answered as it is.
+	Create(context.Context, *NodeBan) (*NodeBan, error)
+	List(context.Context, *ListNodeBansRequest) (*NodeBanList, error)
+	// Ends a ban. The node needs a new bootstrap token.
+	Delete(context.Context, *NameRequest) (*NodeBan, error)
+	mustEmbedUnimplementedNodeBansServer()
+}
+
+// UnimplementedNodeBansServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedNodeBansServer struct{}
+
+func (UnimplementedNodeBansServer) Create(context.Context, *NodeBan) (*NodeBan, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedNodeBansServer) List(context.Context, *ListNodeBansRequest) (*NodeBanList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedNodeBansServer) Delete(context.Context, *NameRequest) (*NodeBan, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedNodeBansServer) mustEmbedUnimplementedNodeBansServer() {}
+func (UnimplementedNodeBansServer) testEmbeddedByValue()                  {}
+
+// UnsafeNodeBansServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to NodeBansServer will
+// result in compilation errors.
+type UnsafeNodeBansServer interface {
+	mustEmbedUnimplementedNodeBansServer()
+}
+
+func RegisterNodeBansServer(s grpc.ServiceRegistrar, srv NodeBansServer) {
+	// If the following call panics, it indicates UnimplementedNodeBansServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&NodeBans_ServiceDesc, srv)
+}
+
+func _NodeBans_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NodeBan)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeBansServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeBans_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeBansServer).Create(ctx, req.(*NodeBan))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _NodeBans_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNodeBansRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeBansServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeBans_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeBansServer).List(ctx, req.(*ListNodeBansRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _NodeBans_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NameRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeBansServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeBans_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeBansServer).Delete(ctx, req.(*NameRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// NodeBans_ServiceDesc is the grpc.ServiceDesc for NodeBans service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var NodeBans_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.NodeBans",
+	HandlerType: (*NodeBansServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _NodeBans_Create_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _NodeBans_List_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _NodeBans_Delete_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
 	Usage_GetClusterUtilization_FullMethodName = "/muster.api.v1.Usage/GetClusterUtilization"
 	Usage_GetQueues_FullMethodName             = "/muster.api.v1.Usage/GetQueues"
 	Usage_GetTenantUsage_FullMethodName        = "/muster.api.v1.Usage/GetTenantUsage"

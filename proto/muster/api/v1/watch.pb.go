@@ -882,6 +882,126 @@ func (x *NamespaceWatchEvent) GetObject() *Namespace {
 	return nil
 }
 
+type AccessTokenWatchEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
+	Id            *WatchID               `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Object        *AccessToken           `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessTokenWatchEvent) Reset() {
+	*x = AccessTokenWatchEvent{}
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessTokenWatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessTokenWatchEvent) ProtoMessage() {}
+
+func (x *AccessTokenWatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessTokenWatchEvent.ProtoReflect.Descriptor instead.
+func (*AccessTokenWatchEvent) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AccessTokenWatchEvent) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *AccessTokenWatchEvent) GetId() *WatchID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *AccessTokenWatchEvent) GetObject() *AccessToken {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+type RoleBindingWatchEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
+	Id            *WatchID               `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Object        *RoleBinding           `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoleBindingWatchEvent) Reset() {
+	*x = RoleBindingWatchEvent{}
+	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoleBindingWatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoleBindingWatchEvent) ProtoMessage() {}
+
+func (x *RoleBindingWatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoleBindingWatchEvent.ProtoReflect.Descriptor instead.
+func (*RoleBindingWatchEvent) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RoleBindingWatchEvent) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *RoleBindingWatchEvent) GetId() *WatchID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *RoleBindingWatchEvent) GetObject() *RoleBinding {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
 // EventWatchEvent is an event that is new (ADDED) or has happened again (MODIFIED), or
 // a BOOKMARK. An event that is dropped for its age is not announced.
 type EventWatchEvent struct {
@@ -895,7 +1015,7 @@ type EventWatchEvent struct {
 
 func (x *EventWatchEvent) Reset() {
 	*x = EventWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1027,7 @@ func (x *EventWatchEvent) String() string {
 func (*EventWatchEvent) ProtoMessage() {}
 
 func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1040,7 @@ func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventWatchEvent.ProtoReflect.Descriptor instead.
 func (*EventWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *EventWatchEvent) GetType() WatchEventType {
@@ -948,7 +1068,7 @@ var File_muster_api_v1_watch_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_watch_proto_rawDesc = "" +
 	"\n" +
-	"\x19muster/api/v1/watch.proto\x12\rmuster.api.v1\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\"\xc0\x01\n" +
+	"\x19muster/api/v1/watch.proto\x12\rmuster.api.v1\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\"\xc0\x01\n" +
 	"\fWatchRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12%\n" +
 	"\x0elabel_selector\x18\x02 \x01(\tR\rlabelSelector\x12%\n" +
@@ -1001,7 +1121,15 @@ const file_muster_api_v1_watch_proto_rawDesc = "" +
 	"\x13NamespaceWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x120\n" +
-	"\x06object\x18\x03 \x01(\v2\x18.muster.api.v1.NamespaceR\x06object\"\x9a\x01\n" +
+	"\x06object\x18\x03 \x01(\v2\x18.muster.api.v1.NamespaceR\x06object\"\xa6\x01\n" +
+	"\x15AccessTokenWatchEvent\x121\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
+	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x122\n" +
+	"\x06object\x18\x03 \x01(\v2\x1a.muster.api.v1.AccessTokenR\x06object\"\xa6\x01\n" +
+	"\x15RoleBindingWatchEvent\x121\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
+	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x122\n" +
+	"\x06object\x18\x03 \x01(\v2\x1a.muster.api.v1.RoleBindingR\x06object\"\x9a\x01\n" +
 	"\x0fEventWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x12,\n" +
@@ -1026,7 +1154,7 @@ func file_muster_api_v1_watch_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_api_v1_watch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_muster_api_v1_watch_proto_goTypes = []any{
 	(WatchEventType)(0),             // 0: muster.api.v1.WatchEventType
 	(*WatchRequest)(nil),            // 1: muster.api.v1.WatchRequest
@@ -1042,60 +1170,70 @@ var file_muster_api_v1_watch_proto_goTypes = []any{
 	(*TenantWatchEvent)(nil),        // 11: muster.api.v1.TenantWatchEvent
 	(*ResourceWatchEvent)(nil),      // 12: muster.api.v1.ResourceWatchEvent
 	(*NamespaceWatchEvent)(nil),     // 13: muster.api.v1.NamespaceWatchEvent
-	(*EventWatchEvent)(nil),         // 14: muster.api.v1.EventWatchEvent
-	(*Allocation)(nil),              // 15: muster.api.v1.Allocation
-	(*Job)(nil),                     // 16: muster.api.v1.Job
-	(*Node)(nil),                    // 17: muster.api.v1.Node
-	(*EvictionNotice)(nil),          // 18: muster.api.v1.EvictionNotice
-	(*ResourceQuota)(nil),           // 19: muster.api.v1.ResourceQuota
-	(*QuotaForest)(nil),             // 20: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),            // 21: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                  // 22: muster.api.v1.Tenant
-	(*Resource)(nil),                // 23: muster.api.v1.Resource
-	(*Namespace)(nil),               // 24: muster.api.v1.Namespace
-	(*Event)(nil),                   // 25: muster.api.v1.Event
+	(*AccessTokenWatchEvent)(nil),   // 14: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingWatchEvent)(nil),   // 15: muster.api.v1.RoleBindingWatchEvent
+	(*EventWatchEvent)(nil),         // 16: muster.api.v1.EventWatchEvent
+	(*Allocation)(nil),              // 17: muster.api.v1.Allocation
+	(*Job)(nil),                     // 18: muster.api.v1.Job
+	(*Node)(nil),                    // 19: muster.api.v1.Node
+	(*EvictionNotice)(nil),          // 20: muster.api.v1.EvictionNotice
+	(*ResourceQuota)(nil),           // 21: muster.api.v1.ResourceQuota
+	(*QuotaForest)(nil),             // 22: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),            // 23: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                  // 24: muster.api.v1.Tenant
+	(*Resource)(nil),                // 25: muster.api.v1.Resource
+	(*Namespace)(nil),               // 26: muster.api.v1.Namespace
+	(*AccessToken)(nil),             // 27: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),             // 28: muster.api.v1.RoleBinding
+	(*Event)(nil),                   // 29: muster.api.v1.Event
 }
 var file_muster_api_v1_watch_proto_depIdxs = []int32{
 	3,  // 0: muster.api.v1.WatchRequest.after:type_name -> muster.api.v1.WatchID
 	3,  // 1: muster.api.v1.WatchEvictionsRequest.after:type_name -> muster.api.v1.WatchID
 	0,  // 2: muster.api.v1.AllocationWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 3: muster.api.v1.AllocationWatchEvent.id:type_name -> muster.api.v1.WatchID
-	15, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
+	17, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
 	0,  // 5: muster.api.v1.JobWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 6: muster.api.v1.JobWatchEvent.id:type_name -> muster.api.v1.WatchID
-	16, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
+	18, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
 	0,  // 8: muster.api.v1.NodeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 9: muster.api.v1.NodeWatchEvent.id:type_name -> muster.api.v1.WatchID
-	17, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
+	19, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
 	0,  // 11: muster.api.v1.EvictionWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 12: muster.api.v1.EvictionWatchEvent.id:type_name -> muster.api.v1.WatchID
-	18, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
+	20, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
 	0,  // 14: muster.api.v1.ResourceQuotaWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 15: muster.api.v1.ResourceQuotaWatchEvent.id:type_name -> muster.api.v1.WatchID
-	19, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
+	21, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
 	0,  // 17: muster.api.v1.QuotaForestWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 18: muster.api.v1.QuotaForestWatchEvent.id:type_name -> muster.api.v1.WatchID
-	20, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
+	22, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
 	0,  // 20: muster.api.v1.QuotaBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 21: muster.api.v1.QuotaBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	21, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
+	23, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
 	0,  // 23: muster.api.v1.TenantWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 24: muster.api.v1.TenantWatchEvent.id:type_name -> muster.api.v1.WatchID
-	22, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
+	24, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
 	0,  // 26: muster.api.v1.ResourceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 27: muster.api.v1.ResourceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	23, // 28: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
+	25, // 28: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
 	0,  // 29: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 30: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	24, // 31: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
-	0,  // 32: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 33: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
-	25, // 34: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	26, // 31: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
+	0,  // 32: muster.api.v1.AccessTokenWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 33: muster.api.v1.AccessTokenWatchEvent.id:type_name -> muster.api.v1.WatchID
+	27, // 34: muster.api.v1.AccessTokenWatchEvent.object:type_name -> muster.api.v1.AccessToken
+	0,  // 35: muster.api.v1.RoleBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 36: muster.api.v1.RoleBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
+	28, // 37: muster.api.v1.RoleBindingWatchEvent.object:type_name -> muster.api.v1.RoleBinding
+	0,  // 38: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 39: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
+	29, // 40: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_watch_proto_init() }
@@ -1103,6 +1241,7 @@ func file_muster_api_v1_watch_proto_init() {
 	if File_muster_api_v1_watch_proto != nil {
 		return
 	}
+	file_muster_api_v1_access_proto_init()
 	file_muster_api_v1_evictions_proto_init()
 	file_muster_api_v1_objects_proto_init()
 	file_muster_api_v1_spaces_proto_init()
@@ -1113,7 +1252,7 @@ func file_muster_api_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_watch_proto_rawDesc), len(file_muster_api_v1_watch_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
