@@ -42,7 +42,7 @@ func (s resources) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Resourc
 
 // List implements apiv1.ResourcesServer.
 func (s resources) List(ctx context.Context, r *apiv1.ListRequest) (*apiv1.ResourceList, error) {
-	items, meta, err := page(ctx, s.a, s.a.may(ctx, service.VerbList, service.KindResources, ""), service.ListedResources, r,
+	items, meta, err := page(ctx, s.a, s.a.all(ctx, service.VerbList, service.KindResources, r.GetNamespace()), service.ListedResources, r,
 		func(q *service.Selection) ([]api.Resource, api.ListMeta, string, error) {
 			got, err := s.a.Service.ListResources(ctx)
 			if err != nil {

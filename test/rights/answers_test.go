@@ -91,7 +91,7 @@ func isNew(r service.Right) bool {
 // places are the places that a right is asked for at least.
 func places(r service.Right) []place {
 	switch {
-	case slices.Contains(ofTenants, r.Kind) && r.Verb != service.VerbList, r.Namespaced:
+	case slices.Contains(ofTenants, r.Kind) && r.Verb != service.VerbList && r.Verb != service.VerbWatch, r.Namespaced:
 		return []place{inOwn, inOther}
 	}
 	return []place{inNone}

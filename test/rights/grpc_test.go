@@ -70,6 +70,9 @@ func rightOfCall(method string) asked {
 	}
 	of, call, _ := strings.Cut(method, "/")
 	a := asked{kind: service.Kind(strings.ToLower(of)), verb: service.Verb(strings.ToLower(call))}
+	if of == "AccessTokens" {
+		a.kind = service.KindAccessTokens
+	}
 	if of != "Quotas" {
 		return a
 	}
@@ -100,6 +103,11 @@ func placesOfCall(a asked) []place {
 	return []place{inNone}
 }
 
+// givesRole reports whether a request is about an object that gives a role.
+func givesRole(a asked) bool {
+	return a.kind == service.KindAccessTokens || a.kind == service.KindRoleBindings
+}
+
 // fill sets the fields of a request that name its object at a place.
 func (h *house) fill(m protoreflect.Message, a asked, p place) {
 	tenant := tenantAt(p)
@@ -118,11 +126,24 @@ func (h *house) fillFor(m protoreflect.Message, a asked, tenant string) {
 		f := fields.Get(i)
 		text := ""
 		switch name := f.Name(); {
+		case a.kind == service.KindAccessTokens && a.verb == service.VerbCreate && name == "metadata": // the server draws the name
+		case givesRole(a) && name == "subjects":
+			subject := m.Mutable(f).List().AppendMutable().Message()
+			subject.Set(subject.Descriptor().Fields().ByName("kind"), protoreflect.ValueOfString("User"))
+			subject.Set(subject.Descriptor().Fields().ByName("name"), protoreflect.ValueOfString("bob"))
 		case f.IsList() || f.IsMap():
+		case givesRole(a) && (name == "spec" || name == "patch"):
+			h.fillFor(m.Mutable(f).Message(), a, tenant)
+		case givesRole(a) && name == "role":
+			text = "viewer"
+		case givesRole(a) && name == "user":
+			text = "bob"
+		case a.kind == service.KindRoleBindings && isNew(service.Right{Verb: a.verb}) && name == "kind":
+			text = "RoleBinding"
 		case name == "metadata" || name == "allocation" || name == "job" || name == "binding":
 			h.fillFor(m.Mutable(f).Message(), a, tenant)
 		case f.Kind() != protoreflect.StringKind:
-		case name == "namespace" && !ofItself || name == "tenant":
+		case name == "namespace" && !ofItself && !givesRole(a) || name == "tenant":
 			text = tenant
 		case name == "name" || name == "tree":
 			text = h.nameIn(a.kind, cmp.Or(tenant, own))
@@ -135,7 +156,7 @@ func (h *house) fillFor(m protoreflect.Message, a asked, tenant string) {
 
 // serveGRPC serves the public API and the older service of quotas over the house's tokens.
 func (h *house) serveGRPC(t *testing.T) {
-	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Identity: hosts{}, Roster: struct{ service.Roster }{}}).NewServer()
+	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: h.keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}}).NewServer()
 	guard := grpcapi.Guard(h.door)
 	quotas := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
 		md, _ := metadata.FromIncomingContext(ctx)

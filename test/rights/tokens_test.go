@@ -34,7 +34,7 @@ func shown(t *testing.T, h *house) map[string]credential {
 		return got
 	}
 	good, expired, revoked, rotated := h.tokens["admin"], made(time.Nanosecond), made(0), made(0)
-	if _, err := h.keeper.RevokeToken(boss, revoked.Metadata.Name); err != nil {
+	if _, err := h.keeper.RevokeToken(boss, revoked.Metadata.Name, api.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.keeper.RotateToken(boss, rotated.Metadata.Name, 0); err != nil {
