@@ -15,6 +15,9 @@ import (
 // Config is the configuration of a coordinator. The zero value of an optional
 // field means its default.
 type Config struct {
+	// Noted takes each change of a person that the store has, some of them more than
+	// once; it must not block. nil = nobody needs them.
+	Noted   func(record.Audit)
 	ID      string // unique among the coordinators of a cluster
 	Cluster string
 	// Address is the address of this coordinator for followers and agents.

@@ -7,12 +7,14 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
 // PreemptAllocation implements service.Evictions.
 func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p api.PreemptionRequest) (*api.Preemption, error) {
+	service.Names(ctx, namespace, p.TargetAllocation)
 	reason := cmp.Or(p.Reason, "evicted by an operator")
 	if p.InitiatedBy != "" {
 		reason += " (" + p.InitiatedBy + ")"

@@ -53,6 +53,12 @@ func (c *Coordinator) Reach(ctx context.Context, revision int64) error {
 	return c.follower.Reach(ctx, resource.Revision(revision))
 }
 
+// CatchUp waits until everything is followed here that was acknowledged before the call.
+func (c *Coordinator) CatchUp(ctx context.Context) error {
+	_, err := c.follower.Fresh(ctx)
+	return err
+}
+
 // Revision is not older than anything this coordinator has answered as the
 // leader; 0 while another leads.
 func (c *Coordinator) Revision() int64 {

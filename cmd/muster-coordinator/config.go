@@ -44,6 +44,7 @@ type config struct {
 	Limits            limitsConfig               `json:"limits"`
 	Admission         admissionConfig            `json:"admission"`
 	Decisions         decisionsConfig            `json:"decisions"`
+	Audit             auditConfig                `json:"audit"`
 	DeviceLost        string                     `json:"deviceLost"`
 	Unsatisfiable     string                     `json:"unsatisfiable"`
 	Log               logConfig                  `json:"log"`
@@ -170,6 +171,7 @@ func defaults() config {
 		Admission:  admissionConfig{Growth: growthAllow},
 		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
+		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
 		Log:       logConfig{Level: "info", Format: "text"},
 	}
 }
@@ -232,6 +234,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	account, err := c.Decisions.check()
 	keep(err)
+	refused, err := c.Audit.check()
+	keep(err)
 	secure, err := c.checkTLS()
 	keep(err)
 	var cluster rpcauth.Token
@@ -248,7 +252,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
 	}, level, errors.Join(errs...)
 }
 

@@ -18,6 +18,8 @@ func sample() samplefile.File {
 			"quota.minRunTime":               {Range: "0s to 168h", Within: []string{"0s", "168h"}, Outside: []string{"-1s", "168h1s"}},
 			"limits.allocationsPerNamespace": {Range: "1 to 1000000", Unit: "allocations", Within: []string{"1", "1000000"}, Outside: []string{"0", "1000001"}},
 			"decisions.files":                {Range: "0 to 10000", Unit: "files", Within: []string{"0", "10000"}, Outside: []string{"-1", "10001"}},
+			"audit.files":                    {Range: "0 to 10000", Unit: "files", Within: []string{"0", "10000"}, Outside: []string{"-1", "10001"}},
+			"audit.maxSize":                  {Range: "1Mi to 1Ti", Unit: "bytes", Within: []string{"1Mi", "1Ti"}, Outside: []string{"1Ki", "2Ti"}},
 			"decisions.maxSize":              {Range: "1Mi to 1Ti", Unit: "bytes", Within: []string{"1Mi", "1Ti"}, Outside: []string{"1Ki", "2Ti"}},
 			"admission.growth":               {Range: "allow, approve", Within: []string{"allow", "approve"}, Outside: []string{"never"}},
 			"deviceLost":                     {Range: "keep, evict", Within: []string{"keep", "evict"}, Outside: []string{"drop"}},
@@ -57,7 +59,7 @@ var noPeer = []string{"[zzz]", "['127.0.0.1']", "['127.0.0.1:70000']", "['127.0.
 func TestEveryKeyRefusesBadValues(t *testing.T) {
 	sample().Bad(t, map[string][]string{
 		"cluster": {`""`, "a_b", strings.Repeat("z", 64)}, "id": {"-a", "a/b", strings.Repeat("z", 64)}, "dataDir": {"here", `""`},
-		"tls.dir": {"/x"}, "tls.caCertFile": {"/x"}, "tls.caKeyFile": {"/x"}, "tls.names": {"[zzz]"}, "advertise": {"zzz"},
+		"tls.dir": {"/x"}, "audit.dir": {"here"}, "tls.caCertFile": {"/x"}, "tls.caKeyFile": {"/x"}, "tls.names": {"[zzz]"}, "advertise": {"zzz"},
 		"tokenFile": {"/nowhere/token", `""`}, "adminTokenFile": {"/nowhere/token", `""`}, "restListen": noAddress, "grpcListen": noAddress,
 		"metricsListen": noAddress, "metricsTokenFile": {"/nowhere/token"}, "enrollListen": {"127.0.0.1:8475", "zzz"},
 		"etcdEndpoints": noPeer, "etcdTLS.caFile": {"/x"}, "etcdTLS.certFile": {"/x"}, "etcdTLS.keyFile": {"/x"}, "etcdTLS.serverName": {"zzz"},

@@ -101,6 +101,7 @@ func table() []entry {
 		kind[api.QuotaReclaim](Answer, nil),
 		kind[api.QuotaMode](Answer, nil),
 		kind[api.Coordinator](Answer, nil),
+		kind[api.AuditEntry](Answer, nil),
 		kind[api.Version](Answer, nil),
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/access"
+	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/lead"
@@ -93,6 +94,7 @@ type Config struct {
 	StartsWork bool
 	LeaseTTL   time.Duration
 	Decisions  Decisions
+	Audit      Audit
 	Profile    gossip.Profile
 	Version    string
 	Logger     *slog.Logger
@@ -118,6 +120,7 @@ type Daemon struct {
 	apiRelay    *grpcapi.Relay   // of its calls
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
+	audit       *audit.Book
 	refusals    *refusals
 	registry    *prometheus.Registry // of /metrics
 	cluster     *prometheus.Registry // of /metrics/cluster
@@ -148,6 +151,9 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err = d.openSecurity(ctx, registry); err != nil {
 		return d, err
 	}
+	if err = d.openAudit(registry); err != nil {
+		return d, err
+	}
 	d.coordinator, err = coordinator.New(coordinator.Config{
 		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
@@ -156,10 +162,12 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		Decisions:  d.openDecisions(),
 
 		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, StartsWork: c.StartsWork,
+		Noted: d.audit.Followed,
 	}, d.store, registry)
 	if err != nil {
 		return d, err
 	}
+	d.audit.Fresh, d.audit.TenantOf = d.coordinator.CatchUp, d.coordinator.TenantOf
 	d.callers = access.Authenticator{Table: d.coordinator.Rights(), Other: service.StaticToken(c.AdminToken.Secret())}
 	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log)
 	d.cluster = prometheus.NewRegistry()
@@ -184,7 +192,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
-		Identity: d.security.documents(), Credentials: d.credentials(),
+		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit,
 	})
 	mux := http.NewServeMux()
 	d.serveMetrics(mux, registry)
@@ -210,7 +218,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 		At: func(l service.Leader) string { return strings.TrimPrefix(l.Address, "https://") },
 	}
 	public := &grpcapi.API{
-		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(),
+		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
 		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Logger: d.log,
 	}
 	d.api = public.NewServer()
@@ -248,7 +256,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
-	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: service.Sighted(d.coordinator, d.rights()), Access: d.rights(), Logger: d.log})
+	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: service.Sighted(d.coordinator, d.rights()), Access: d.rights(), Audits: d.audit, Logger: d.log})
 	d.serveEnrolment()
 	d.refusals.know(d.grpc, d.enrolment)
 }
@@ -389,6 +397,9 @@ func (d *Daemon) closeAll() error {
 	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())
+	}
+	if d.audit != nil {
+		errs = append(errs, d.audit.Close())
 	}
 	if d.decisions != nil {
 		errs = append(errs, d.decisions.Close())

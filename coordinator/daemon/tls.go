@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store/etcd"
@@ -90,7 +91,7 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 	}
 	var keyring *gossip.Keyring
 	service, err := enroll.Open(ctx, enroll.Config{
-		Cluster: d.config.Cluster, ID: d.config.ID, Store: d.store, Files: t.Files, Names: names, TTL: t.TTL, Folder: private, Metrics: registry, Logger: d.log,
+		Cluster: d.config.Cluster, ID: d.config.ID, Store: audit.Noted(d.store), Files: t.Files, Names: names, TTL: t.TTL, Folder: private, Metrics: registry, Logger: d.log,
 		Changed: func(roots pki.Bundle) {
 			if err := writeRoots(t.Dir, roots); err != nil {
 				d.log.Error("authorities_not_written", "error", err)

@@ -34,6 +34,8 @@ type Follower struct {
 	forget     func(context.Context, *record.WentBackError)
 	leads      func() bool
 	registered func(News)
+	noted      func(record.Audit)
+	loading    bool          // of all keys at once, under mu
 	rights     *access.Table // changed under mu
 
 	owners atomic.Pointer[owners]        // replaced under mu
@@ -84,6 +86,9 @@ type Options struct {
 	Registered func(News)
 	// Rights takes the access tokens and the role bindings; nil = nobody needs them.
 	Rights *access.Table
+	// Noted takes each change of a person that the store has, some of them more than
+	// once; it must not block. nil = nobody needs them.
+	Noted func(record.Audit)
 }
 
 // New returns a follower that has not loaded anything yet.
@@ -93,7 +98,7 @@ func New(o Options) *Follower {
 	}
 	return &Follower{
 		name: o.Name, store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
-		registered: o.Registered, rights: o.Rights, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
+		registered: o.Registered, rights: o.Rights, noted: o.Noted, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
 	}
 }
 
@@ -163,9 +168,11 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	f.owners.Store(nil)
 	f.mode.Store(nil)
 	f.rights.Reset()
+	f.loading = true
 	for _, kv := range kvs {
 		f.put(kv)
 	}
+	f.loading = false
 	f.restart = restart
 	f.unseen = true
 	f.feeds.reloaded()
@@ -181,6 +188,9 @@ func (f *Follower) put(kv record.KV) {
 			f.requests[key] = r
 			return
 		}
+	}
+	if f.noteChange(&kv) {
+		return
 	}
 	f.kvs[kv.Key] = kv
 	f.noteOwner(kv.Key, &kv)

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/musterd/muster/coordinator/events"
@@ -61,7 +60,7 @@ func (r *replay) load(ctx context.Context, from store.KVStore, at resource.Revis
 	}
 	r.kvs, r.cache = make(map[string]record.KV, len(kvs)), objects.New()
 	for _, kv := range kvs {
-		if !strings.HasPrefix(kv.Key, record.RequestsPrefix) {
+		if !isApart(kv.Key) {
 			r.kvs[kv.Key] = kv
 			r.cache.Touch(kv.Key)
 		}
@@ -92,7 +91,7 @@ func (r *replay) next(ctx context.Context, f *Follower) ([]*objects.Event, resou
 	for _, e := range b.Events {
 		if e.Type == record.EventDelete {
 			delete(r.kvs, e.KV.Key)
-		} else if !strings.HasPrefix(e.KV.Key, record.RequestsPrefix) {
+		} else if !isApart(e.KV.Key) {
 			r.kvs[e.KV.Key] = e.KV
 		}
 		r.cache.Touch(e.KV.Key)

@@ -30,6 +30,9 @@ type API struct {
 	Access        service.Access
 	// Credentials serves access tokens and role bindings; nil = none.
 	Credentials service.Credentials
+	// Audits takes refused requests, and answers with the entries of the audit; nil =
+	// none.
+	Audits service.Audits
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
@@ -79,6 +82,9 @@ func (a *API) NewServer() *grpc.Server {
 	if a.Logger == nil {
 		a.Logger = slog.New(slog.DiscardHandler)
 	}
+	if a.Audits == nil {
+		a.Audits = service.NoAudits{}
+	}
 	a.Service, a.Watches = service.Sighted(a.Service, a.Access), service.SightedWatches(a.Watches, a.Access)
 	if a.Credentials == nil {
 		a.Credentials = service.NoCredentials{}
@@ -110,6 +116,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterUsageServer(server, usage{a: a})
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
 	apiv1.RegisterEventsServer(server, eventsAPI{a: a})
+	apiv1.RegisterAuditServer(server, auditAPI{a: a})
 	if a.Roster != nil {
 		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})
 	}
@@ -174,8 +181,10 @@ func (a *API) may(ctx context.Context, verb service.Verb, kind service.Kind, nam
 // mayOn is may of one object, "" for none.
 func (a *API) mayOn(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
 	if status := a.Access.Authorize(caller(ctx), verb, kind, namespace, name); status != nil {
+		a.Audits.Refused(service.RefusedRequest(service.CallerOf(ctx), verb, kind, namespace, name), status)
 		return status
 	}
+	service.Begin(ctx, verb, kind, namespace, name)
 	if namespace != "" {
 		if status := service.CheckNamespace(namespace); status != nil {
 			return status

@@ -47,5 +47,10 @@ func (s *Server) may(ctx context.Context, verb service.Verb, kind service.Kind, 
 	if !known {
 		return api.Errorf(http.StatusUnauthorized, "nobody has checked who calls")
 	}
-	return s.Access.Authorize(p, verb, kind, namespace, "")
+	if status := s.Access.Authorize(p, verb, kind, namespace, ""); status != nil {
+		s.refused(ctx, verb, kind, namespace, status)
+		return status
+	}
+	service.Begin(ctx, verb, kind, namespace, "")
+	return nil
 }

@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -35,6 +36,7 @@ func (a *API) enter(ctx context.Context, method string) (r request, known contex
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
 	p, status := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
 	if status != nil {
+		a.Audits.Refused(service.RefusedRequest(service.Caller{RequestID: r.id, Address: address(ctx)}, "", "", "", method), status)
 		return r, nil, status
 	}
 	if a.Proven != nil {
@@ -96,6 +98,7 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 	if status != nil {
 		return nil, status
 	}
+	defer func() { a.noteLimited(known, err) }()
 	defer func() { addNotices(ctx, a.Notices) }() // as they are after the call
 	if m, is := req.(proto.Message); is {
 		n := min(int64(proto.Size(m)), maxLarge)
@@ -125,10 +128,19 @@ func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 	held, end := a.hold(known)
 	defer end()
 	err = next(srv, knownStream{stream, held})
+	a.noteLimited(known, err)
 	if ended := service.Refused(held); ended != nil {
 		return ended
 	}
 	return err
+}
+
+// noteLimited gives a call that was refused beyond a limit to the audit.
+func (a *API) noteLimited(ctx context.Context, err error) {
+	var status *api.Status
+	if errors.As(err, &status) && status.Code == http.StatusTooManyRequests {
+		a.Audits.Refused(service.RefusedAgain(ctx), status)
+	}
 }
 
 // knownStream is a stream whose caller is known.

@@ -20,7 +20,16 @@ type Server struct {
 	Quotas service.Quotas
 	// Access decides what an authenticated caller may do.
 	Access service.Access
+	// Audits takes refused requests; nil = nobody needs them.
+	Audits service.Audits
 	Logger *slog.Logger
+}
+
+// refused gives a refused request to the audit.
+func (s *Server) refused(ctx context.Context, verb service.Verb, kind service.Kind, namespace string, status *api.Status) {
+	if s.Audits != nil {
+		s.Audits.Refused(service.RefusedRequest(service.CallerOf(ctx), verb, kind, namespace, ""), status)
+	}
 }
 
 // answer ends a call: what it was asked for, or why not. An error that is no

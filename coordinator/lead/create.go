@@ -80,7 +80,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	}
 	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(),
+		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(), Made: l.made(),
 	}, a.Spec, nil)
 	if status != nil {
 		return nil, status
@@ -100,7 +100,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 	first, growth, gang := api.JobUnits(doc)
 	j := &job{doc: doc, gang: gang, record: record.Job{
 		UID: l.uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Created: l.stamp(),
+		Phase: string(api.Queued), Document: c.Document, Created: l.stamp(), Made: l.made(),
 	}}
 	s := &submission{Submitted: c, job: j}
 	member := 0

@@ -228,8 +228,9 @@ func (l *Leader) nextToken() Token {
 // submit asks for a write; done takes the outcome.
 func (l *Leader) submit(d decision) {
 	t := l.nextToken()
-	l.writes[t] = d.done
-	l.out.add(Effect{Kind: WriteKeys, Token: t, Write: Write{d.compares, d.ops, d.anyEpoch}})
+	ops, done := l.noteChangeIn(d)
+	l.writes[t] = done
+	l.out.add(Effect{Kind: WriteKeys, Token: t, Write: Write{d.compares, ops, d.anyEpoch}})
 }
 
 // read asks for a key; answer takes the key of the store and the store's revision
@@ -237,6 +238,12 @@ func (l *Leader) submit(d decision) {
 func (l *Leader) read(key string, answer func(kv record.KV, found bool, revision resource.Revision)) {
 	t := l.nextToken()
 	l.reads[t] = answer
+	if c := l.acting; c != nil {
+		l.reads[t] = func(kv record.KV, found bool, revision resource.Revision) {
+			defer l.actFor(c)()
+			answer(kv, found, revision)
+		}
+	}
 	l.out.add(Effect{Kind: ReadKey, Token: t, Key: key})
 }
 

@@ -41,6 +41,8 @@ type Leader struct {
 	waiters  map[*unit][]*waiter
 	changed  []*unit
 	settling map[Token]func()
+	acting   *call // whose request is being carried out now; nil for none
+	auditing auditing
 
 	elected time.Time         // when the term began
 	reached resource.Revision // the newest of the store that an answer had

@@ -104,7 +104,7 @@ func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 	if u.ending != nil {
 		return
 	}
-	u.askEnd(asked, instant)
+	u.askEnd(asked, instant, l.acting)
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
@@ -126,6 +126,7 @@ func (l *Leader) writeWish(u *unit) {
 	if a == nil || u.job != nil || u.ending == nil || u.wish == endDurable || u.writing == writeWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
 		return
 	}
+	defer l.actFor(u.asker)()
 	u.beginWrite(writeWish)
 	key, unit := u.record.Path().Key(), u.record
 	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, AskedMillis: u.asked, Remove: true}
@@ -156,6 +157,7 @@ func (l *Leader) endQueued(u *unit) {
 		l.undoCreation(u)
 		return
 	}
+	defer l.actFor(u.asker)()
 	u.beginWrite(writeEnd)
 	key := u.record.Path().Key()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}

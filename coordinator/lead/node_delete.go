@@ -19,8 +19,9 @@ const deleteAttempts = 8
 // deleteNode reads what the store has of a node, judges that, and deletes it.
 func (l *Leader) deleteNode(r DeleteNode, attempts int, answer func(*api.Status)) {
 	id := r.Node
-	t := l.nextToken()
+	t, asker := l.nextToken(), l.acting
 	l.nodeReads[t] = func(in NodeReadAnswer) {
+		defer l.actFor(asker)()
 		if in.Err != nil {
 			answer(api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
 			return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // This file serves clients' requests: each is an input, and its answer an effect.
@@ -40,6 +41,10 @@ type call struct {
 	// the request is not served again.
 	begun bool
 	over  bool // answered, or nobody waits for the answer
+	// by is the change that a person asks for, nil for none (AskedBy); noted: the store
+	// has it.
+	by    *record.Audit
+	noted bool
 	// on is the unit that the call waits for, due when the client wants an answer
 	// at the latest.
 	on  *unit
@@ -59,6 +64,7 @@ func (c *call) answer(result any, status *api.Status) {
 func (l *Leader) serve(in ClientRequest) {
 	c := &call{leader: l, token: in.Token}
 	l.calls[in.Token] = c
+	defer l.actFor(c)()
 	in.Request.serve(l, c)
 }
 
@@ -121,6 +127,7 @@ func (l *Leader) recheckWaiter(w *waiter) {
 	}
 	u := c.on
 	l.stopWaiting(c)
+	defer l.actFor(c)()
 	if !w.ready() {
 		l.waitForChange(c, u, w.ready)
 	}
@@ -142,6 +149,7 @@ func (l *Leader) settleFirst(c *call, then func()) {
 	t := l.nextToken()
 	l.settling[t] = func() {
 		if !c.over {
+			defer l.actFor(c)()
 			then()
 		}
 	}

@@ -214,6 +214,7 @@ func (r PatchJob) serve(l *Leader, c *call) {
 // patchJob changes a job once no other Txn writes its key, and none the units that
 // the change writes.
 func (l *Leader) patchJob(c *call, j *job, p api.WorkPatch) {
+	defer l.actFor(c)()
 	switch {
 	case c.over:
 		return

@@ -53,6 +53,8 @@ type unit struct {
 	// wish is how far the request to end the unit is, and ending the request.
 	wish   wish
 	ending *txn.ReleaseAsked
+	// asker is the call of that request; nil where this leader was not asked.
+	asker *call
 	// asked is the instant of ending, in milliseconds of the leader's clock; 0 where
 	// an older version has stored the request.
 	asked int64

@@ -188,7 +188,8 @@ func (u *unit) remove() {
 
 // askEnd notes that the owner asks for the unit's end. The instant is the one that
 // every Txn about this end writes, in milliseconds.
-func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64) {
+func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64, asker *call) {
+	u.asker = asker
 	u.wish, u.ending, u.asked = endAsked, &asked, instant
 }
 

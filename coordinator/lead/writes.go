@@ -150,6 +150,9 @@ func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
 	rec := l.recordOf(a, grant.RecordReleasing)
 	rec.Evicted = e.Evicted
+	if !e.Evicted {
+		defer l.actFor(u.asker)()
+	}
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
 	l.submit(decision{

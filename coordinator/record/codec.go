@@ -18,7 +18,7 @@ const SchemaVersion = 1
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeObserved | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode |
-		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken
+		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken | Audit
 	check() error
 }
 

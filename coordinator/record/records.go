@@ -135,6 +135,9 @@ type Unit struct {
 	// victim of an undecided preemption: until that is decided its transaction
 	// cannot carry the wish. nil where there is none.
 	Ending *Cancellation `json:"ending,omitempty"`
+	// Made is the caller who has submitted an allocation; nil in a record of an older
+	// version.
+	Made *Actor `json:"made,omitempty"`
 	// Requeues: notice was given to an allocation that its owner had suspended. The
 	// allocation waits again once nothing of it is held, in place of its end.
 	Requeues bool `json:"requeues,omitempty"`
@@ -172,6 +175,7 @@ type Job struct {
 	// Document is the submitted document, as in Unit.
 	Document  json.RawMessage `json:"document"`
 	Units     []UnitPath      `json:"units,omitempty"`
+	Made      *Actor          `json:"made,omitempty"` // as in Unit
 	Cancelled *Cancellation   `json:"cancelled,omitempty"`
 	// Shrunk is the end of the units beyond the document's parallelism, where there
 	// are any; nil where the number was never lowered.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // descriptions are those of all routes, by pattern.
@@ -247,6 +248,7 @@ func documentRoutes(collection, one, kind, at, name, document, patch string) map
 func credentialRoutes() map[string]description {
 	const tokens, bindings = "/api/v1/tokens", "/api/v1/rolebindings"
 	all := map[string]description{
+		"GET /api/v1/audit":                 {text: "Lists the changes of the last 25 hours that persons have made, and the requests that this coordinator has refused, the newest first. A tenant-admin gets those of the own tenant.", answer: "AuditEntryList", code: 200, extra: service.AuditParameters, example: "/api/v1/audit?resource=allocations&namespace=default&since=2026-03-01T12:00:00Z&limit=20"},
 		"POST " + tokens:                    {text: "Makes an access token. The answer alone has the token itself. A tenant-admin makes tokens of the own tenant.", body: "AccessToken", answer: "AccessToken", code: 201, example: tokens + ` {"spec": {"user": "ada@example.org", "role": "editor", "tenant": "vision", "ttl": "720h"}}`},
 		"GET " + tokens:                     {text: "Lists the access tokens, by name, without the tokens themselves. A tenant-admin gets those of the own tenant.", answer: "AccessTokenList", code: 200, isList: true, example: tokens},
 		"GET " + tokens + "/{name}":         {text: "Shows an access token, without the token itself.", answer: "AccessToken", code: 200, example: tokens + "/at-5d1f09c2ab"},

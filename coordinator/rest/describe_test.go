@@ -262,6 +262,14 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"gracePeriodSeconds":    {"whole number, 0 to 86400", "30", "The time that the work has to stop, in seconds; as in the body."},
 	"propagationPolicy":     {"`Foreground` or `Background`", "", "As in the body."},
 	"force":                 {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
+	"person":                {"text", "", "Shows the requests of this user."},
+	"verb":                  {"text", "", "Shows the entries with this verb of the table of roles, such as delete."},
+	"resource":              {"text", "", "Shows the entries about objects of this kind, as the paths have it, such as allocations."},
+	"namespace":             {"text", "", "Shows the entries about objects in this namespace."},
+	"name":                  {"text", "", "Shows the entries about objects of this name."},
+	"result":                {"`done` or `refused`", "", "Shows changes, or refused requests."},
+	"since":                 {"time", "", "Shows the entries from this time on."},
+	"until":                 {"time", "", "Shows the entries before this time."},
 	"period":                {"duration, 1m to 24h", "24h", "The time that peaks and averages are about. It is rounded up to quarters of an hour."},
 }
 

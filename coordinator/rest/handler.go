@@ -42,6 +42,9 @@ type Config struct {
 	Version string
 	// Credentials serves access tokens and role bindings; nil = none.
 	Credentials service.Credentials
+	// Audits takes refused requests, and answers with the entries of the audit; nil =
+	// none.
+	Audits service.Audits
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
@@ -92,6 +95,9 @@ func NewHandler(c Config) http.Handler {
 	}
 	if c.Credentials == nil {
 		c.Credentials = service.NoCredentials{}
+	}
+	if c.Audits == nil {
+		c.Audits = service.NoAudits{}
 	}
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = bodyTimeout
@@ -144,6 +150,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeEvents(v1)
 	h.routeIdentity(v1)
 	h.routeCredentials(v1)
+	h.routeAudit(v1)
 
 	if c.Roster != nil {
 		h.route("GET "+v1+"/coordinators", to(service.VerbList, service.KindCoordinators), h.listCoordinators)
@@ -195,11 +202,13 @@ type call struct {
 	caller    service.Principal // the zero value where anyone may call
 	// bootstrapToken is set in place of a caller where a host creates its own node.
 	bootstrapToken string
-	query          query
-	taken          bool   // the body has been read
-	sent           []byte // the body, once it is taken
-	held           int64  // bytes of room.bodies
-	parked         int64  // bytes of room.parked
+	// unseen: the request is about an object that the caller may not see.
+	unseen bool
+	query  query
+	taken  bool   // the body has been read
+	sent   []byte // the body, once it is taken
+	held   int64  // bytes of room.bodies
+	parked int64  // bytes of room.parked
 }
 
 // rewind makes the request as it was, for serving it again with less to wait.
@@ -310,6 +319,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	}
 	c, status := h.admit(w, r, who)
 	if status != nil {
+		h.noteRefused(c, who, status)
 		return h.refuse(w, status)
 	}
 	defer h.free(c)
@@ -324,7 +334,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	}
 	addWarnings(w.Header(), warned())
 	if err != nil {
-		return h.refuse(w, h.statusOf(c.r, err))
+		status := h.statusOf(c.r, err)
+		h.noteRefused(c, who, status)
+		return h.refuse(w, status)
 	}
 	return h.reply(c, a)
 }
@@ -339,21 +351,24 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 	case who != anyone:
 		p, status := authenticate(h.Authenticator, r)
 		if status != nil {
-			return nil, status
+			return c, status
 		}
 		ProveConnection(r.Context())
+		c.caller = p
 		if status := h.authorize(c, who, p); status != nil {
-			return nil, status
+			c.unseen = status.Code == http.StatusNotFound
+			return c, status
 		}
-		c.identify(p)
+		c.identify(p, who)
 	}
 	if c.namespace != "" {
 		if status := service.CheckNamespace(c.namespace); status != nil {
-			return nil, status
+			return c, status
 		}
 	}
 	if tree := r.PathValue("tree"); tree != "" {
 		c.name = tree
+		service.Names(c.ctx(), "", tree)
 		return c, service.CheckName(service.KindQuotaTrees, tree)
 	}
 	if domain := r.PathValue("domain"); domain != "" {
@@ -366,9 +381,10 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 }
 
 // identify notes the caller of a request, for the endpoint and for records.
-func (c *call) identify(p service.Principal) {
+func (c *call) identify(p service.Principal, who access) {
 	c.caller = p
-	c.r = c.r.WithContext(service.WithCaller(c.ctx(), service.Caller{Principal: p, RequestID: c.r.Header.Get(requestIDHeader), Address: c.r.RemoteAddr}))
+	c.r = c.r.WithContext(service.WithCaller(c.ctx(), c.sender()))
+	service.Begin(c.ctx(), verbOf(who, c.r), who.kind, c.namespace, c.name)
 }
 
 // authorize refuses a caller that may not use the endpoint.

@@ -31,6 +31,7 @@ type query struct {
 	watch        bool
 	version      string // resourceVersion, as it was sent
 	period       time.Duration
+	audit        *service.AuditQuery // takes all parameters; nil for other endpoints
 }
 
 // allowUnknownResources is a parameter of changes of quota.
@@ -82,6 +83,12 @@ func list(names []string) string {
 // set checks one parameter.
 func (q *query) set(name, value string) *api.Status {
 	var err error
+	if q.audit != nil {
+		if err = q.audit.Set(name, value); err != nil {
+			return badParameter(name, value, err)
+		}
+		return nil
+	}
 	switch name {
 	case "wait":
 		q.wait, err = parseWait(value)
@@ -129,9 +136,13 @@ func (q *query) set(name, value string) *api.Status {
 		err = q.Select(name, value)
 	}
 	if err != nil {
-		return api.Errorf(http.StatusBadRequest, "query parameter %s=%q: %v", name, clip(value), err)
+		return badParameter(name, value, err)
 	}
 	return nil
+}
+
+func badParameter(name, value string, err error) *api.Status {
+	return api.Errorf(http.StatusBadRequest, "query parameter %s=%q: %v", name, clip(value), err)
 }
 
 func parseWait(text string) (time.Duration, error) {

@@ -145,6 +145,8 @@ func table() map[Kind]rights {
 		KindAccessTokens: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbDelete, VerbRotate),
 		KindRoleBindings: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete),
 		KindEvents:       {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
+		// Which entries a tenant-admin sees depends on the entry: SeesAudit.
+		KindAudit: only(TenantAdmins, VerbList),
 	}
 }
 

@@ -1,6 +1,9 @@
 package service
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Caller is who has sent a request, and how the request is found again in logs and
 // records.
@@ -10,6 +13,16 @@ type Caller struct {
 	RequestID string
 	// Address is where the request came from, "host:port"; "" where unknown.
 	Address string
+	// Via is the coordinator that has passed the request on, "" for none. It vouches for
+	// Address.
+	Via string
+
+	// The request, as Begin notes it.
+	verb            Verb
+	kind            Kind
+	namespace, name string
+	id              string // of its entry in the audit
+	began           time.Time
 }
 
 type callerKey struct{}

@@ -39,6 +39,7 @@ func WarnIgnored(ctx context.Context, p api.NodeStatusPatch) {
 // token of one use for the host, where the cluster has identities and the host's agent
 // has not registered yet.
 func CreateNode(ctx context.Context, nodes Nodes, identities Identity, n *api.Node, operator string) (*api.Node, error) {
+	Names(ctx, "", n.Metadata.Name)
 	got, err := nodes.CreateNode(ctx, n)
 	if err != nil || identities == nil || got.Status.Capacity != nil {
 		return got, err

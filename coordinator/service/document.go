@@ -47,6 +47,7 @@ func (d Documents[T]) At(v *T, namespace, name string) *api.Status {
 // Create makes an object.
 func (d Documents[T]) Create(ctx context.Context, v *T) (*T, error) {
 	d.Meta(v).ResourceVersion, d.Meta(v).UID = "", ""
+	Names(ctx, d.Meta(v).Namespace, d.Meta(v).Name)
 	return d.typed(d.create(ctx, v))
 }
 

@@ -104,6 +104,7 @@ var table = map[string]row{
 	"coordinator/monitor":             {layer: adapter},
 	"yamldoc":                         {layer: adapter},
 	"coordinator/service":             {layer: adapter},
+	"coordinator/audit":               {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
 	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
 	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/service", "netlimit", "yamldoc"}},
 	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},

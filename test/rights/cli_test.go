@@ -20,6 +20,7 @@ var commandLines = map[string][]string{
 	"annotate":               {"node thing a=b", "job thing a=b -n TENANT"},
 	"api-resources":          nil,
 	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding"},
+	"audit":                  {""},
 	"ca operator":            {"thing --dir FILE/operator"},
 	"ca operators":           {""},
 	"ca retire":              {"0123456789abcdef"},

@@ -79,6 +79,9 @@ var sdkCalls = map[string]sdkCall{
 	"Nodes.WatchEvictions": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return first(c.Nodes().WatchEvictions(ctx, "thing", ""))
 	},
+	"Audit": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.Audit(ctx, sdk.AuditOptions{}))
+	},
 	"Coordinators": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.Coordinators(ctx)) },
 	"QuotaMode":    func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.QuotaMode(ctx)) },
 	"SetQuotaMode": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {

@@ -11,6 +11,8 @@ var Coordinator = []Series{
 	{"muster_connections", "gauge", []string{"listener", "state"}, "1", "Open connections, by whether their peers have proven who they are."},
 	{"muster_connections_closed_total", "counter", []string{"listener", "reason"}, "1", "Connections closed at a limit, by limit; see docs/limits-network.md."},
 	{"muster_coordinator_agent_mail_waits_total", "counter", nil, "1", "Times a stream waited because the events of its node filled its mailbox."},
+	{"muster_coordinator_audit_lost_total", "counter", nil, "1", "Refused requests that are in no file of the audit: the disk was too slow, or has refused them."},
+	{"muster_coordinator_audit_refused_total", "counter", []string{"code"}, "1", "Requests that this coordinator has refused and noted, by HTTP status."},
 	{"muster_coordinator_enrollments_refused_total", "counter", []string{"reason"}, "1", "Refused enrolments, by reason: cluster, request, token, denied, exists, limited."},
 	{"muster_coordinator_gossip_ignored_total", "counter", []string{"reason"}, "1", "Gossip about agents that was not followed, by reason."},
 	{"muster_coordinator_messages_refused_total", "counter", []string{"method"}, "1", "Messages that were refused because a value is beyond its limit, by gRPC method."},

@@ -129,6 +129,127 @@ func (x *RemoveRequest) GetPreconditions() *Preconditions {
 	return nil
 }
 
+// ListAuditRequest selects entries; an empty field selects all.
+type ListAuditRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Person    string                 `protobuf:"bytes,1,opt,name=person,proto3" json:"person,omitempty"`
+	Verb      string                 `protobuf:"bytes,2,opt,name=verb,proto3" json:"verb,omitempty"`
+	Resource  string                 `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	Namespace string                 `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	// done or refused.
+	Result string `protobuf:"bytes,6,opt,name=result,proto3" json:"result,omitempty"`
+	// RFC 3339: entries from since on, and before until.
+	Since string `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	Until string `protobuf:"bytes,8,opt,name=until,proto3" json:"until,omitempty"`
+	// Bounds the page, 1 to 1000; 0 = 100.
+	Limit int64 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	// From the answer before.
+	Continue      string `protobuf:"bytes,10,opt,name=continue,proto3" json:"continue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListAuditRequest) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetContinue() string {
+	if x != nil {
+		return x.Continue
+	}
+	return ""
+}
+
 // GetRequest names an object; namespace is empty for kinds that are in none.
 type GetRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -142,7 +263,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -154,7 +275,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -167,7 +288,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -211,7 +332,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -223,7 +344,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -236,7 +357,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -297,7 +418,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +430,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +443,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -366,7 +487,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +499,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +512,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -432,7 +553,7 @@ type BulkReleaseRequest struct {
 
 func (x *BulkReleaseRequest) Reset() {
 	*x = BulkReleaseRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +565,7 @@ func (x *BulkReleaseRequest) String() string {
 func (*BulkReleaseRequest) ProtoMessage() {}
 
 func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +578,7 @@ func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
 func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BulkReleaseRequest) GetNamespace() string {
@@ -486,7 +607,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -498,7 +619,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -511,7 +632,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -550,7 +671,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -562,7 +683,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -575,7 +696,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -621,7 +742,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +754,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +767,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -687,7 +808,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +820,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +833,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -738,7 +859,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +871,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +884,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -784,7 +905,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +917,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +930,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -836,7 +957,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +969,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +982,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -888,7 +1009,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1021,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1034,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -940,7 +1061,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1073,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1086,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -992,7 +1113,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1125,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1138,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -1045,7 +1166,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1178,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1191,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -1104,7 +1225,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1237,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1250,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RenameRequest) GetName() string {
@@ -1154,7 +1275,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1287,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1300,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 type GetQueuesRequest struct {
@@ -1190,7 +1311,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1202,7 +1323,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,7 +1336,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 type GetTenantUsageRequest struct {
@@ -1229,7 +1350,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1362,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +1375,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -1279,7 +1400,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1291,7 +1412,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1304,7 +1425,7 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 // NameRequest names an object of a kind that has no preconditions.
@@ -1317,7 +1438,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1450,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1463,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NameRequest) GetName() string {
@@ -1362,7 +1483,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1495,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1508,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RotateRequest) GetName() string {
@@ -1415,7 +1536,7 @@ type DeleteAuthorityRequest struct {
 
 func (x *DeleteAuthorityRequest) Reset() {
 	*x = DeleteAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1548,7 @@ func (x *DeleteAuthorityRequest) String() string {
 func (*DeleteAuthorityRequest) ProtoMessage() {}
 
 func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1561,7 @@ func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*DeleteAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteAuthorityRequest) GetName() string {
@@ -1465,7 +1586,7 @@ type CreateAuthorityRequest struct {
 
 func (x *CreateAuthorityRequest) Reset() {
 	*x = CreateAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1598,7 @@ func (x *CreateAuthorityRequest) String() string {
 func (*CreateAuthorityRequest) ProtoMessage() {}
 
 func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1611,7 @@ func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*CreateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 type ListBootstrapTokensRequest struct {
@@ -1501,7 +1622,7 @@ type ListBootstrapTokensRequest struct {
 
 func (x *ListBootstrapTokensRequest) Reset() {
 	*x = ListBootstrapTokensRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1634,7 @@ func (x *ListBootstrapTokensRequest) String() string {
 func (*ListBootstrapTokensRequest) ProtoMessage() {}
 
 func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1647,7 @@ func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBootstrapTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListBootstrapTokensRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 type ListAuthoritiesRequest struct {
@@ -1537,7 +1658,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1670,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1683,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 type ListOperatorCertificatesRequest struct {
@@ -1573,7 +1694,7 @@ type ListOperatorCertificatesRequest struct {
 
 func (x *ListOperatorCertificatesRequest) Reset() {
 	*x = ListOperatorCertificatesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1706,7 @@ func (x *ListOperatorCertificatesRequest) String() string {
 func (*ListOperatorCertificatesRequest) ProtoMessage() {}
 
 func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1719,7 @@ func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListOperatorCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 type ListNodeBansRequest struct {
@@ -1609,7 +1730,7 @@ type ListNodeBansRequest struct {
 
 func (x *ListNodeBansRequest) Reset() {
 	*x = ListNodeBansRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1742,7 @@ func (x *ListNodeBansRequest) String() string {
 func (*ListNodeBansRequest) ProtoMessage() {}
 
 func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1755,7 @@ func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodeBansRequest.ProtoReflect.Descriptor instead.
 func (*ListNodeBansRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
@@ -1646,7 +1767,19 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\rRemoveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12B\n" +
-	"\rpreconditions\x18\x03 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditions\"m\n" +
+	"\rpreconditions\x18\x03 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditions\"\x82\x02\n" +
+	"\x10ListAuditRequest\x12\x16\n" +
+	"\x06person\x18\x01 \x01(\tR\x06person\x12\x12\n" +
+	"\x04verb\x18\x02 \x01(\tR\x04verb\x12\x1a\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1c\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x16\n" +
+	"\x06result\x18\x06 \x01(\tR\x06result\x12\x14\n" +
+	"\x05since\x18\a \x01(\tR\x05since\x12\x14\n" +
+	"\x05until\x18\b \x01(\tR\x05until\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x03R\x05limit\x12\x1a\n" +
+	"\bcontinue\x18\n" +
+	" \x01(\tR\bcontinue\"m\n" +
 	"\n" +
 	"GetRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1880,7 +2013,9 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x06Events\x126\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x14.muster.api.v1.Event\x12<\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x18.muster.api.v1.EventList\x12F\n" +
-	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1e.muster.api.v1.EventWatchEvent0\x01B5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1e.muster.api.v1.EventWatchEvent0\x012O\n" +
+	"\x05Audit\x12F\n" +
+	"\x04List\x12\x1f.muster.api.v1.ListAuditRequest\x1a\x1d.muster.api.v1.AuditEntryListB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
 
 var (
 	file_muster_api_v1_api_proto_rawDescOnce sync.Once
@@ -1894,382 +2029,386 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_muster_api_v1_api_proto_goTypes = []any{
 	(*GetQuotaModeRequest)(nil),             // 0: muster.api.v1.GetQuotaModeRequest
 	(*RemoveRequest)(nil),                   // 1: muster.api.v1.RemoveRequest
-	(*GetRequest)(nil),                      // 2: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                     // 3: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                    // 4: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                   // 5: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),              // 6: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),                  // 7: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),         // 8: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),                // 9: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),                  // 10: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                     // 11: muster.api.v1.NodeRequest
-	(*RemoveNodeRequest)(nil),               // 12: muster.api.v1.RemoveNodeRequest
-	(*DrainRequest)(nil),                    // 13: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),                  // 14: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                    // 15: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),                // 16: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),                  // 17: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                   // 18: muster.api.v1.RenameRequest
-	(*GetClusterUtilizationRequest)(nil),    // 19: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),                // 20: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),           // 21: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),         // 22: muster.api.v1.ListCoordinatorsRequest
-	(*NameRequest)(nil),                     // 23: muster.api.v1.NameRequest
-	(*RotateRequest)(nil),                   // 24: muster.api.v1.RotateRequest
-	(*DeleteAuthorityRequest)(nil),          // 25: muster.api.v1.DeleteAuthorityRequest
-	(*CreateAuthorityRequest)(nil),          // 26: muster.api.v1.CreateAuthorityRequest
-	(*ListBootstrapTokensRequest)(nil),      // 27: muster.api.v1.ListBootstrapTokensRequest
-	(*ListAuthoritiesRequest)(nil),          // 28: muster.api.v1.ListAuthoritiesRequest
-	(*ListOperatorCertificatesRequest)(nil), // 29: muster.api.v1.ListOperatorCertificatesRequest
-	(*ListNodeBansRequest)(nil),             // 30: muster.api.v1.ListNodeBansRequest
-	(*Preconditions)(nil),                   // 31: muster.api.v1.Preconditions
-	(*durationpb.Duration)(nil),             // 32: google.protobuf.Duration
-	(*structpb.Struct)(nil),                 // 33: google.protobuf.Struct
-	(*DeleteOptions)(nil),                   // 34: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),              // 35: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                      // 36: muster.api.v1.Allocation
-	(*Job)(nil),                             // 37: muster.api.v1.Job
-	(*PreemptionRequest)(nil),               // 38: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                    // 39: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),                  // 40: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                    // 41: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),                // 42: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),                  // 43: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                     // 44: muster.api.v1.QuotaRename
-	(*RotateOptions)(nil),                   // 45: muster.api.v1.RotateOptions
-	(*WatchRequest)(nil),                    // 46: muster.api.v1.WatchRequest
-	(*Node)(nil),                            // 47: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),           // 48: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                   // 49: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                       // 50: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                        // 51: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                     // 52: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                    // 53: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                          // 54: muster.api.v1.Tenant
-	(*Resource)(nil),                        // 55: muster.api.v1.Resource
-	(*Namespace)(nil),                       // 56: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 57: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 58: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 59: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 60: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 61: muster.api.v1.NodeBan
-	(*QuotaModePatch)(nil),                  // 62: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 63: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 64: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 65: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 66: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 67: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 68: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 69: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 70: muster.api.v1.JobWatchEvent
-	(*NodeList)(nil),                        // 71: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 72: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 73: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 74: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 75: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 76: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 77: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 78: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 79: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 80: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),                    // 81: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 82: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 83: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 84: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 85: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 86: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 87: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 88: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 89: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 90: muster.api.v1.ResourceWatchEvent
-	(*NamespaceList)(nil),                   // 91: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 92: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 93: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 94: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 95: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 96: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 97: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 98: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 99: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 100: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 101: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 102: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 103: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 104: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 105: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 106: muster.api.v1.Event
-	(*EventList)(nil),                       // 107: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 108: muster.api.v1.EventWatchEvent
+	(*ListAuditRequest)(nil),                // 2: muster.api.v1.ListAuditRequest
+	(*GetRequest)(nil),                      // 3: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                     // 4: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                    // 5: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                   // 6: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),              // 7: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),                  // 8: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),         // 9: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),                // 10: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),                  // 11: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                     // 12: muster.api.v1.NodeRequest
+	(*RemoveNodeRequest)(nil),               // 13: muster.api.v1.RemoveNodeRequest
+	(*DrainRequest)(nil),                    // 14: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),                  // 15: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                    // 16: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),                // 17: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),                  // 18: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                   // 19: muster.api.v1.RenameRequest
+	(*GetClusterUtilizationRequest)(nil),    // 20: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),                // 21: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),           // 22: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),         // 23: muster.api.v1.ListCoordinatorsRequest
+	(*NameRequest)(nil),                     // 24: muster.api.v1.NameRequest
+	(*RotateRequest)(nil),                   // 25: muster.api.v1.RotateRequest
+	(*DeleteAuthorityRequest)(nil),          // 26: muster.api.v1.DeleteAuthorityRequest
+	(*CreateAuthorityRequest)(nil),          // 27: muster.api.v1.CreateAuthorityRequest
+	(*ListBootstrapTokensRequest)(nil),      // 28: muster.api.v1.ListBootstrapTokensRequest
+	(*ListAuthoritiesRequest)(nil),          // 29: muster.api.v1.ListAuthoritiesRequest
+	(*ListOperatorCertificatesRequest)(nil), // 30: muster.api.v1.ListOperatorCertificatesRequest
+	(*ListNodeBansRequest)(nil),             // 31: muster.api.v1.ListNodeBansRequest
+	(*Preconditions)(nil),                   // 32: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),             // 33: google.protobuf.Duration
+	(*structpb.Struct)(nil),                 // 34: google.protobuf.Struct
+	(*DeleteOptions)(nil),                   // 35: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),              // 36: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                      // 37: muster.api.v1.Allocation
+	(*Job)(nil),                             // 38: muster.api.v1.Job
+	(*PreemptionRequest)(nil),               // 39: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                    // 40: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),                  // 41: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                    // 42: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),                // 43: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),                  // 44: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                     // 45: muster.api.v1.QuotaRename
+	(*RotateOptions)(nil),                   // 46: muster.api.v1.RotateOptions
+	(*WatchRequest)(nil),                    // 47: muster.api.v1.WatchRequest
+	(*Node)(nil),                            // 48: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),           // 49: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                   // 50: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                       // 51: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                        // 52: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                     // 53: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                    // 54: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                          // 55: muster.api.v1.Tenant
+	(*Resource)(nil),                        // 56: muster.api.v1.Resource
+	(*Namespace)(nil),                       // 57: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 58: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 59: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 60: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 61: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 62: muster.api.v1.NodeBan
+	(*QuotaModePatch)(nil),                  // 63: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 64: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 65: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 66: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 67: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 68: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 69: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 70: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 71: muster.api.v1.JobWatchEvent
+	(*NodeList)(nil),                        // 72: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 73: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 74: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 75: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 76: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 77: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 78: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 79: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 80: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 81: muster.api.v1.QuotaTreeList
+	(*QuotaReclaim)(nil),                    // 82: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 83: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 84: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 85: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 86: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 87: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 88: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 89: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 90: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 91: muster.api.v1.ResourceWatchEvent
+	(*NamespaceList)(nil),                   // 92: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 93: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 94: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 95: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 96: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 97: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 98: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 99: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 100: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 101: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 102: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 103: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 104: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 105: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 106: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 107: muster.api.v1.Event
+	(*EventList)(nil),                       // 108: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 109: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 110: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	31,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	32,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	33,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	34,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	35,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	36,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	32,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	37,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	32,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	38,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	31,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	39,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	40,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	41,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	42,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	43,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	44,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	32,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	45,  // 18: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
-	8,   // 19: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	8,   // 20: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	2,   // 21: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 22: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	46,  // 23: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	4,   // 24: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	5,   // 25: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	6,   // 26: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	7,   // 27: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	2,   // 28: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	10,  // 29: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	9,   // 30: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	9,   // 31: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	2,   // 32: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 33: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	46,  // 34: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	4,   // 35: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	5,   // 36: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	5,   // 37: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	7,   // 38: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	2,   // 39: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	2,   // 40: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 41: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	46,  // 42: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	47,  // 43: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	4,   // 44: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	4,   // 45: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	11,  // 46: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	11,  // 47: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	13,  // 48: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	14,  // 49: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	15,  // 50: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	16,  // 51: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	12,  // 52: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	11,  // 53: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	48,  // 54: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	22,  // 55: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	49,  // 56: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	2,   // 57: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 58: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	46,  // 59: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	49,  // 60: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	4,   // 61: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	32,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	33,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	34,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	35,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	36,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	37,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	33,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	38,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	33,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	39,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	32,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	40,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	41,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	42,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	43,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	44,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	45,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	33,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	46,  // 18: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	9,   // 19: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	9,   // 20: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	3,   // 21: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 22: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	47,  // 23: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	5,   // 24: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	6,   // 25: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	7,   // 26: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	8,   // 27: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	3,   // 28: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	11,  // 29: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	10,  // 30: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	10,  // 31: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	3,   // 32: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 33: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	47,  // 34: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	5,   // 35: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	6,   // 36: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	6,   // 37: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	8,   // 38: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	3,   // 39: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	3,   // 40: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 41: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	47,  // 42: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	48,  // 43: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	5,   // 44: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	5,   // 45: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	12,  // 46: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	12,  // 47: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	14,  // 48: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	15,  // 49: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	16,  // 50: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	17,  // 51: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	13,  // 52: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	12,  // 53: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	49,  // 54: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	23,  // 55: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	50,  // 56: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	3,   // 57: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 58: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	47,  // 59: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	50,  // 60: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	5,   // 61: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 62: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	50,  // 63: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	2,   // 64: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 65: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	50,  // 66: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	4,   // 67: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	51,  // 63: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	3,   // 64: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 65: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	51,  // 66: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	5,   // 67: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 68: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	17,  // 69: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	18,  // 70: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	51,  // 71: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	52,  // 72: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	2,   // 73: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 74: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	46,  // 75: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	52,  // 76: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	4,   // 77: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	18,  // 69: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	19,  // 70: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	52,  // 71: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	53,  // 72: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	3,   // 73: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 74: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	47,  // 75: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	53,  // 76: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	5,   // 77: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 78: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	53,  // 79: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	2,   // 80: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 81: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	46,  // 82: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	53,  // 83: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	4,   // 84: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	54,  // 79: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	3,   // 80: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 81: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	47,  // 82: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	54,  // 83: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	5,   // 84: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 85: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	54,  // 86: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	2,   // 87: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 88: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	46,  // 89: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	54,  // 90: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	4,   // 91: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	55,  // 86: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	3,   // 87: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 88: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	47,  // 89: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	55,  // 90: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	5,   // 91: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 92: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	55,  // 93: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	2,   // 94: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 95: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	46,  // 96: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	55,  // 97: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	4,   // 98: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	56,  // 93: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	3,   // 94: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 95: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	47,  // 96: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 97: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	5,   // 98: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 99: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	56,  // 100: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	2,   // 101: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 102: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	46,  // 103: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 104: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	4,   // 105: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	57,  // 100: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	3,   // 101: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 102: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	47,  // 103: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	57,  // 104: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	5,   // 105: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 106: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	57,  // 107: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	2,   // 108: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 109: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	46,  // 110: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	24,  // 111: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	58,  // 107: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	3,   // 108: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 109: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	47,  // 110: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	25,  // 111: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
 	1,   // 112: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 113: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	2,   // 114: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 115: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	46,  // 116: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	58,  // 117: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	4,   // 118: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	59,  // 113: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	3,   // 114: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 115: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	47,  // 116: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	59,  // 117: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	5,   // 118: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
 	1,   // 119: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 120: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	27,  // 121: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	23,  // 122: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	26,  // 123: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	28,  // 124: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	25,  // 125: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	60,  // 126: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	29,  // 127: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	23,  // 128: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	61,  // 129: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	30,  // 130: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	23,  // 131: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	19,  // 132: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	20,  // 133: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	21,  // 134: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	60,  // 120: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	28,  // 121: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	24,  // 122: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	27,  // 123: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	29,  // 124: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	26,  // 125: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	61,  // 126: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	30,  // 127: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	24,  // 128: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	62,  // 129: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	31,  // 130: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	24,  // 131: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	20,  // 132: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	21,  // 133: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	22,  // 134: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
 	0,   // 135: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	62,  // 136: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	2,   // 137: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	3,   // 138: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	46,  // 139: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	36,  // 140: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	63,  // 141: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	36,  // 142: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	64,  // 143: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	65,  // 144: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	36,  // 145: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	36,  // 146: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	66,  // 147: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	63,  // 148: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	67,  // 149: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	68,  // 150: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	37,  // 151: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	63,  // 152: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	37,  // 153: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	69,  // 154: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	70,  // 155: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	37,  // 156: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	37,  // 157: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	37,  // 158: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	63,  // 159: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	67,  // 160: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	47,  // 161: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	71,  // 162: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	72,  // 163: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	47,  // 164: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	47,  // 165: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	47,  // 166: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	47,  // 167: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	47,  // 168: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	73,  // 169: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	47,  // 170: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	47,  // 171: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	74,  // 172: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	47,  // 173: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	75,  // 174: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	76,  // 175: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	77,  // 176: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	49,  // 177: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	49,  // 178: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	78,  // 179: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	79,  // 180: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	49,  // 181: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	49,  // 182: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	49,  // 183: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	50,  // 184: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	50,  // 185: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	80,  // 186: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	50,  // 187: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	50,  // 188: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	50,  // 189: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	81,  // 190: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	50,  // 191: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	82,  // 192: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	52,  // 193: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	52,  // 194: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	83,  // 195: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	84,  // 196: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	52,  // 197: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	52,  // 198: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	52,  // 199: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	53,  // 200: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	53,  // 201: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	85,  // 202: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	86,  // 203: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	53,  // 204: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	53,  // 205: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	53,  // 206: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	54,  // 207: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	54,  // 208: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	87,  // 209: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	88,  // 210: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	54,  // 211: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	54,  // 212: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	54,  // 213: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	55,  // 214: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	55,  // 215: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	89,  // 216: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	90,  // 217: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	55,  // 218: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	55,  // 219: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	55,  // 220: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	56,  // 221: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	56,  // 222: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	91,  // 223: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	92,  // 224: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	56,  // 225: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	56,  // 226: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	56,  // 227: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	57,  // 228: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	57,  // 229: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	93,  // 230: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	94,  // 231: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	57,  // 232: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	57,  // 233: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	58,  // 234: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	58,  // 235: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	95,  // 236: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	96,  // 237: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	58,  // 238: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	58,  // 239: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	58,  // 240: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	59,  // 241: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	97,  // 242: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	59,  // 243: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	98,  // 244: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	99,  // 245: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	99,  // 246: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	60,  // 247: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	100, // 248: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	100, // 249: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	61,  // 250: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	101, // 251: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	61,  // 252: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	102, // 253: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	103, // 254: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	104, // 255: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	105, // 256: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	105, // 257: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	106, // 258: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	107, // 259: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	108, // 260: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	140, // [140:261] is the sub-list for method output_type
-	19,  // [19:140] is the sub-list for method input_type
+	63,  // 136: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	3,   // 137: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 138: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	47,  // 139: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	2,   // 140: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	37,  // 141: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	64,  // 142: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	37,  // 143: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	65,  // 144: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	66,  // 145: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	37,  // 146: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	37,  // 147: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	67,  // 148: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	64,  // 149: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	68,  // 150: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	69,  // 151: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	38,  // 152: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	64,  // 153: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	38,  // 154: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	70,  // 155: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	71,  // 156: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	38,  // 157: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	38,  // 158: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	38,  // 159: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	64,  // 160: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	68,  // 161: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	48,  // 162: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	72,  // 163: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	73,  // 164: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	48,  // 165: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	48,  // 166: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	48,  // 167: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	48,  // 168: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	48,  // 169: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	74,  // 170: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	48,  // 171: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	48,  // 172: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	75,  // 173: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	48,  // 174: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	76,  // 175: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	77,  // 176: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	78,  // 177: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	50,  // 178: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	50,  // 179: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	79,  // 180: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	80,  // 181: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	50,  // 182: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	50,  // 183: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	50,  // 184: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	51,  // 185: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	51,  // 186: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	81,  // 187: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	51,  // 188: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	51,  // 189: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	51,  // 190: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	82,  // 191: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	51,  // 192: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	83,  // 193: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	53,  // 194: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	53,  // 195: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	84,  // 196: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	85,  // 197: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	53,  // 198: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	53,  // 199: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	53,  // 200: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	54,  // 201: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	54,  // 202: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	86,  // 203: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	87,  // 204: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	54,  // 205: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	54,  // 206: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	54,  // 207: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	55,  // 208: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	55,  // 209: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	88,  // 210: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	89,  // 211: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	55,  // 212: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	55,  // 213: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	55,  // 214: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	56,  // 215: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	56,  // 216: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	90,  // 217: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	91,  // 218: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	56,  // 219: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	56,  // 220: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	56,  // 221: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	57,  // 222: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	57,  // 223: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	92,  // 224: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	93,  // 225: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	57,  // 226: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	57,  // 227: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	57,  // 228: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	58,  // 229: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	58,  // 230: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	94,  // 231: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	95,  // 232: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	58,  // 233: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	58,  // 234: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	59,  // 235: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	59,  // 236: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	96,  // 237: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	97,  // 238: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	59,  // 239: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	59,  // 240: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	59,  // 241: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	60,  // 242: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	98,  // 243: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	60,  // 244: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	99,  // 245: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	100, // 246: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	100, // 247: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	61,  // 248: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	101, // 249: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	101, // 250: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	62,  // 251: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	102, // 252: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	62,  // 253: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	103, // 254: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	104, // 255: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	105, // 256: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	106, // 257: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	106, // 258: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	107, // 259: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	108, // 260: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	109, // 261: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	110, // 262: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	141, // [141:263] is the sub-list for method output_type
+	19,  // [19:141] is the sub-list for method input_type
 	19,  // [19:19] is the sub-list for extension type_name
 	19,  // [19:19] is the sub-list for extension extendee
 	0,   // [0:19] is the sub-list for field type_name
@@ -2293,9 +2432,9 @@ func file_muster_api_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
-			NumServices:   20,
+			NumServices:   21,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

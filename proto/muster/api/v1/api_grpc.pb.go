@@ -6181,3 +6181,113 @@ var Events_ServiceDesc = grpc.ServiceDesc{
 	},
 	Metadata: "muster/api/v1/api.proto",
 }
+
+const (
+	Audit_List_FullMethodName = "/muster.api.v1.Audit/List"
+)
+
+// AuditClient is the client API for Audit service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Audit is the changes of the last 25 hours that persons have made, and the requests
+// that the coordinator which answers has refused.
+type AuditClient interface {
+	// The newest first. A tenant-admin gets the entries of the own tenant.
+	List(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*AuditEntryList, error)
+}
+
+type auditClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAuditClient(cc grpc.ClientConnInterface) AuditClient {
+	return &auditClient{cc}
+}
+
+func (c *auditClient) List(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*AuditEntryList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuditEntryList)
+	err := c.cc.Invoke(ctx, Audit_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AuditServer is the server API for Audit service.
+// All implementations must embed UnimplementedAuditServer
+// for forward compatibility.
+//
+// Audit is the changes of the last 25 hours that persons have made, and the requests
+// that the coordinator which answers has refused.
+type AuditServer interface {
+	// The newest first. A tenant-admin gets the entries of the own tenant.
+	List(context.Context, *ListAuditRequest) (*AuditEntryList, error)
+	mustEmbedUnimplementedAuditServer()
+}
+
+// UnimplementedAuditServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAuditServer struct{}
+
+func (UnimplementedAuditServer) List(context.Context, *ListAuditRequest) (*AuditEntryList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedAuditServer) mustEmbedUnimplementedAuditServer() {}
+func (UnimplementedAuditServer) testEmbeddedByValue()               {}
+
+// UnsafeAuditServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AuditServer will
+// result in compilation errors.
+type UnsafeAuditServer interface {
+	mustEmbedUnimplementedAuditServer()
+}
+
+func RegisterAuditServer(s grpc.ServiceRegistrar, srv AuditServer) {
+	// If the following call panics, it indicates UnimplementedAuditServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Audit_ServiceDesc, srv)
+}
+
+func _Audit_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAuditRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuditServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Audit_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuditServer).List(ctx, req.(*ListAuditRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Audit_ServiceDesc is the grpc.ServiceDesc for Audit service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Audit_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Audit",
+	HandlerType: (*AuditServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "List",
+			Handler:    _Audit_List_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}

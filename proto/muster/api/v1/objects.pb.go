@@ -7661,6 +7661,246 @@ func (x *MatchExpression) GetValues() []string {
 	return nil
 }
 
+type AuditEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Time          string                 `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Person        string                 `protobuf:"bytes,5,opt,name=person,proto3" json:"person,omitempty"`
+	Token         string                 `protobuf:"bytes,6,opt,name=token,proto3" json:"token,omitempty"`
+	Tenant        string                 `protobuf:"bytes,7,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Verb          string                 `protobuf:"bytes,8,opt,name=verb,proto3" json:"verb,omitempty"`
+	Resource      string                 `protobuf:"bytes,9,opt,name=resource,proto3" json:"resource,omitempty"`
+	Namespace     string                 `protobuf:"bytes,10,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,11,opt,name=name,proto3" json:"name,omitempty"`
+	RequestId     string                 `protobuf:"bytes,12,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Address       string                 `protobuf:"bytes,13,opt,name=address,proto3" json:"address,omitempty"`
+	Via           string                 `protobuf:"bytes,14,opt,name=via,proto3" json:"via,omitempty"`
+	Result        string                 `protobuf:"bytes,15,opt,name=result,proto3" json:"result,omitempty"`
+	Code          int64                  `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`
+	Reason        string                 `protobuf:"bytes,17,opt,name=reason,proto3" json:"reason,omitempty"`
+	Coordinator   string                 `protobuf:"bytes,18,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+}
+
+func (x *AuditEntry) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetTime() string {
+	if x != nil {
+		return x.Time
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetPerson() string {
+	if x != nil {
+		return x.Person
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetCode() int64 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetCoordinator() string {
+	if x != nil {
+		return x.Coordinator
+	}
+	return ""
+}
+
+type AuditEntryList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Metadata      *ListMeta              `protobuf:"bytes,2,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Items         []*AuditEntry          `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntryList) Reset() {
+	*x = AuditEntryList{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntryList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntryList) ProtoMessage() {}
+
+func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
+func (*AuditEntryList) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+}
+
+func (x *AuditEntryList) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *AuditEntryList) GetMetadata() *ListMeta {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *AuditEntryList) GetItems() []*AuditEntry {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
 var File_muster_api_v1_objects_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_objects_proto_rawDesc = "" +
@@ -8451,7 +8691,34 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0fMatchExpression\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06valuesB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
+	"\x06values\x18\x03 \x03(\tR\x06values\"\xbe\x03\n" +
+	"\n" +
+	"AuditEntry\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04time\x18\x04 \x01(\tR\x04time\x12\x16\n" +
+	"\x06person\x18\x05 \x01(\tR\x06person\x12\x14\n" +
+	"\x05token\x18\x06 \x01(\tR\x05token\x12\x16\n" +
+	"\x06tenant\x18\a \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04verb\x18\b \x01(\tR\x04verb\x12\x1a\n" +
+	"\bresource\x18\t \x01(\tR\bresource\x12\x1c\n" +
+	"\tnamespace\x18\n" +
+	" \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\v \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\f \x01(\tR\trequestId\x12\x18\n" +
+	"\aaddress\x18\r \x01(\tR\aaddress\x12\x10\n" +
+	"\x03via\x18\x0e \x01(\tR\x03via\x12\x16\n" +
+	"\x06result\x18\x0f \x01(\tR\x06result\x12\x12\n" +
+	"\x04code\x18\x10 \x01(\x03R\x04code\x12\x16\n" +
+	"\x06reason\x18\x11 \x01(\tR\x06reason\x12 \n" +
+	"\vcoordinator\x18\x12 \x01(\tR\vcoordinator\"\x8a\x01\n" +
+	"\x0eAuditEntryList\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
+	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x12/\n" +
+	"\x05items\x18\x03 \x03(\v2\x19.muster.api.v1.AuditEntryR\x05itemsB5Z3github.com/musterd/muster/proto/muster/api/v1;apiv1b\x06proto3"
 
 var (
 	file_muster_api_v1_objects_proto_rawDescOnce sync.Once
@@ -8465,7 +8732,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 137)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 139)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -8571,40 +8838,42 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*NodeSelectorTerm)(nil),         // 101: muster.api.v1.NodeSelectorTerm
 	(*LabelSelector)(nil),            // 102: muster.api.v1.LabelSelector
 	(*MatchExpression)(nil),          // 103: muster.api.v1.MatchExpression
-	nil,                              // 104: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 105: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 106: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 107: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 108: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 109: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 110: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 111: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 112: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 113: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 114: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 115: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 116: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 117: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 118: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 119: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 120: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 121: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 122: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 123: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 124: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 125: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 126: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 127: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 128: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 129: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 130: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 131: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 132: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 133: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 134: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 135: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 136: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 137: google.protobuf.Struct
+	(*AuditEntry)(nil),               // 104: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 105: muster.api.v1.AuditEntryList
+	nil,                              // 106: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 107: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 108: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 109: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 110: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 111: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 112: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 113: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 114: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 115: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 116: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 117: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 118: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 119: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 120: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 121: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 122: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 123: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 124: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 125: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 126: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 127: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 128: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 129: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 130: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 131: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 132: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 133: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 134: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 135: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 136: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 137: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 138: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 139: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	38,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -8629,7 +8898,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	42,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	38,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	137, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	139, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	49,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	42,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -8667,79 +8936,79 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	62,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
 	63,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
 	63,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	104, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	106, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
 	64,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
 	65,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
 	66,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	32,  // 64: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	105, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	106, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	107, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	108, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
 	67,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
 	68,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
 	69,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
 	70,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	40,  // 71: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	71,  // 72: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	107, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	109, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
 	72,  // 74: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
 	73,  // 75: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
 	71,  // 76: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
 	74,  // 77: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	108, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	109, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	110, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	111, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
 	75,  // 80: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
 	76,  // 81: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
 	71,  // 82: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	110, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	111, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	112, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	113, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
 	77,  // 85: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
 	78,  // 86: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
 	79,  // 87: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	112, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	113, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	114, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	115, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	116, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	114, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	115, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	116, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	117, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	118, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
 	81,  // 93: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	117, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	118, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	119, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	120, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	119, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	120, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	121, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	122, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
 	71,  // 98: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
 	82,  // 99: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	121, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	123, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
 	53,  // 101: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
 	53,  // 102: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
 	83,  // 103: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
 	53,  // 104: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	122, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	124, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
 	84,  // 106: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	123, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	124, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	125, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	126, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	127, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	125, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	126, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	127, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	128, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	129, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
 	85,  // 112: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
 	86,  // 113: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
 	87,  // 114: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
 	69,  // 115: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
 	88,  // 116: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	128, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	130, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
 	89,  // 118: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
 	90,  // 119: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
 	91,  // 120: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
 	92,  // 121: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
 	38,  // 122: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
 	39,  // 123: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	129, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	131, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
 	93,  // 125: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
 	94,  // 126: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	130, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	131, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	132, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	133, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	134, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	135, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	132, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	133, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	134, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	135, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	136, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	137, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
 	95,  // 133: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
 	96,  // 134: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
 	97,  // 135: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
@@ -8750,12 +9019,14 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	101, // 140: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
 	102, // 141: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
 	103, // 142: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	136, // 143: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	144, // [144:144] is the sub-list for method output_type
-	144, // [144:144] is the sub-list for method input_type
-	144, // [144:144] is the sub-list for extension type_name
-	144, // [144:144] is the sub-list for extension extendee
-	0,   // [0:144] is the sub-list for field type_name
+	138, // 143: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	42,  // 144: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	104, // 145: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	146, // [146:146] is the sub-list for method output_type
+	146, // [146:146] is the sub-list for method input_type
+	146, // [146:146] is the sub-list for extension type_name
+	146, // [146:146] is the sub-list for extension extendee
+	0,   // [0:146] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -8782,7 +9053,7 @@ func file_muster_api_v1_objects_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   137,
+			NumMessages:   139,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,57 @@
+package audit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/store"
+)
+
+// Kept is how long the store keeps the entry of a change.
+const Kept = 25 * time.Hour
+
+// Noted is a store that notes the changes of persons: each Txn under the context of a
+// request that asks for a change (service.ChangeOf) carries the entry of the change.
+// The Txns of one request carry one key. Every coordinator writes tokens, bindings and
+// certificates by itself through it; the leader notes its own changes.
+func Noted(s store.Store) store.Store { return &noted{Store: s} }
+
+type noted struct {
+	store.Store
+
+	mu     sync.Mutex
+	lease  record.LeaseID
+	leased time.Time
+}
+
+// Txn implements store.KVStore.
+func (n *noted) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error) {
+	change := service.ChangeOf(ctx)
+	if change == nil || len(t.Then) == 0 {
+		return n.Store.Txn(ctx, t)
+	}
+	lease, err := n.leaseFor(ctx, time.Now())
+	if err != nil {
+		return record.TxnResult{}, err
+	}
+	t.Then = append(t.Then[:len(t.Then):len(t.Then)], change.Note(lease, t.Then))
+	return n.Store.Txn(ctx, t)
+}
+
+// leaseFor is the lease of the entries of the present hour.
+func (n *noted) leaseFor(ctx context.Context, now time.Time) (record.LeaseID, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lease != 0 && now.Sub(n.leased) < time.Hour {
+		return n.lease, nil
+	}
+	lease, err := n.Grant(ctx, Kept)
+	if err != nil {
+		return 0, err
+	}
+	n.lease, n.leased = lease.ID, now
+	return n.lease, nil
+}
