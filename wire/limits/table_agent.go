@@ -35,6 +35,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.Reserve.name":         unitName,
 	"muster.v1.Reserve.tenant":       tenantName,
 	"muster.v1.Reserve.unit_members": memberCount,
+	"muster.v1.Reserve.registered":   natural,
 
 	"muster.v1.MemberRequest.member":      memberIndex,
 	"muster.v1.MemberRequest.request":     message,
