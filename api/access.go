@@ -107,7 +107,7 @@ type RotateOptions struct {
 	Overlap string `json:"overlap,omitempty" default:"24h" range:"0s..720h" format:"duration" example:"1h"`
 }
 
-// RoleBinding gives a role to users and tokens. It is in no namespace.
+// RoleBinding gives a role to users, groups and tokens. It is in no namespace.
 type RoleBinding struct {
 	// APIVersion is the version of the document's format.
 	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
@@ -119,8 +119,8 @@ type RoleBinding struct {
 	Spec RoleBindingSpec `json:"spec"`
 }
 
-// RoleBindingSpec is a role, the place where the role counts, and the users and the
-// tokens that get the role.
+// RoleBindingSpec is a role, the place where the role counts, and the users, the groups
+// and the tokens that get the role.
 type RoleBindingSpec struct {
 	// Role is the role that the binding gives.
 	Role string `json:"role" required:"true" oneof:"viewer,editor,tenant-admin,operator,admin" example:"editor"`
@@ -134,15 +134,17 @@ type RoleBindingSpec struct {
 
 // Subject is somebody who gets a role.
 type Subject struct {
-	// Kind is User for a person or a program by name, and Token for one access token.
-	Kind string `json:"kind" required:"true" oneof:"User,Token" example:"User"`
-	// Name is the name of the user or the id of the token.
+	// Kind is User for a person or a program by name, Group for a group of the identity
+	// provider, and Token for one access token.
+	Kind string `json:"kind" required:"true" oneof:"User,Group,Token" example:"User"`
+	// Name is the name of the user, the name of the group or the id of the token.
 	Name string `json:"name" required:"true" example:"ada@example.org"`
 }
 
 // The kinds of subjects.
 const (
 	SubjectUser  = "User"
+	SubjectGroup = "Group"
 	SubjectToken = "Token"
 )
 
@@ -273,8 +275,8 @@ func (b *RoleBinding) Validate() *Status {
 	for i, s := range b.Spec.Subjects {
 		path := fmt.Sprintf("spec.subjects[%d]", i)
 		switch {
-		case s.Kind != SubjectUser && s.Kind != SubjectToken:
-			return invalid(path+".kind", "%q: want %s or %s", clip(s.Kind), SubjectUser, SubjectToken)
+		case !slices.Contains([]string{SubjectUser, SubjectGroup, SubjectToken}, s.Kind):
+			return invalid(path+".kind", "%q: want %s, %s or %s", clip(s.Kind), SubjectUser, SubjectGroup, SubjectToken)
 		case s.Kind == SubjectToken && !IsSubdomain(s.Name):
 			return invalid(path+".name", "%q is not the id of an access token, as muster token list shows it", clip(s.Name))
 		}

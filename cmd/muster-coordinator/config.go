@@ -35,6 +35,7 @@ type config struct {
 	RESTListen     string    `json:"restListen"`
 	GRPCListen     string    `json:"grpcListen"`
 	ListenConfig
+	OIDC oidcConfig `json:"oidc"`
 	EtcdConfig
 	LeaseTTL          configfile.Duration        `json:"leaseTTL"`
 	Gossip            gossipConfig               `json:"gossip"`
@@ -164,6 +165,7 @@ func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-coordinator",
 		RESTListen: "127.0.0.1:8470", GRPCListen: "127.0.0.1:8471", LeaseTTL: configfile.DurationOf(5 * time.Second),
+		OIDC:       defaultOIDC(),
 		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", SerfRPC: defaultSerfRPC, CapacityBind: "127.0.0.1:7949"},
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
@@ -238,6 +240,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	secure, err := c.checkTLS()
 	keep(err)
+	persons, err := c.OIDC.check()
+	keep(err)
 	var cluster rpcauth.Token
 	if !c.TLS.Enabled {
 		cluster, err = token("tokenFile", c.TokenFile, "agents and coordinators")
@@ -250,7 +254,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(c.checkTokensDiffer(admin, cluster, serfRPC, metrics))
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
-		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics,
+		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
 		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
 	}, level, errors.Join(errs...)

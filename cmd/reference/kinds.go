@@ -100,6 +100,8 @@ func table() []entry {
 		kind[api.BulkRelease](Answer, nil),
 		kind[api.QuotaReclaim](Answer, nil),
 		kind[api.QuotaMode](Answer, nil),
+		kind[api.WhoAmI](Answer, nil),
+		kind[api.LoginMethod](Answer, nil),
 		kind[api.Coordinator](Answer, nil),
 		kind[api.AuditEntry](Answer, nil),
 		kind[api.Version](Answer, nil),

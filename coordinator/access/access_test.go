@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/access"
+	"github.com/musterd/muster/coordinator/oidc"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
@@ -354,6 +355,57 @@ func TestBindingsGiveRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	roles("deleted", acting, "none")
+}
+
+// persons is an identity provider that knows its tokens by heart.
+type persons map[string]oidc.Person
+
+func (p persons) Identify(_ context.Context, token string) (oidc.Person, bool, error) {
+	found, is := p[token]
+	return found, is, nil
+}
+
+// A person of the identity provider has the roles of the claims, and those of the bindings
+// of the user and of the groups. Without a role the person has no right, in the tenant of
+// the claim either.
+func TestPeopleOfTheProviderHaveTheRolesOfBindings(t *testing.T) {
+	o := newOffice(t)
+	o.door.Persons = persons{
+		"ada": {User: "oidc:ada", Groups: []string{"oidc:gpu", "oidc:ops"}, Tenant: "vision"},
+		"bob": {User: "oidc:bob", Grants: []service.Grant{{Role: service.Viewer, Tenant: "speech"}}, Tenant: "speech"},
+	}
+	roles := func(step, token, want string) {
+		t.Helper()
+		p, err := o.enters(token)
+		if err != nil || p.Roles() != want || p.Proof != api.ProofOIDC {
+			t.Errorf("%s: %s has %q, %v, want %q", step, token, p.Roles(), err, want)
+		}
+	}
+	roles("before", "ada", "none")
+	roles("before", "bob", "viewer of tenant speech")
+	put := func(b *api.RoleBinding) {
+		t.Helper()
+		if _, err := o.PutRoleBinding(o.as(admin), b, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(binding("a", "editor", "vision", api.Subject{Kind: api.SubjectGroup, Name: "oidc:gpu"}))
+	put(binding("b", "viewer", "speech", user("oidc:ada")))
+	put(binding("c", "operator", "", user("ada"), user("oidc:ops"), api.Subject{Kind: api.SubjectGroup, Name: "oidc:ada"})) // of others: no prefix, and the kinds exchanged
+	roles("bound", "ada", "viewer of tenant speech; editor of tenant vision")
+	if p, err := o.enters("file"); err != nil || p.Proof != api.ProofAdminToken {
+		t.Errorf("the token file proves %+v, %v", p, err)
+	}
+	changed := o.door.Changed()
+	if _, err := o.DeleteRoleBinding(o.as(admin), "a", api.Preconditions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	roles("after", "ada", "viewer of tenant speech")
+	changed = o.door.Changed()
+	o.table.Judge() // the keys of the provider have changed
+	<-changed
+	roles("judged again", "ada", "viewer of tenant speech")
 }
 
 func TestATenantAdminBindsWithinTheTenant(t *testing.T) {

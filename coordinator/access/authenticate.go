@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/oidc"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -18,8 +20,17 @@ var errUnknown = errors.New("unknown token")
 // Authenticator lets in.
 type Authenticator struct {
 	Table *Table
+	// Persons knows the tokens of the identity provider; nil where there is none.
+	Persons Persons
 	// Other knows the tokens of another form: the administrator's token file.
 	Other service.Authenticator
+}
+
+// Persons finds people by the tokens of an identity provider.
+type Persons interface {
+	// Identify finds the bearer of a token; the second result is false for a text that
+	// is no token of such a provider. It may block while the provider is asked.
+	Identify(ctx context.Context, token string) (oidc.Person, bool, error)
 }
 
 // Changed is closed when other rules are in force: rights may have ended.
@@ -31,7 +42,7 @@ func (a Authenticator) Changed() <-chan struct{} { return a.Table.Changed() }
 func (a Authenticator) Authenticate(ctx context.Context, text string) (service.Principal, error) {
 	given, ok := parse(text)
 	if !ok {
-		return a.Other.Authenticate(ctx, text)
+		return a.other(ctx, text)
 	}
 	now := a.Table.now.Load()
 	digest := given.digest()
@@ -56,6 +67,34 @@ func (a Authenticator) Authenticate(ctx context.Context, text string) (service.P
 		return service.Principal{}, api.Errorf(http.StatusUnauthorized, "this secret of the token %s expired at %s: the token was rotated, use the new secret", given.id, shown.expires.UTC().Format(time.RFC3339))
 	}
 	return now.principal(t, shown), nil
+}
+
+// other finds the bearer of a token that is no access token.
+func (a Authenticator) other(ctx context.Context, text string) (service.Principal, error) {
+	if a.Persons != nil {
+		p, is, err := a.Persons.Identify(ctx, text)
+		switch {
+		case err != nil:
+			return service.Principal{}, err
+		case is:
+			return a.Table.person(p), nil
+		}
+	}
+	return a.Other.Authenticate(ctx, text)
+}
+
+// person is the caller that the identity provider has named: the roles are those of the
+// claims, and those of the bindings of the user and of the groups.
+func (t *Table) person(found oidc.Person) service.Principal {
+	now := t.now.Load()
+	p := service.Principal{Name: found.User, Groups: found.Groups, Proof: api.ProofOIDC, Expires: found.Expires, Grants: slices.Concat(found.Grants, now.users[found.User])}
+	for _, g := range found.Groups {
+		p.Grants = append(p.Grants, now.groups[g]...)
+	}
+	if len(p.Grants) > 0 { // a caller of a tenant without a role would be its editor
+		p.Tenant = cmp.Or(found.Tenant, p.Grants[0].Tenant)
+	}
+	return p
 }
 
 // nobodys is the token that stands for each one that does not exist.

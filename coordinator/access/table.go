@@ -35,6 +35,7 @@ type rules struct {
 	tokens   map[string]*token
 	bindings map[string]*api.RoleBinding
 	users    map[string][]service.Grant // by the name of the user
+	groups   map[string][]service.Grant // by the name of the group
 	bound    map[string][]service.Grant // by the id of the token
 	// over is closed when other rules are in force.
 	over chan struct{}
@@ -112,16 +113,19 @@ func (t *Table) Publish() {
 		return
 	}
 	t.dirty = false
-	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string][]service.Grant{}, bound: map[string][]service.Grant{}, over: make(chan struct{})}
+	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string][]service.Grant{}, groups: map[string][]service.Grant{}, bound: map[string][]service.Grant{}, over: make(chan struct{})}
 	for _, name := range slices.Sorted(maps.Keys(t.bindings)) {
 		b := t.bindings[name]
 		g := service.GrantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces)
 		for _, s := range b.Spec.Subjects {
-			if s.Kind == api.SubjectToken {
-				next.bound[s.Name] = append(next.bound[s.Name], g)
-			} else {
-				next.users[s.Name] = append(next.users[s.Name], g)
+			to := next.users
+			switch s.Kind {
+			case api.SubjectToken:
+				to = next.bound
+			case api.SubjectGroup:
+				to = next.groups
 			}
+			to[s.Name] = append(to[s.Name], g)
 		}
 	}
 	close(t.now.Swap(next).over)
@@ -130,13 +134,28 @@ func (t *Table) Publish() {
 // Changed is closed when other rules than those of the call are in force.
 func (t *Table) Changed() <-chan struct{} { return t.now.Load().over }
 
+// Judge has every open request judged again, as after a change of the rules: the proofs of
+// callers have changed, such as the keys of the identity provider. Any goroutine may call
+// it.
+func (t *Table) Judge() {
+	for {
+		before := t.now.Load()
+		again := *before
+		again.over = make(chan struct{})
+		if t.now.CompareAndSwap(before, &again) {
+			close(before.over)
+			return
+		}
+	}
+}
+
 // GrantsOf are the roles that bindings give to a user.
 func (t *Table) GrantsOf(user string) []service.Grant { return t.now.Load().users[user] }
 
 // newToken makes the token of a record that was decoded.
 func newToken(rec record.AccessToken) *token {
 	t := &token{record: rec, principal: service.Principal{
-		Name: rec.User, Token: rec.ID, Tenant: resource.TenantID(rec.Tenant), Ceiling: rec.Ceiling, Expires: instant(rec.Expires),
+		Name: rec.User, Proof: api.ProofAccessToken, Token: rec.ID, Tenant: resource.TenantID(rec.Tenant), Ceiling: rec.Ceiling, Expires: instant(rec.Expires),
 		Grants: []service.Grant{},
 	}}
 	if rec.Role != "" {

@@ -23,12 +23,12 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
-	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/monitor"
+	"github.com/musterd/muster/coordinator/oidc"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
@@ -78,7 +78,9 @@ type Config struct {
 	// MetricsToken reads the metrics and nothing else; where it is set, /metrics
 	// needs a token too. Zero: none.
 	MetricsToken rpcauth.Token
-	Namespaces   map[string]lead.Namespace
+	// OIDC is the identity provider of people; nil = none.
+	OIDC       *oidc.Config
+	Namespaces map[string]lead.Namespace
 	// RequireNamespaces is coordinator.Config's.
 	RequireNamespaces bool
 	Quota             quota.Options
@@ -108,6 +110,7 @@ type Daemon struct {
 	security    security
 	coordinator *coordinator.Coordinator
 	callers     service.Authenticator // who may use the public API, over REST and gRPC
+	persons     *oidc.Verifier        // nil where there is no identity provider
 	listen      listeners
 	rest        *http.Server
 	metrics     *http.Server       // nil where REST serves the metrics
@@ -168,7 +171,9 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	d.audit.Fresh, d.audit.TenantOf = d.coordinator.CatchUp, d.coordinator.TenantOf
-	d.callers = access.Authenticator{Table: d.coordinator.Rights(), Other: service.StaticToken(c.AdminToken.Secret())}
+	if err = d.openCallers(); err != nil {
+		return d, err
+	}
 	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log)
 	d.cluster = prometheus.NewRegistry()
 	d.cluster.MustRegister(monitor.New(d.coordinator, time.Now))
@@ -192,7 +197,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
-		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit,
+		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Login: d.login(),
 	})
 	mux := http.NewServeMux()
 	d.serveMetrics(mux, registry)
@@ -325,6 +330,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	if d.security.enroll != nil {
 		wg.Go(func() { d.security.enroll.Run(ctx) })
+	}
+	if d.persons != nil {
+		wg.Go(func() { d.persons.Run(ctx) })
 	}
 	wg.Go(func() { fail("REST", d.rest.Serve(d.secured(d.listen.rest))) })
 	wg.Go(func() { fail("gRPC", d.grpc.Serve(d.listen.grpc)) })

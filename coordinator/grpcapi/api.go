@@ -117,6 +117,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
 	apiv1.RegisterEventsServer(server, eventsAPI{a: a})
 	apiv1.RegisterAuditServer(server, auditAPI{a: a})
+	apiv1.RegisterWhoAmIsServer(server, whoAmIs{a: a})
 	if a.Roster != nil {
 		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})
 	}

@@ -139,6 +139,7 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"OperatorCertificateList": survives[api.OperatorCertificateList](new(apiv1.OperatorCertificateList)),
 		"RoleBindingList":         survives[api.RoleBindingList](new(apiv1.RoleBindingList)),
 		"RotateOptions":           survives[api.RotateOptions](new(apiv1.RotateOptions)),
+		"WhoAmI":                  survives[api.WhoAmI](new(apiv1.WhoAmI)),
 	} {
 		t.Run(name, check)
 	}

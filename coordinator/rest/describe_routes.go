@@ -25,7 +25,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), resourceRoutes(), eventRoutes(), identityRoutes(), credentialRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), resourceRoutes(), eventRoutes(), identityRoutes(), credentialRoutes(), callerRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all

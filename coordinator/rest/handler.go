@@ -40,6 +40,8 @@ type Config struct {
 	Ready func(context.Context) error
 	// Version is the program's version.
 	Version string
+	// Login is the identity provider that people log in at; nil = none.
+	Login *api.LoginMethod
 	// Credentials serves access tokens and role bindings; nil = none.
 	Credentials service.Credentials
 	// Audits takes refused requests, and answers with the entries of the audit; nil =
@@ -151,6 +153,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeIdentity(v1)
 	h.routeCredentials(v1)
 	h.routeAudit(v1)
+	h.routeCallers(v1)
 
 	if c.Roster != nil {
 		h.route("GET "+v1+"/coordinators", to(service.VerbList, service.KindCoordinators), h.listCoordinators)

@@ -39,6 +39,7 @@ const (
 	KindResources      Kind = "resources"  // the names of resources
 	KindQuotaModes     Kind = "quotamodes" // of the cluster: one
 	KindEvents         Kind = "events"     // of objects; those of nodes are in no namespace
+	KindWhoAmI         Kind = "whoami"     // of the caller
 )
 
 // Verb is an action on a kind.
@@ -144,6 +145,7 @@ func table() map[Kind]rights {
 		// object names: MayGrant.
 		KindAccessTokens: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbDelete, VerbRotate),
 		KindRoleBindings: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete),
+		KindWhoAmI:       only(Known, VerbGet),
 		KindEvents:       {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
 		// Which entries a tenant-admin sees depends on the entry: SeesAudit.
 		KindAudit: only(TenantAdmins, VerbList),
@@ -205,7 +207,7 @@ func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace, name str
 	switch {
 	case roles == Nobody:
 		return api.Errorf(http.StatusForbidden, "%s %s: there is no such right", verb, kind)
-	case roles == Anyone:
+	case roles == Anyone, roles == Known:
 		return nil
 	case of.listsOwn && namespace == "":
 	case of.ofTenants:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 )
 
@@ -23,7 +24,13 @@ type Principal struct {
 	Admin bool
 	// Grants are the roles of the caller.
 	Grants []Grant
-	// Token is the id of the access token that the caller has shown, "" for none.
+	// Groups are the groups of the caller by the identity provider.
+	Groups []string
+	// Proof is the way in which the caller has proven the name: api.ProofAccessToken and
+	// its like.
+	Proof string
+	// Token is the id of the access token, or the serial number of the certificate, that
+	// the caller has shown; "" for none.
 	Token string
 	// Ceiling is the greatest priority of work that the caller submits; nil = any.
 	Ceiling *int32
@@ -113,7 +120,7 @@ func (s staticToken) Authenticate(_ context.Context, token string) (Principal, e
 	if subtle.ConstantTimeCompare(sum[:], s.sum[:]) != 1 || s.empty {
 		return Principal{}, errUnknownToken
 	}
-	return Principal{Name: "admin", Admin: true}, nil
+	return Principal{Name: "admin", Admin: true, Proof: api.ProofAdminToken}, nil
 }
 
 // AnyOf is an Authenticator that asks each of several in turn, and answers as the

@@ -56,6 +56,8 @@ type Roles uint8
 const (
 	Nobody Roles = 0
 	Anyone Roles = 1 << 7
+	// Known are all callers who have proven their name, those without a role too.
+	Known = Roles(1<<6) | Tenants
 	// Tenants read: every role but node.
 	Tenants = Roles(Viewer | Editor | TenantAdmin | Operator | Admin)
 	// Editors change the work of a tenant.
@@ -89,6 +91,8 @@ func (s Roles) String() string {
 	switch {
 	case s == Anyone:
 		return "anyone"
+	case s == Known:
+		return "any token"
 	case len(s.Names()) == 0:
 		return "nobody"
 	}

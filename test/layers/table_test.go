@@ -105,7 +105,8 @@ var table = map[string]row{
 	"yamldoc":                         {layer: adapter},
 	"coordinator/service":             {layer: adapter},
 	"coordinator/audit":               {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
-	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
+	"coordinator/oidc":                {layer: adapter, neighbours: []string{"coordinator/service"}},
+	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/oidc", "coordinator/service", "coordinator/store"}},
 	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/service", "netlimit", "yamldoc"}},
 	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":              {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
@@ -127,9 +128,10 @@ var table = map[string]row{
 	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
-	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/doctor", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/doctor", "cmd/muster/internal/clicontext", "cmd/muster/internal/login", "sdk"}},
 	"cmd/muster/doctor":              {layer: edge, neighbours: []string{"sdk"}},
 	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/muster/internal/clicontext", "sdk"}},
+	"cmd/muster/internal/login":      {layer: edge},
 	"cmd/muster/internal/clicontext": {layer: edge, neighbours: []string{"cmd/configfile"}},
 }
 

@@ -53,6 +53,7 @@ var rightsOfCalls = map[string]asked{
 	"Tenants/Create":              {kind: service.KindTenants, verb: service.VerbCreate, place: inAll},
 	"Namespaces/Create":           {kind: service.KindNamespaces, verb: service.VerbCreate, place: inAll},
 	"QuotaBindings/Create":        {kind: service.KindQuotaBindings, verb: service.VerbCreate, place: inAll},
+	"WhoAmIs/Get":                 {kind: service.KindWhoAmI, verb: service.VerbGet},
 	"Coordinators/List":           {kind: service.KindCoordinators, verb: service.VerbList},
 	"Quotas/ListQuotaBindings":    {kind: service.KindQuotaBindings, verb: service.VerbList, place: inAll},
 	"Tenants/List":                {kind: service.KindTenants, verb: service.VerbList, place: inAll},

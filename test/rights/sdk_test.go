@@ -82,6 +82,7 @@ var sdkCalls = map[string]sdkCall{
 	"Audit": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return fails(c.Audit(ctx, sdk.AuditOptions{}))
 	},
+	"WhoAmI":       func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.WhoAmI(ctx)) },
 	"Coordinators": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.Coordinators(ctx)) },
 	"QuotaMode":    func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.QuotaMode(ctx)) },
 	"SetQuotaMode": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
