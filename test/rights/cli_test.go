@@ -42,6 +42,8 @@ var commandLines = map[string][]string{
 	"fence":           {"thing"},
 	"get":             {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w"},
 	"label":           {"node thing a=b", "allocation thing a=b -n TENANT"},
+	"login":           nil, // asks no right
+	"logout":          nil,
 	"metrics cluster": {""},
 	"metrics queues":  {""},
 	"metrics tenant":  {"TENANT"},
@@ -74,6 +76,7 @@ var commandLines = map[string][]string{
 	"token rotate":    {"TOKEN"},
 	"uncordon":        {"thing"},
 	"version":         nil,
+	"whoami":          {""},
 	"why":             {"thing -n TENANT", "allocation/thing -n TENANT"},
 }
 

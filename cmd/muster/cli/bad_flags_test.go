@@ -72,12 +72,15 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		return rows
 	}
 	rows := map[string][]manualtest.BadValue{
-		"muster --addr":      bad("", "http://a b", "ftp://127.0.0.1:1"),
-		"muster --ca-file":   bad("", "/nowhere/ca.pem", noPEM),
-		"muster --context":   bad("", "zzz"),
-		"muster --namespace": bad("", "Zzz!", long[:100]),
-		"muster --output":    {{Value: "zzz"}, {Value: ""}, {Value: "jsonpath={", Shown: `jsonpath="{"`}, {Value: "custom-columns=zzz", Shown: `custom-columns="zzz"`}},
-		"muster --token":     {{Value: "a\nb", Shown: "holds a space"}},
+		"muster --addr":                 bad("", "http://a b", "ftp://127.0.0.1:1"),
+		"muster --ca-file":              bad("", "/nowhere/ca.pem", noPEM),
+		"muster --context":              bad("", "zzz"),
+		"muster --namespace":            bad("", "Zzz!", long[:100]),
+		"muster --output":               {{Value: "zzz"}, {Value: ""}, {Value: "jsonpath={", Shown: `jsonpath="{"`}, {Value: "custom-columns=zzz", Shown: `custom-columns="zzz"`}},
+		"muster login --listen":         bad("", "zzz", "192.0.2.1:0", "127.0.0.1"),
+		"muster login --timeout":        bad("", "soon", "0s", "2h"),
+		"muster login --issuer-ca-file": bad("", "/nowhere/ca.pem", noPEM),
+		"muster --token":                {{Value: "a\nb", Shown: "holds a space"}},
 
 		"muster annotate --selector": selectors("node a=b"),
 		"muster label --selector":    selectors("node a=b"),

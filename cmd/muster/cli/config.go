@@ -183,6 +183,9 @@ func (a *app) setContextCommand() *cobra.Command {
 					return err
 				}
 				c.Dev = nil // it is a person's own from now on
+				if cmd.Flags().Changed("token") {
+					c.Login = nil // the token is no longer that of a login
+				}
 				f.Contexts[name] = c
 				f.Current = cmp.Or(f.Current, name)
 				return nil
@@ -290,6 +293,11 @@ func masked(f clicontext.File) clicontext.File {
 	for name, c := range f.Contexts {
 		if c.Token != "" {
 			c.Token = hiddenToken
+		}
+		if c.Login != nil && c.Login.RefreshToken != "" {
+			login := *c.Login
+			login.RefreshToken = hiddenToken
+			c.Login = &login
 		}
 		shown.Contexts[name] = c
 	}

@@ -78,7 +78,9 @@ func (a *app) connect() error {
 			addr, a.fromContext = c.Addr, true
 		}
 		if token == "" && among(addr, c.Addr) {
-			token = c.Token
+			if token, err = a.renewed(c); err != nil {
+				return err
+			}
 		}
 		caFile = cmp.Or(caFile, c.CertificateAuthority)
 		a.ownNamespace = c.Namespace
@@ -91,6 +93,11 @@ func (a *app) connect() error {
 		}
 		return usagef("namespace %q of the context is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
 	}
+	return a.dial(addr, token, caFile)
+}
+
+// dial builds the client of the servers at addr.
+func (a *app) dial(addr, token, caFile string) error {
 	a.trusted = caFile
 	trust, err := sdk.Trust(caFile)
 	if err != nil {

@@ -42,8 +42,25 @@ type Context struct {
 	// CertificateAuthority is a PEM file of the authorities that the server is
 	// trusted by; "" is the system's.
 	CertificateAuthority string `json:"certificateAuthority,omitempty"`
+	// Login is how the token was got and is renewed; nil for a token that a person has
+	// set.
+	Login *Login `json:"login,omitempty"`
 	// Dev marks a context of muster dev, which removes it at its end.
 	Dev *Dev `json:"dev,omitempty"`
+}
+
+// Login is a login at an identity provider.
+type Login struct {
+	Issuer   string   `json:"issuer"`
+	ClientID string   `json:"clientID"`
+	Scopes   []string `json:"scopes,omitempty"`
+	// CertificateAuthority is a PEM file of the authorities that the provider is trusted
+	// by; "" is the system's.
+	CertificateAuthority string `json:"certificateAuthority,omitempty"`
+	// RefreshToken gets the next token; "" for none.
+	RefreshToken string `json:"refreshToken,omitempty"`
+	// Expires is when the token ends, in RFC 3339.
+	Expires string `json:"expires"`
 }
 
 // File is the content of the file. The zero value is that of a missing file.
