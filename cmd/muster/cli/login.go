@@ -294,7 +294,7 @@ func (a *app) forget() (name string, was clicontext.Login, err error) {
 		name = cmp.Or(a.contextName, f.Current)
 		c := f.Contexts[name]
 		if c.Login == nil {
-			return fmt.Errorf("context %q has no login: its token was set by hand; muster config set-context %s --token '' removes the token", name, name)
+			return fmt.Errorf("context %q has no login: its token was set by hand; remove the token with muster config set-context %s --token ''", name, name)
 		}
 		was = *c.Login
 		c.Token, c.Login = "", nil
