@@ -28,6 +28,7 @@ func Compile(spec Spec) *Set {
 	for _, p := range s.preferred {
 		s.most += max(0, p.weight)
 	}
+	s.nodesKey = string(s.appendNodes(nil))
 	s.key = strings.TrimSuffix(string(s.appendText(nil)), " ")
 	return s
 }
@@ -187,17 +188,7 @@ func compareRequirements(a, b requirement) int {
 // appendText appends the set in a form that no other canonical set has: all names
 // and values are quoted.
 func (s *Set) appendText(b []byte) []byte {
-	for _, p := range s.selector {
-		b = append(b, "select "...)
-		b = append(strconv.AppendQuote(b, p.key), '=')
-		b = append(strconv.AppendQuote(b, p.value), ' ')
-	}
-	if s.requires {
-		b = append(b, "require "...)
-		for _, t := range s.required {
-			b = t.appendText(b)
-		}
-	}
+	b = s.appendNodes(b)
 	for _, p := range s.preferred {
 		b = append(b, "prefer "...)
 		b = append(strconv.AppendInt(b, p.weight, 10), ' ')
@@ -212,6 +203,22 @@ func (s *Set) appendText(b []byte) []byte {
 		}
 		b = append(b, ':')
 		b = append(strconv.AppendQuote(b, string(o.Effect)), ' ')
+	}
+	return b
+}
+
+// appendNodes appends the rules about labels that a node has to meet.
+func (s *Set) appendNodes(b []byte) []byte {
+	for _, p := range s.selector {
+		b = append(b, "select "...)
+		b = append(strconv.AppendQuote(b, p.key), '=')
+		b = append(strconv.AppendQuote(b, p.value), ' ')
+	}
+	if s.requires {
+		b = append(b, "require "...)
+		for _, t := range s.required {
+			b = t.appendText(b)
+		}
 	}
 	return b
 }

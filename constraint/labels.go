@@ -61,6 +61,14 @@ func (l *Labels) All() iter.Seq[Label] {
 	}
 }
 
+// Get returns the value of a label, false where the labels do not have the key.
+func (l *Labels) Get(key string) (string, bool) {
+	if p := l.find(key); p != nil {
+		return p.Value, true
+	}
+	return "", false
+}
+
 // Taints returns the taints that keep units away.
 func (l *Labels) Taints() *Taints {
 	if l == nil {

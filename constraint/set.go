@@ -18,6 +18,7 @@ import (
 // greatest Preference.
 type Set struct {
 	key         string
+	nodesKey    string // see NodesKey
 	selector    []selected
 	required    []term // alternatives
 	requires    bool   // one of required has to match
@@ -57,6 +58,15 @@ func (s *Set) Key() string {
 		return ""
 	}
 	return s.key
+}
+
+// NodesKey is equal for sets for which Matches is equal on every node. "" is that of
+// a set that matches all nodes.
+func (s *Set) NodesKey() string {
+	if s == nil {
+		return ""
+	}
+	return s.nodesKey
 }
 
 // Allows reports whether members may run on a node with these labels, as far as
