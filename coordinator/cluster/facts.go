@@ -89,6 +89,7 @@ func (s *State) Relabel(n *Node, labels map[string]string, taints []constraint.T
 		return
 	}
 	s.relabel(n, now)
+	s.regroup()
 	s.offered++
 	s.markStale(n)
 	s.markGrown(n)

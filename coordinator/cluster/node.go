@@ -31,7 +31,8 @@ type Node struct {
 	owner *State // that has the node, nil for none
 	grown bool   // the node is among the owner's grown nodes
 	// shared: a Snapshot has the same Free.
-	shared bool
+	shared   bool
+	position int32 // among the nodes, where relations.numbered is set
 	indexed
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,8 +51,11 @@ type Occupant struct {
 	Priority int32
 	Started  int64 // revision of the commit: the greater is newer; 0 before
 	Nodes    []resource.NodeID
+	Counts   []int32 // the members on each of Nodes; nil: one on each
 	Parts    []Part
 	Status   Status
+	// Subject is the unit as rules about other units see it.
+	Subject *constraint.Subject
 	// Pinned: the unit gives way to nobody, whatever its status.
 	Pinned bool
 	// Claimed: another unit is to take the place of this one.
@@ -128,6 +132,7 @@ func (s *State) SetOccupant(o *Occupant) {
 	before := s.Occupant(o.Unit)
 	s.occupants.drop(before)
 	s.occupants.add(o)
+	s.relate(before, o)
 	if o.mayGiveWay() && (before == nil || !before.mayGiveWay()) || before != nil && before.Status.isLeaving() && !o.Status.isLeaving() {
 		s.occupants.note(o.Unit)
 	}
@@ -138,6 +143,7 @@ func (s *State) RemoveOccupant(unit string) {
 	if before := s.Occupant(unit); before != nil {
 		s.occupants.group()
 		s.occupants.drop(before)
+		s.relate(before, nil)
 		if before.Status.isLeaving() {
 			s.occupants.note(unit)
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/fit"
@@ -17,11 +18,12 @@ type Snapshot struct {
 	nodes     []Node // ascending by ID, each with shared amounts
 	occupants []*Occupant
 	evictable priorities
+	related   map[string]bool
 }
 
 // Snapshot returns the content of the State, which has no open checkpoint.
 func (s *State) Snapshot() *Snapshot {
-	p := &Snapshot{nodes: make([]Node, len(s.nodes)), occupants: slices.Clone(s.occupants.list), evictable: slices.Clone(s.occupants.evictable)}
+	p := &Snapshot{nodes: make([]Node, len(s.nodes)), occupants: slices.Clone(s.occupants.list), evictable: slices.Clone(s.occupants.evictable), related: maps.Clone(s.relations.namespaces)}
 	for i, n := range s.nodes {
 		s.needsNoCheckpoint("take a snapshot of", n)
 		n.shared = n.Free != nil
@@ -53,6 +55,7 @@ func (p *Snapshot) Fork() *State {
 		s.markStale(n)
 	}
 	s.occupants = occupants{list: slices.Clone(p.occupants), evictable: slices.Clone(p.evictable), unnamed: true, ungrouped: true}
+	s.relations.namespaces = maps.Clone(p.related)
 	return s
 }
 

@@ -21,6 +21,7 @@ type State struct {
 	labels    constraint.Table // those of the nodes
 	index     index            // of all nodes
 	offered   uint64           // see Offered
+	relations relations
 }
 
 // NewState returns a State of these nodes, whose IDs differ.
@@ -59,6 +60,7 @@ func (s *State) Insert(n *Node) {
 	n.Refresh()
 	n.owner, n.indexed = s, indexed{}
 	s.nodes = slices.Insert(s.nodes, i, n)
+	s.regroup()
 	s.offered++
 	s.index.enterLabels(n)
 	s.index.joinKind(n)
@@ -75,6 +77,7 @@ func (s *State) Remove(id resource.NodeID) {
 	n := s.nodes[i]
 	s.needsNoCheckpoint("remove", n)
 	s.nodes = slices.Delete(s.nodes, i, i+1)
+	s.regroup()
 	s.offered++
 	n.owner = nil
 	s.index.remove(n)
