@@ -36,7 +36,9 @@ const (
 	ReasonNodeSelector   = "NodeSelector"       // labels do not match the node selector
 	ReasonNodeAffinity   = "NodeAffinity"       // labels match no required term of the node affinity
 	ReasonTaint          = "Taint"              // a taint is not tolerated
-	ReasonAntiAffinity   = "AntiAffinity"       // a member may not share the node
+	ReasonAffinity       = "Affinity"           // the node's domain has no unit that the affinity selects
+	ReasonAntiAffinity   = "AntiAffinity"       // the node's domain has a unit that may not share it
+	ReasonSpread         = "TopologySpread"     // one more member in the node's domain would exceed the skew
 	ReasonQuota          = "Quota"              // over the namespace's limit
 	ReasonUnreachable    = "Unreachable"        // no stream to the agent
 	ReasonAheadInQueue   = "AheadInQueue"       // others are in front

@@ -29,11 +29,14 @@ type NodeExplanation struct {
 func Explain(state *cluster.State, u Unit) Explanation {
 	var e Explanation
 	free := resource.Vector{}
+	relations := relateMembers(state, &u)
 	nodes, mark := state.Nodes(), state.Checkpoint()
 	for _, n := range nodes {
 		reasons := n.WhyClosed()
 		if reasons == nil {
 			if r := u.Constraints.Refusal(n.Labels); r != nil {
+				reasons = []resource.Reason{*r}
+			} else if r := relations.refusal(n); r != nil {
 				reasons = []resource.Reason{*r}
 			}
 		}
@@ -43,15 +46,21 @@ func Explain(state *cluster.State, u Unit) Explanation {
 		}
 		free.Add(n.FreeFor(&u.Request))
 		here := 0
-		for e.Fit+here < u.Members && n.MayFit(&u.Request) {
+		var closes *resource.Reason
+		for e.Fit+here < u.Members && closes == nil && n.MayFit(&u.Request) {
 			if _, ok := take(state, n, &u.Request); !ok {
 				break
 			}
 			here++
+			relations.settleOn(n)
+			closes = relations.refusal(n)
 		}
 		e.Fit += here
 		// The reasons are those of one more member than fits.
-		e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Fit: here, Reasons: state.Explain(n, &u.Request)})
+		if reasons = state.Explain(n, &u.Request); closes != nil {
+			reasons = []resource.Reason{*closes}
+		}
+		e.Nodes = append(e.Nodes, NodeExplanation{Node: n.ID, Fit: here, Reasons: reasons})
 	}
 	state.Rollback(mark)
 	total := u.Request.Vector().Scaled(int64(u.Members))

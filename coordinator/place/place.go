@@ -19,6 +19,11 @@ type Unit struct {
 	Members     int
 	Request     resource.Request
 	Constraints *constraint.Set
+	// Subject has the unit's rules about other units, and is the unit as others' rules
+	// see it. nil has none.
+	Subject *constraint.Subject
+	// Without are occupants that rules about other units do not count.
+	Without []string
 	// Avoid counts, by node, the latest attempts of the unit that failed there.
 	// Such a node is chosen only where no other has room.
 	Avoid map[resource.NodeID]int
@@ -46,8 +51,15 @@ func (c Choice) AsMember() grant.Member {
 // Members are equal, so they are placed one after the other on the best node
 // that still takes one. A node that refuses one member refuses the rest too:
 // its free amounts only shrink while the unit is placed.
+//
+// Under rules about other units each member is looked for anew: a member that has a
+// place may open domains to the next one, and close others.
 func Place(state *cluster.State, u Unit) ([]Choice, bool) {
-	s := newSearch(state, &u)
+	r := relate(state, &u)
+	if r != nil && u.Members > 1 {
+		return placeRelated(state, &u, r)
+	}
+	s := newSearch(state, &u, r)
 	mark := state.Checkpoint()
 	var members []Choice
 	for i := range u.Members {

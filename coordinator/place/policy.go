@@ -28,7 +28,7 @@ type Packed struct{}
 
 // preferenceWeight lets one point of preferred affinity outweigh any packing:
 // Score is above -(1<<48), for no host has 1<<16 device-milli (fit.MaxGPUs is
-// 64). Points beyond maxPreference do not count.
+// 64). Points beyond maxPreference, and below its negative, do not count.
 const (
 	preferenceWeight = 1 << 48
 	maxPreference    = 1 << 14
@@ -56,7 +56,7 @@ func leftOfMIG(f *cluster.Sums, r *resource.Request) resource.Milli {
 
 // Prefer lets any point outweigh the packing.
 func (Packed) Prefer(score, points int64) int64 {
-	return score + min(points, maxPreference)*preferenceWeight
+	return score + max(-maxPreference, min(points, maxPreference))*preferenceWeight
 }
 
 // The parts of a node's doubt, in the order in which they weigh.

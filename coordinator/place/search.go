@@ -19,10 +19,12 @@ import (
 // has room by its sums and has not refused a member is the node of a candidate, or
 // behind it among the candidate's peers.
 type search struct {
-	state  *cluster.State
-	unit   *Unit
-	policy Policy
-	ideal  int64 // points of a node that matches all preferred terms
+	state     *cluster.State
+	unit      *Unit
+	relations *relations // nil for none
+	policy    Policy
+	ideal     int64 // points of a node that matches all preferred terms
+	prefers   bool  // some nodes have more points than others
 	// sumsDecide: a node needs nothing for a member but the room by its sums, and a
 	// toleration of its taints.
 	sumsDecide bool
@@ -36,9 +38,12 @@ type search struct {
 	hopeless []*cluster.Kind
 }
 
-func newSearch(state *cluster.State, u *Unit) search {
-	s := search{state: state, unit: u, policy: u.Policy, ideal: u.Constraints.MostPreference()}
-	s.sumsDecide = u.Constraints == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0
+func newSearch(state *cluster.State, u *Unit, r *relations) search {
+	s := search{state: state, unit: u, relations: r, policy: u.Policy, ideal: u.Constraints.MostPreference(), prefers: u.Constraints.Prefers() || r.prefers()}
+	if r != nil {
+		s.ideal += r.most
+	}
+	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0
 	if s.policy == nil {
 		s.policy = Packed{}
 	}
@@ -171,7 +176,7 @@ func (s *search) fill() {
 // else each by itself.
 func (s *search) enqueue(standing *cluster.Standing, p *cluster.Peers) {
 	score := s.policy.Score(standing, &s.unit.Request)
-	if len(s.unit.Avoid) == 0 && !s.unit.Constraints.Prefers() {
+	if len(s.unit.Avoid) == 0 && !s.prefers {
 		c := candidate{rank: s.bound(standing, score), peers: p}
 		if s.advance(&c) {
 			s.queue = append(s.queue, c)
@@ -215,12 +220,21 @@ func (s *search) fewRuns() ([][]*cluster.Node, bool) {
 
 // allows reports whether the node may take a member.
 func (s *search) allows(n *cluster.Node) bool {
-	return n.Open() && n.MayFit(&s.unit.Request) && s.unit.Constraints.Allows(n.Labels)
+	return n.Open() && n.MayFit(&s.unit.Request) && s.unit.Constraints.Allows(n.Labels) && (s.relations == nil || s.relations.admits(n))
 }
 
 // admits is allows for one of the peers, whose taints are tolerated.
 func (s *search) admits(n *cluster.Node) bool {
-	return s.sumsDecide || n.MayFit(&s.unit.Request) && s.unit.Constraints.Matches(n.Labels)
+	return s.sumsDecide || n.MayFit(&s.unit.Request) && (s.relations == nil || s.relations.admits(n)) && s.unit.Constraints.Matches(n.Labels)
+}
+
+// points are those of a node for what the unit prefers.
+func (s *search) points(n *cluster.Node) int64 {
+	points := s.unit.Constraints.Preference(n.Labels)
+	if s.relations != nil {
+		points += s.relations.points(n)
+	}
+	return points
 }
 
 // rank rates a node, whose standing has a score.
@@ -229,15 +243,15 @@ func (s *search) rank(n *cluster.Node, score int64) rank {
 	if len(s.unit.Avoid) > 0 {
 		failures = s.unit.Avoid[n.ID]
 	}
-	if s.unit.Constraints.Prefers() {
-		score = s.policy.Prefer(score, s.unit.Constraints.Preference(n.Labels))
+	if s.prefers {
+		score = s.policy.Prefer(score, s.points(n))
 	}
 	return rank{s.policy.Doubt(&n.Standing, failures), score}
 }
 
 // bound is the best rank that one of the peers can have.
 func (s *search) bound(standing *cluster.Standing, score int64) rank {
-	if s.unit.Constraints.Prefers() {
+	if s.prefers {
 		score = s.policy.Prefer(score, s.ideal)
 	}
 	return rank{s.policy.Doubt(standing, 0), score}

@@ -20,7 +20,8 @@
 // units that may be evicted, within the bounds on steps below. Beyond, a gang's
 // set is gathered greedily, the least loss per member first, none above the
 // lowest priority whose eviction can make room, and then reduced: no single
-// unit of it is superfluous, but another set may be better.
+// unit of it is superfluous, but another set may be better. The same holds for a unit
+// under rules about other units.
 //
 // Pure: no clock, no I/O, no result depends on map order or on floats. The
 // steps that are counted are steps of the search, so that a bound is met at the
@@ -28,6 +29,8 @@
 package preempt
 
 import (
+	"slices"
+
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 )
@@ -63,6 +66,9 @@ func Find(state *cluster.State, u place.Unit, priority int32, holders []Holder) 
 
 // indexFor is an index for one unit.
 func indexFor(state *cluster.State, u *place.Unit, holders []Holder) *Index {
+	if isRelated(state, u) {
+		return NewIndex(state, holders)
+	}
 	return newIndex(state, holders, func(n *cluster.Node) bool { return serves(n, u) })
 }
 
@@ -73,6 +79,12 @@ func indexFor(state *cluster.State, u *place.Unit, holders []Holder) *Index {
 func With(state *cluster.State, u place.Unit, victims []Holder) ([]place.Choice, bool) {
 	mark := state.Checkpoint()
 	defer state.Rollback(mark)
+	if isRelated(state, &u) {
+		u.Without = slices.Clip(u.Without)
+		for i := range victims {
+			u.Without = append(u.Without, victims[i].Unit)
+		}
+	}
 	for _, v := range victims {
 		for _, p := range v.Parts {
 			if n := state.Node(p.Node); n != nil && n.Host != nil && n.Free != nil {

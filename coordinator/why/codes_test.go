@@ -62,9 +62,9 @@ func TestEveryReasonHasATranscript(t *testing.T) {
 	}
 	// Quota is shown by the level of the quota that is short (QuotaOfNamespace, …).
 	// An agent's refusals of a message are words of Backoff. No program makes
-	// AheadInQueue or AntiAffinity now.
+	// AheadInQueue now.
 	elsewhere := map[string]bool{
-		"Quota": true, "QuotaExceeded": true, "InvalidRequest": true, "Decided": true, "StaleEpoch": true, "AheadInQueue": true, "AntiAffinity": true,
+		"Quota": true, "QuotaExceeded": true, "InvalidRequest": true, "Decided": true, "StaleEpoch": true, "AheadInQueue": true,
 	}
 	count := 0
 	check := func(code, want string) {

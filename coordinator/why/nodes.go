@@ -18,6 +18,7 @@ const mostGroups = 24
 // which the nodes are grouped.
 var excluding = map[string]string{
 	resource.ReasonNodeSelector: "", resource.ReasonNodeAffinity: "", resource.ReasonTaint: "",
+	resource.ReasonAffinity: "", resource.ReasonAntiAffinity: "", resource.ReasonSpread: "",
 	resource.ReasonCordoned:       "cordoned",
 	resource.ReasonUnreachable:    "not ready: no stream to a registered agent",
 	resource.ReasonUnregistered:   "not ready: the agent has not registered yet",

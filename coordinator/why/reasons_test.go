@@ -128,7 +128,10 @@ func cases() map[string]*why.Facts {
 	}
 	for code, detail := range map[string]string{
 		resource.ReasonNodeSelector: "label zone is a, want b", resource.ReasonNodeAffinity: "label zone is a, node affinity wants zone In (b, c)",
-		resource.ReasonTaint: "taint team=nlp:NoSchedule is not tolerated", resource.ReasonCordoned: "", resource.ReasonUnreachable: "", resource.ReasonUnregistered: "",
+		resource.ReasonAffinity:     "units with app=db in zone=a: 0, the affinity wants 1",
+		resource.ReasonAntiAffinity: "units with app=web in rack=r1: 2, the anti-affinity wants 0",
+		resource.ReasonSpread:       "members of its own job or group in zone=a: 3, in the least domain: 2; one more exceeds maxSkew 1",
+		resource.ReasonTaint:        "taint team=nlp:NoSchedule is not tolerated", resource.ReasonCordoned: "", resource.ReasonUnreachable: "", resource.ReasonUnregistered: "",
 		resource.ReasonViolation: "", resource.ReasonDiskFull: "", resource.ReasonQuarantined: "", resource.ReasonBanned: "", resource.ReasonFenced: "",
 		resource.ReasonDead: "", resource.ReasonUnread: "", resource.ReasonHostDiffers: "", resource.ReasonApproval: "", resource.ReasonSilent: "", resource.ReasonMemoryPressure: "",
 	} {

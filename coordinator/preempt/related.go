@@ -1,0 +1,116 @@
+package preempt
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
+)
+
+// This file finds victims for a unit under rules about other units. Such a rule may
+// ask for the end of a unit on another node of the same domain, so the units are not
+// looked for node by node.
+
+// isRelated reports whether rules about other units decide on the unit's place.
+func isRelated(state *cluster.State, u *place.Unit) bool {
+	return u.Subject != nil && (u.Subject.Relations != nil || state.Relates(u.Subject.Namespace))
+}
+
+// related finds a set of victims for a unit under rules about other units: the least
+// valuable units whose end makes room, without the superfluous ones. Each unit of the
+// set is needed, but another set may be better. Units that the affinity of the unit
+// selects stay: it wants to run beside them.
+func (x *Index) related(u place.Unit, priority int32) (Plan, bool) {
+	r := relatedSearch{x.state, u, nil, maxTrials}
+	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
+		if h := x.holders[rank].Holder; !r.isWanted(h) {
+			r.candidates = append(r.candidates, *h)
+		}
+	}
+	if members, ok := With(x.state, u, nil); ok {
+		return Plan{Members: members}, true
+	}
+	set, ok := r.gather()
+	if !ok {
+		return Plan{}, false
+	}
+	set = r.spare(set)
+	plan := Plan{}
+	for _, v := range set {
+		plan.Victims = append(plan.Victims, v.Unit)
+	}
+	slices.Sort(plan.Victims)
+	plan.Members, ok = With(x.state, u, set)
+	return plan, ok
+}
+
+// maxTrials bounds the sets that one search tries out.
+const maxTrials = 1 << 10
+
+// relatedSearch is one search.
+//
+// Invariant: candidates descend by value.
+type relatedSearch struct {
+	state      *cluster.State
+	unit       place.Unit
+	candidates []Holder
+	trials     int // that are left
+}
+
+// isWanted reports whether the unit wants to run beside a holder.
+func (r *relatedSearch) isWanted(h *Holder) bool {
+	rules := r.unit.Subject.Relations.Affinity()
+	o := r.state.Occupant(h.Unit)
+	return len(rules) > 0 && o != nil && cluster.SelectedByAll(r.unit.Subject, rules, o.Subject)
+}
+
+// fits reports whether the unit has a place without these units.
+func (r *relatedSearch) fits(set []Holder) bool {
+	r.trials--
+	_, ok := With(r.state, r.unit, set)
+	return ok
+}
+
+// gather returns the least valuable candidates of which the unit needs no fewer, up
+// to the value of the last.
+func (r *relatedSearch) gather() ([]Holder, bool) {
+	last := len(r.candidates)
+	tooFew, enough := 0, 0
+	for n := 1; ; n *= 2 {
+		n = min(n, last)
+		if n > 0 && r.fits(r.candidates[last-n:]) {
+			enough = n
+			break
+		}
+		if tooFew = n; n == last {
+			return nil, false
+		}
+	}
+	for enough-tooFew > 1 {
+		if n := (tooFew + enough) / 2; r.fits(r.candidates[last-n:]) {
+			enough = n
+		} else {
+			tooFew = n
+		}
+	}
+	return slices.Clone(r.candidates[last-enough:]), true
+}
+
+// spare takes superfluous units out of a set, the most valuable first: in parts that
+// halve until they are single units.
+func (r *relatedSearch) spare(set []Holder) []Holder {
+	for size := max(1, len(set)/2); ; size = max(1, size/2) {
+		before := len(set)
+		for i := 0; i < len(set) && r.trials > 0; {
+			rest := slices.Delete(slices.Clone(set), i, min(i+size, len(set)))
+			if r.fits(rest) {
+				set = rest
+			} else {
+				i += size
+			}
+		}
+		if size == 1 && len(set) == before || r.trials <= 0 {
+			return set
+		}
+	}
+}
