@@ -21,6 +21,8 @@ type Class struct {
 	Namespace   string           `json:"namespace"`
 	Priority    int32            `json:"priority,omitempty"`
 	Right       string           `json:"right"` // see rights
+	// Subject has what rules about other units compare; nil where there are none.
+	Subject *Subject `json:"subject,omitempty"`
 }
 
 // rights are whom a class may have evicted, by sched.Right.
@@ -68,6 +70,7 @@ func classOf(id int, c *sched.Class) Class {
 	return Class{
 		ID: id, Members: d.Members, Request: d.Request, Constraints: constraintsOf(d.Constraints.Requirements()),
 		Namespace: c.Namespace, Priority: c.Priority, Right: rights[c.Right],
+		Subject: subjectOf(c),
 	}
 }
 
@@ -126,7 +129,10 @@ func (n *Node) intern() *constraint.Labels {
 	return alone.Intern(n.Labels, taints)
 }
 
-func (c *Class) check() error {
+func (c *Class) check(version int) error {
+	if version < 3 && c.Subject != nil {
+		return fmt.Errorf("class.subject: not a field of format %d", version)
+	}
 	if c.ID < 1 || c.Members < 1 {
 		return fmt.Errorf("class: id %d, members %d: want 1 or more", c.ID, c.Members)
 	}

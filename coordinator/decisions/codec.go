@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Version is of the format that is written; versions 1 and 2 are read. Header is a
+// Version is of the format that is written; versions 1 to 3 are read. Format 3 has
+// rules about other units. Header is a
 // file's first line.
 const (
-	Version = 2
+	Version = 3
 	format  = "muster-decisions"
 )
 
@@ -88,13 +89,13 @@ type part struct {
 func (r *Record) parts(version int) []part {
 	return []part{
 		{"state", r.State != nil, 1, 0, func() error { return r.State.check(version) }},
-		{"class", r.Class != nil, 2, 0, func() error { return r.Class.check() }},
+		{"class", r.Class != nil, 2, 0, func() error { return r.Class.check(version) }},
 		{"node", r.Node != nil, 2, 0, func() error { return r.Node.check() }},
 		{"wait", r.Wait != nil, 1, 0, func() error { return want("wait.unit", r.Wait.Unit) }},
 		{"offer", r.Offer != nil, 2, 0, func() error { return want("offer.unit", r.Offer.Unit) }},
 		{"hold", r.Hold != nil, 2, 0, func() error { return firstOf(want("hold.unit", r.Hold.Unit), r.Hold.Evidence.check(version)) }},
 		{"sleep", r.Sleep != nil, 2, 0, func() error { return r.Sleep.check() }},
-		{"event", r.Event != nil, 2, 0, func() error { return r.Event.check() }},
+		{"event", r.Event != nil, 2, 0, func() error { return r.Event.check(version) }},
 		{"skip", r.Skip != nil, 1, 1, func() error { return r.Skip.check() }},
 		{"leave", r.Leave != nil, 1, 0, func() error { return want("leave.unit", r.Leave.Unit) }},
 		{"place", r.Place != nil, 1, 0, func() error { return r.Place.check(version) }},
@@ -200,7 +201,7 @@ func (s *State) checkClasses(version int) error {
 		if i > 0 && c.ID <= s.Classes[i-1].ID {
 			return fmt.Errorf("state.classes[%d].id: %d does not come after %d", i, c.ID, s.Classes[i-1].ID)
 		}
-		err := c.check()
+		err := c.check(version)
 		if err == nil && c.Sleep != nil {
 			if err = c.Sleep.check(); err == nil && c.Sleep.Class != c.ID {
 				err = fmt.Errorf("sleep.class: %d: want %d", c.Sleep.Class, c.ID)

@@ -49,8 +49,10 @@ type Event struct {
 	// has something.
 	Nodes     []Free   `json:"nodes,omitempty"`
 	Priority  int32    `json:"priority,omitempty"`  // of a unit that can give way
-	Namespace string   `json:"namespace,omitempty"` // of which a charge has ended
+	Namespace string   `json:"namespace,omitempty"` // of which a charge has ended, or of the neighbour
 	Trees     []string `json:"trees,omitempty"`     // of which a charge has ended, or to which one has begun
+	// Neighbour is the unit that has come to nodes, is leaving them or has left.
+	Neighbour *Subject `json:"neighbour,omitempty"`
 }
 
 // EventKind is the kind of an event.
@@ -65,12 +67,15 @@ const (
 	Evictable EventKind = "evictable" // a unit can give way that could not
 	Unleft    EventKind = "unleft"    // a unit that was leaving has left, or cannot
 	Due       EventKind = "due"       // a time has come from which on more may give way in trees
+	Neighbour EventKind = "neighbour" // a unit has come to nodes, is leaving them or has left
+	Regrouped EventKind = "regrouped" // nodes have come, gone or other labels
 	All       EventKind = "all"       // a rare change that may help everybody
 )
 
 // eventKinds are those of package sched.
 var eventKinds = [...]EventKind{
 	sched.KindGrew: Grew, sched.KindFreed: Freed, sched.KindCharged: Charged, sched.KindMoved: Moved, sched.KindEvictable: Evictable, sched.KindUnleft: Unleft, sched.KindDue: Due, sched.KindAll: All,
+	sched.KindNeighbour: Neighbour, sched.KindRegrouped: Regrouped,
 }
 
 // Free is what a node has to give when an event happens.
@@ -121,7 +126,13 @@ func (s *Sleep) check() error {
 	return nil
 }
 
-func (e *Event) check() error {
+func (e *Event) check(version int) error {
+	if version < 3 && (e.Kind == Neighbour || e.Kind == Regrouped || e.Neighbour != nil) {
+		return fmt.Errorf("event: not an event of format %d", version)
+	}
+	if (e.Kind == Neighbour) != (e.Neighbour != nil) {
+		return fmt.Errorf("event.neighbour: of an event %q", e.Kind)
+	}
 	if !slices.Contains(eventKinds[:], e.Kind) {
 		return fmt.Errorf("event.kind: %q: not a kind of event", e.Kind)
 	}
@@ -164,6 +175,10 @@ func (e *Event) String() string {
 		return "a unit that was leaving has left, or cannot"
 	case Due:
 		return "more may give way in quota trees"
+	case Neighbour:
+		return fmt.Sprintf("a unit of namespace %s has come to nodes, is leaving them or has left", e.Namespace)
+	case Regrouped:
+		return "nodes have come, gone or other labels"
 	case All:
 	}
 	return "a change that may help everybody"

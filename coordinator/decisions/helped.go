@@ -29,11 +29,26 @@ func (c *class) mayBeHelped(e *Event, labels map[resource.NodeID]*constraint.Lab
 		return c.sleep.Code == Leaving || c.sleep.Code == ClaimFails
 	case Evictable:
 		awaits := c.sleep.Code == NoVictims || c.sleep.Code == Leaving
-		return c.sleep.Code == ClaimFails || awaits && c.Priority > e.Priority && slices.ContainsFunc(e.Nodes, mayUse)
+		return c.sleep.Code == ClaimFails || awaits && c.Priority > e.Priority && (c.Subject != nil || slices.ContainsFunc(e.Nodes, mayUse))
+	case Neighbour:
+		return c.awaitsNeighbours() && e.Namespace == c.Namespace && c.isNeighbourOf(e.Neighbour.compile(e.Namespace))
+	case Regrouped:
+		return c.awaitsNeighbours()
 	case Grew:
 		return slices.ContainsFunc(e.Nodes, mayUse)
 	}
 	return false
+}
+
+// awaitsNeighbours reports whether a place is missing under rules about other units.
+func (c *class) awaitsNeighbours() bool {
+	return c.Subject != nil && c.sleep.Code != OverLimit && c.sleep.Code != OverTree
+}
+
+// isNeighbourOf reports whether rules of the class or of a unit are about each other.
+func (c *class) isNeighbourOf(u *constraint.Subject) bool {
+	own := c.Subject.compile(c.Namespace)
+	return own.Relations.Concerns(own, u) || u.Relations.KeepsApart(u, own)
 }
 
 // waitsFor reports whether a class of a namespace waits for quota of another

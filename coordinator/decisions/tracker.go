@@ -161,6 +161,9 @@ func (t *Tracker) Slept(c *sched.Class, e *sched.Evidence) {
 // Happened notes an event that may help classes that sleep.
 func (t *Tracker) Happened(e *sched.Event) {
 	event := &Event{Kind: eventKinds[e.Kind], Priority: e.Priority, Namespace: e.Namespace, Trees: e.Trees}
+	if e.Subject != nil {
+		event.Neighbour = describe(e.Subject)
+	}
 	var records []Record
 	for i := range e.Nodes {
 		n := e.Nodes[i].Node

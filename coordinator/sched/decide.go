@@ -61,6 +61,9 @@ func (w *World) Decide(u *Unit) Decision {
 func (w *World) place(u *Unit, d *Decision) bool {
 	demand := u.Demand
 	demand.Avoid = u.Avoid
+	if s := demand.Subject; s != nil && (s.Relations != nil || w.State.Relates(s.Namespace)) {
+		w.occupied()
+	}
 	mark := w.State.Checkpoint()
 	plan, ok := place.Place(w.State, demand)
 	if ok {

@@ -27,6 +27,11 @@
 //	E4 Unleft     a unit that was leaving has left, or cannot: classes that counted
 //	              on its room, and claims
 //	E5 Due        a time has come: classes over the quota of trees
+//	E7 Neighbour  a unit has come to nodes, is leaving them or has left: classes
+//	              without a place of its namespace whose rules about other units
+//	              select the unit, or whom the unit's rules select
+//	   Regrouped  nodes have come, gone or other labels: classes without a place under
+//	              rules about other units
 //	E6 Offer      the unit itself can be tried, after its own write or rest
 //
 // All is the event of rare changes: it wakes every class. Backstop wakes each

@@ -55,11 +55,23 @@ func (c *Class) awaitsOthers() bool {
 	return c.asleep() && (c.last.Code == NoVictims || c.last.Code == Leaving || c.last.Code == Claim)
 }
 
+// awaitsNeighbours reports whether units that come to nodes or leave them may help the
+// class by rules about other units.
+func (c *Class) awaitsNeighbours() bool { return c.Relation != "" && c.asleep() && c.last.awaitsPlace() }
+
+// awaitsPlace reports whether a place is missing, now or once others have given way.
+func (e *Evidence) awaitsPlace() bool {
+	return e.Code == NoPlace || e.Code == NoVictims || e.Code == Leaving || e.Code == Claim
+}
+
 // setEvidence lets a class sleep, or ends its sleep with nil, for the backstop or
 // for an event.
 func (r *Room) setEvidence(c *Class, e *Evidence, backstop bool) {
 	if c.awaitsOthers() {
 		r.awaiting--
+	}
+	if c.awaitsNeighbours() {
+		r.neighbours--
 	}
 	if c.evidence != nil {
 		r.asleep[c.evidence.Code]--
@@ -72,5 +84,8 @@ func (r *Room) setEvidence(c *Class, e *Evidence, backstop bool) {
 	}
 	if c.awaitsOthers() {
 		r.awaiting++
+	}
+	if c.awaitsNeighbours() {
+		r.neighbours++
 	}
 }

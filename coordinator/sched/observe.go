@@ -3,6 +3,7 @@ package sched
 import (
 	"slices"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
@@ -35,6 +36,8 @@ const (
 	KindEvictable
 	KindUnleft
 	KindDue
+	KindNeighbour
+	KindRegrouped
 	KindAll
 )
 
@@ -43,8 +46,10 @@ type Event struct {
 	Kind      Kind
 	Nodes     []Facts  // of Grew, and of Evictable where the unit holds devices
 	Priority  int32    // of the unit, of Evictable
-	Namespace string   // of Freed
+	Namespace string   // of Freed and Neighbour
 	Trees     []string // of Freed, Charged and Moved
+	// Subject is the unit of Neighbour.
+	Subject *constraint.Subject
 }
 
 // Facts is a node as it was when an event happened.
@@ -77,6 +82,8 @@ var concerns = [...][]Code{
 	KindEvictable: {NoVictims, Leaving, Claim},
 	KindUnleft:    {Leaving, Claim},
 	KindDue:       {OverTree, Claim},
+	KindNeighbour: {NoPlace, NoVictims, Leaving, Claim},
+	KindRegrouped: {NoPlace, NoVictims, Leaving, Claim},
 	KindAll:       {NoPlace, NoVictims, Leaving, OverLimit, OverTree, Claim},
 }
 

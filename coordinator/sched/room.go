@@ -25,6 +25,9 @@ type Room struct {
 	// awaiting counts the classes that no event has woken and that wait for others
 	// to give way or leave, and asleep those that sleep, by code.
 	awaiting int
+	// neighbours counts the classes that no event has woken and that units may help
+	// which come to nodes or leave them.
+	neighbours int
 	asleep   [codes]int
 	observer Observer // nil for none
 	joined   []*Class // that sleep and may have fresh units

@@ -19,6 +19,7 @@ const (
 // are admitted, placed and refused together. Comparable.
 type Traits struct {
 	Demand    string // equal for demands that fit or fail together
+	Relation  string // equal for units that rules about other units treat alike; "" where there are none
 	Charge    string // equal for units that quota treats alike, but for their namespace
 	Namespace string
 	Priority  int32

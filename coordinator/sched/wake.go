@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
@@ -26,7 +27,8 @@ func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
 		case Claim:
 			return true
 		case NoVictims, Leaving:
-			return c.Priority > priority && slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return c.hopesFor(n, held) })
+			// Under rules about other units a victim may be on any node of a domain.
+			return c.Priority > priority && (c.Relation != "" || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return c.hopesFor(n, held) }))
 		case NoPlace, OverLimit, OverTree:
 		}
 		return false
@@ -41,6 +43,31 @@ func (r *Room) AwaitsOthers() bool { return r.awaiting > 0 }
 // these has left, cannot, or leaves for another unit now (E4).
 func (r *Room) Unleft() {
 	r.happen(Event{Kind: KindUnleft}, nil, nil, func(c *Class) bool { return c.last.Code == Leaving || c.last.Code == Claim })
+}
+
+// AwaitsNeighbours reports whether a class that no event has woken waits for a place
+// under rules about other units.
+func (r *Room) AwaitsNeighbours() bool { return r.neighbours > 0 }
+
+// Neighbour wakes those whose rules select a unit, or whom the unit's rules select,
+// and that wait for a place: the unit has come to nodes, is leaving them or has left
+// (E7).
+func (r *Room) Neighbour(u *constraint.Subject) {
+	r.happen(Event{Kind: KindNeighbour, Namespace: u.Namespace, Subject: u}, nil, nil, func(c *Class) bool {
+		return c.awaitsNeighbours() && c.Namespace == u.Namespace && c.isNeighbourOf(u)
+	})
+}
+
+// isNeighbourOf reports whether rules of the class or of a unit are about each other.
+func (c *Class) isNeighbourOf(u *constraint.Subject) bool {
+	own := c.demand.Subject
+	return own.Relations.Concerns(own, u) || u.Relations.KeepsApart(u, own)
+}
+
+// Regrouped wakes those that wait for a place under rules about other units: nodes
+// have come, gone or other labels, and domains with them (E7).
+func (r *Room) Regrouped() {
+	r.happen(Event{Kind: KindRegrouped}, nil, nil, func(c *Class) bool { return c.awaitsNeighbours() })
 }
 
 // Freed wakes those over the quota of a namespace, or of any of these trees, of
