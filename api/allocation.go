@@ -153,9 +153,8 @@ type Scheduling struct {
 	Affinity *Affinity `json:"affinity,omitempty"`
 	// Tolerations let the member onto nodes whose taints they match: at most 64.
 	Tolerations []Toleration `json:"tolerations,omitempty"`
-	// TopologySpreadConstraints would bound how unevenly members fill domains. This
-	// version refuses it with 422.
-	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty" refused:"true"`
+	// TopologySpreadConstraints bound how unevenly members fill domains: at most 16.
+	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 	// GangScheduling makes members start together or not at all.
 	GangScheduling *GangScheduling `json:"gangScheduling,omitempty"`
 	// GPU restricts the devices. Muster's own field.
@@ -190,12 +189,17 @@ type GangScheduling struct {
 	Timeout string `json:"timeout,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"10m"`
 }
 
-// Affinity holds affinity to nodes and anti-affinity between allocations.
+// Affinity holds affinity to nodes, and affinity and anti-affinity between allocations
+// of one namespace.
 type Affinity struct {
 	// NodeAffinity selects nodes by their labels.
 	NodeAffinity *NodeAffinity `json:"nodeAffinity,omitempty"`
-	// PodAntiAffinity would keep allocations apart. This version refuses it with 422.
-	PodAntiAffinity *PodAntiAffinity `json:"podAntiAffinity,omitempty" refused:"true"`
+	// PodAffinity brings the members near allocations that match: into the same
+	// topology domain.
+	PodAffinity *PodAffinity `json:"podAffinity,omitempty"`
+	// PodAntiAffinity keeps the members apart from allocations that match. Allocations
+	// that start later are kept apart from the members, too.
+	PodAntiAffinity *PodAffinity `json:"podAntiAffinity,omitempty"`
 }
 
 // NodeAffinity selects nodes by their labels.
@@ -238,35 +242,80 @@ type PreferredTerm struct {
 	Preference NodeSelectorTerm `json:"preference" required:"true"`
 }
 
-// PodAntiAffinity would keep allocations apart.
-type PodAntiAffinity struct {
-	// Required holds the conditions that must be met.
-	Required []AntiAffinityTerm `json:"requiredDuringScheduling,omitempty"`
+// PodAffinity holds rules about other allocations of the namespace. An allocation
+// counts from the decision to start it to the end of its grace.
+type PodAffinity struct {
+	// Required holds rules that must be met: at most 16.
+	Required []PodAffinityTerm `json:"requiredDuringScheduling,omitempty"`
+	// Preferred holds rules that make a node the better choice, or the worse one under
+	// podAntiAffinity: at most 16.
+	Preferred []WeightedPodAffinityTerm `json:"preferredDuringScheduling,omitempty"`
 }
 
-// AntiAffinityTerm forbids sharing a topology domain with allocations of the
-// same namespace that match.
-type AntiAffinityTerm struct {
+// RequiredTerms are the rules that must be met.
+func (p *PodAffinity) RequiredTerms() []PodAffinityTerm {
+	if p == nil {
+		return nil
+	}
+	return p.Required
+}
+
+// PreferredTerms are the rules with weights.
+func (p *PodAffinity) PreferredTerms() []WeightedPodAffinityTerm {
+	if p == nil {
+		return nil
+	}
+	return p.Preferred
+}
+
+// PodAffinityTerm names topology domains by the allocations that run there.
+type PodAffinityTerm struct {
 	// TopologyKey is the node label whose values are the domains.
-	TopologyKey string `json:"topologyKey" example:"rack"`
-	// LabelSelector selects the allocations to keep away from.
-	LabelSelector LabelSelector `json:"labelSelector"`
+	TopologyKey string `json:"topologyKey" required:"true" example:"rack"`
+	// LabelSelector selects the allocations of the same namespace. Left out, it selects
+	// the members of the same job or, of allocations with a groupId, of the same group.
+	LabelSelector *LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// LabelSelector matches objects by their labels.
+// WeightedPodAffinityTerm makes nodes of the domains the better choice, or the worse
+// one under podAntiAffinity.
+type WeightedPodAffinityTerm struct {
+	// Weight is added to the rank of a node in such a domain, or taken off it.
+	Weight int32 `json:"weight" required:"true" range:"1..100" example:"10"`
+	// PodAffinityTerm names the domains.
+	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" required:"true"`
+}
+
+// LabelSelector matches objects by their labels. An empty one matches every object.
 type LabelSelector struct {
-	// MatchLabels are labels that an object must have, all of them.
+	// MatchLabels are labels that an object must have, all of them: at most 64.
 	MatchLabels map[string]string `json:"matchLabels,omitempty" example:"{app: web}"`
+	// MatchExpressions are conditions on labels, all of which must hold: at most 64,
+	// with the operators In, NotIn, Exists and DoesNotExist.
+	MatchExpressions []MatchExpression `json:"matchExpressions,omitempty"`
 }
 
-// TopologySpreadConstraint would bound how unevenly members fill domains.
+// The values of whenUnsatisfiable.
+const (
+	DoNotSchedule  = "DoNotSchedule"
+	ScheduleAnyway = "ScheduleAnyway"
+)
+
+// TopologySpreadConstraint bounds how unevenly members fill domains. The domains are
+// those of the nodes that the node selector and the required node affinity allow; taints
+// do not matter.
 type TopologySpreadConstraint struct {
 	// MaxSkew is the greatest difference between the members of two domains.
-	MaxSkew int32 `json:"maxSkew" unit:"members" example:"1"`
-	// TopologyKey is the node label whose values are the domains.
-	TopologyKey string `json:"topologyKey" example:"rack"`
-	// WhenUnsatisfiable is the treatment of a member that would exceed the skew.
-	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty" example:"DoNotSchedule"`
+	MaxSkew int32 `json:"maxSkew" required:"true" range:"1.." unit:"members" example:"1"`
+	// TopologyKey is the node label whose values are the domains. With DoNotSchedule a
+	// node without the label is no candidate.
+	TopologyKey string `json:"topologyKey" required:"true" example:"rack"`
+	// WhenUnsatisfiable is the treatment of a member that would exceed the skew:
+	// DoNotSchedule lets the member wait, ScheduleAnyway prefers the nodes with less skew.
+	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty" default:"DoNotSchedule" oneof:"DoNotSchedule,ScheduleAnyway"`
+	// LabelSelector selects the allocations that count. Left out, it selects the members
+	// of the same job or, of allocations with a groupId, of the same group.
+	LabelSelector *LabelSelector `json:"labelSelector,omitempty"`
 }
 
 // Toleration lets a member onto nodes with a matching taint.

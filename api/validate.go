@@ -136,9 +136,7 @@ func checkGang(path string, s *AllocationSpec) *Status {
 func checkScheduling(path string, s *Scheduling) *Status {
 	var faults faults
 	faults.add(checkLabels(path+".nodeSelector", s.NodeSelector))
-	if len(s.TopologySpreadConstraints) > 0 {
-		faults.add(invalid(path+".topologySpreadConstraints", "not supported by this version: remove it"))
-	}
+	faults.add(checkSpread(path+".topologySpreadConstraints", s.TopologySpreadConstraints))
 	faults.add(atMost(path+".tolerations", len(s.Tolerations), MaxTolerations))
 	for i, t := range s.Tolerations {
 		faults.add(checkToleration(fmt.Sprintf("%s.tolerations[%d]", path, i), t))
@@ -146,9 +144,8 @@ func checkScheduling(path string, s *Scheduling) *Status {
 	if s.Affinity == nil {
 		return faults.status()
 	}
-	if s.Affinity.PodAntiAffinity != nil {
-		faults.add(invalid(path+".affinity.podAntiAffinity", "not supported by this version: remove it"))
-	}
+	faults.add(checkPodAffinity(path+".affinity.podAffinity", s.Affinity.PodAffinity))
+	faults.add(checkPodAffinity(path+".affinity.podAntiAffinity", s.Affinity.PodAntiAffinity))
 	if s.Affinity.NodeAffinity == nil {
 		return faults.status()
 	}

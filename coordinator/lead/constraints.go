@@ -31,6 +31,75 @@ func constraintsOf(s api.Scheduling) constraint.Spec {
 	return spec
 }
 
+// neighbourOf is a unit as rules about other units see it, and its own rules. The labels
+// of an allocation are those of its document.
+func neighbourOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *constraint.Subject {
+	s := &constraint.Subject{Namespace: rec.Namespace, Group: "allocation/" + rec.Name, Relations: constraint.CompileRelations(relationsOf(spec.Scheduling))}
+	switch {
+	case job != nil:
+		s.Group, s.Labels = "job/"+rec.Name, constraint.LabelsOf(memberLabels(job))
+	case spec.Gang() != nil && spec.Gang().GroupID != "":
+		s.Group = "group/" + spec.Gang().GroupID
+	}
+	return s
+}
+
+// memberLabels are the labels of a job's members.
+func memberLabels(job *api.Job) map[string]string {
+	if labels := job.Spec.Template.Metadata.Labels; labels != nil {
+		return labels
+	}
+	return job.Metadata.Labels
+}
+
+// relationsOf takes the rules about other units out of a submitted scheduling
+// section.
+func relationsOf(s api.Scheduling) constraint.RelationSpec {
+	var spec constraint.RelationSpec
+	if s.Affinity != nil {
+		spec.Affinity = nearOf(s.Affinity.PodAffinity.RequiredTerms())
+		spec.AntiAffinity = nearOf(s.Affinity.PodAntiAffinity.RequiredTerms())
+		for _, w := range s.Affinity.PodAffinity.PreferredTerms() {
+			spec.Preferred = append(spec.Preferred, constraint.WeightedNear{Weight: w.Weight, Near: oneNear(w.PodAffinityTerm)})
+		}
+		for _, w := range s.Affinity.PodAntiAffinity.PreferredTerms() {
+			spec.Preferred = append(spec.Preferred, constraint.WeightedNear{Weight: -w.Weight, Near: oneNear(w.PodAffinityTerm)})
+		}
+	}
+	for _, t := range s.TopologySpreadConstraints {
+		spec.Spread = append(spec.Spread, constraint.Spread{
+			MaxSkew: t.MaxSkew, TopologyKey: t.TopologyKey, Selector: selectorOf(t.LabelSelector), Required: t.WhenUnsatisfiable != api.ScheduleAnyway,
+		})
+	}
+	return spec
+}
+
+func nearOf(terms []api.PodAffinityTerm) []constraint.Near {
+	near := make([]constraint.Near, len(terms))
+	for i, t := range terms {
+		near[i] = oneNear(t)
+	}
+	return near
+}
+
+func oneNear(t api.PodAffinityTerm) constraint.Near {
+	return constraint.Near{TopologyKey: t.TopologyKey, Selector: selectorOf(t.LabelSelector)}
+}
+
+// selectorOf is a selector of units; one that is left out selects the members of the
+// same job or group.
+func selectorOf(s *api.LabelSelector) constraint.Selector {
+	if s == nil {
+		return constraint.Selector{OwnGroup: true}
+	}
+	var made constraint.Selector
+	for key, value := range s.MatchLabels { // Compile brings them into order
+		made.Match = append(made.Match, constraint.Expression{Key: key, Operator: constraint.In, Values: []string{value}})
+	}
+	made.Match = append(made.Match, termOf(api.NodeSelectorTerm{MatchExpressions: s.MatchExpressions})...)
+	return made
+}
+
 func termOf(t api.NodeSelectorTerm) constraint.Term {
 	term := make(constraint.Term, len(t.MatchExpressions))
 	for i, e := range t.MatchExpressions {

@@ -47,7 +47,7 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 		rec.Queue = DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling))}
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job)}
 	charge := ScopeOf(rec, spec, job)
 	charge.Group, charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
 	var groups api.QuotaDemand

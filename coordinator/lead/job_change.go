@@ -138,6 +138,10 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 	resumed := j.doc.IsSuspended() != change.doc.IsSuspended()
 	l.keepJob(j, change.rec, rev)
 	j.setDocument(change.doc)
+	for _, u := range j.units {
+		u.setLabels(memberLabels(j.doc))
+		l.occupancy.noteUnit(u)
+	}
 	for _, u := range change.moved {
 		u.finishWrite(writeChange)
 		u.setQueue(change.queue, rev)

@@ -110,7 +110,9 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 	o := &cluster.Occupant{
 		Unit: path, Tx: u.attempt.machine.ID(), Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.ending != nil,
 		Claimed: u.attempt.preemptor != nil, Displaces: u.attempt.victimPaths(), Arrived: cluster.Arrival{Epoch: u.key.Epoch, Counter: u.key.Counter},
+		Subject: u.demand.Subject,
 	}
+	o.Counts = u.attempt.countsOn(o.Nodes)
 	switch o.Status {
 	case cluster.Evictable, cluster.Leaving, cluster.Displaced:
 		o.Started, o.Parts = int64(u.attempt.committed), l.recordedParts(u.attempt)
@@ -118,6 +120,19 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 		o.Parts = l.reservedParts(u.attempt)
 	}
 	return o
+}
+
+// countsOn counts the members on each of the nodes, nil where each has one.
+func (a *attempt) countsOn(nodes []resource.NodeID) []int32 {
+	if a.unit.record.Members == len(nodes) {
+		return nil
+	}
+	counts := make([]int32, len(nodes))
+	for i, id := range nodes {
+		vote, _ := a.machine.Vote(id)
+		counts[i] = int32(max(1, len(vote.Members), len(a.requests[id])))
+	}
+	return counts
 }
 
 // statusOf is how far a unit with an attempt is from giving way.

@@ -79,6 +79,7 @@ func (l *Leader) couldBegin(u *unit) bool {
 	w, of := l.world(), u.wanted()
 	demand := u.demand
 	demand.Avoid = u.avoid
+	l.occupied()
 	mark := l.state.Checkpoint()
 	plan, ok := place.Place(l.state, demand)
 	l.state.Rollback(mark)

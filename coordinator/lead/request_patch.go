@@ -126,6 +126,7 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 		switch {
 		case landed:
 			u.keepDocument(doc, rev)
+			l.occupancy.noteUnit(u) // rules of other units may see other labels
 			if moves && u.queued {
 				u.setQueue(unit.Queue, rev)
 			}

@@ -33,7 +33,7 @@ func (l *Leader) offer(u *unit) {
 // refused as it is.
 func (l *Leader) traitsOf(u *unit) sched.Traits {
 	return sched.Traits{
-		Demand: u.shape, Charge: u.chargeKey, Namespace: u.record.Namespace, Priority: u.record.Priority,
+		Demand: u.shape, Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: u.chargeKey, Namespace: u.record.Namespace, Priority: u.record.Priority,
 		Right: u.right(), Refusable: l.isRefusable(u),
 	}
 }

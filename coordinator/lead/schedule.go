@@ -36,7 +36,8 @@ func (l *Leader) schedule() {
 
 // Busy reports whether the next pass has something to do at once.
 func (l *Leader) Busy() bool {
-	return l.room.Busy() || l.state.HasGrown() || l.room.AwaitsOthers() && !l.occupancy.isEmpty()
+	awaits := l.room.AwaitsOthers() || l.room.AwaitsNeighbours()
+	return l.room.Busy() || l.state.HasGrown() || awaits && !l.occupancy.isEmpty() || l.room.AwaitsNeighbours() && l.state.HasNeighbourNews()
 }
 
 // try starts an attempt for a unit, or returns why it waits.

@@ -93,10 +93,10 @@ func (s *story) put(ops ...record.Op) resource.Revision {
 }
 
 // addNode registers a node with eight GPUs.
-func (s *story) addNode(node resource.NodeID) {
+func (s *story) addNode(node resource.NodeID, labels map[string]string) {
 	host, f := storyHost(s.t, node)
 	capacity := admission.CapacityOf(host, f.Allocatable())
-	spec := record.NodeSpec{Hostname: string(node), Capacity: capacity, Allocatable: f.Allocatable()}
+	spec := record.NodeSpec{Hostname: string(node), Labels: labels, Capacity: capacity, Allocatable: f.Allocatable()}
 	for _, d := range host.Inventory.Devices {
 		spec.Topology.GPUModels, spec.Topology.GPUModel = []string{d.Model}, append(spec.Topology.GPUModel, 0)
 	}

@@ -29,10 +29,12 @@ import (
 // agents and store answer until nothing is left to answer. Their lines are:
 //
 //	nodes 2                      registers n1 and n2, with 8 GPUs each
-//	node n3                      registers n3, and opens the stream to its agent
+//	node n3 rack=r2              registers n3, with labels, and opens the stream to its agent
 //	lead                         a new leader loads the store
 //	connect n1                   opens the stream to the agent of n1
-//	create a gpus=4              submits an allocation: priority=, policy=, namespace=
+//	create a gpus=4              submits an allocation: priority=, policy=, namespace=,
+//	                             labels=app:web, near=rack/app:web, apart=rack/app:web, spread=rack/1;
+//	                             near=rack is near the members of its own job
 //	job j members=2 gpus=8 gang=2
 //	delete a [background]
 //	release a b                  deletes several
@@ -106,12 +108,14 @@ func (s *story) do(line string) bool {
 	switch words[0] {
 	case "nodes":
 		for n := range s.number(words[1]) {
-			s.addNode(resource.NodeID(fmt.Sprint("n", n+1)))
+			s.addNode(resource.NodeID(fmt.Sprint("n", n+1)), nil)
 		}
 	case "node":
 		node := resource.NodeID(words[1])
-		s.addNode(node)
-		s.connect(node)
+		s.addNode(node, options)
+		if s.l != nil {
+			s.connect(node)
+		}
 	case "lead":
 		s.lead()
 	case "rule":
@@ -302,18 +306,50 @@ func document(kind, name string, options map[string]string) string {
 	if kind == "Job" {
 		members, _ := strconv.Atoi(options["members"])
 		top = map[string]any{"parallelism": members, "template": map[string]any{"spec": spec}}
-		if gang, err := strconv.Atoi(options["gang"]); err == nil {
-			spec["scheduling"] = map[string]any{"gangScheduling": map[string]any{"minMembers": gang}}
-		}
+	}
+	if scheduling := scheduling(kind, options); len(scheduling) > 0 {
+		spec["scheduling"] = scheduling
 	}
 	if priority, err := strconv.Atoi(options["priority"]); err == nil {
 		top["priority"] = priority
 	}
-	text, err := json.Marshal(map[string]any{"kind": kind, "metadata": map[string]any{"name": name}, "spec": top})
+	metadata := map[string]any{"name": name}
+	if key, value, given := strings.Cut(options["labels"], ":"); given {
+		metadata["labels"] = map[string]string{key: value}
+	}
+	text, err := json.Marshal(map[string]any{"kind": kind, "metadata": metadata, "spec": top})
 	if err != nil {
 		panic(err)
 	}
 	return string(text)
+}
+
+// scheduling is that section of a document.
+func scheduling(kind string, options map[string]string) map[string]any {
+	made, affinity := map[string]any{}, map[string]any{}
+	if gang, err := strconv.Atoi(options["gang"]); err == nil && kind == "Job" {
+		made["gangScheduling"] = map[string]any{"minMembers": gang}
+	}
+	for option, field := range map[string]string{"near": "podAffinity", "apart": "podAntiAffinity"} {
+		rule := options[option]
+		if rule == "" {
+			continue
+		}
+		topology, selector, _ := strings.Cut(rule, "/")
+		term := map[string]any{"topologyKey": topology}
+		if key, value, given := strings.Cut(selector, ":"); given {
+			term["labelSelector"] = map[string]any{"matchLabels": map[string]string{key: value}}
+		}
+		affinity[field] = map[string]any{"requiredDuringScheduling": []any{term}}
+	}
+	if len(affinity) > 0 {
+		made["affinity"] = affinity
+	}
+	if topology, skew, given := strings.Cut(options["spread"], "/"); given {
+		most, _ := strconv.Atoi(skew)
+		made["topologySpreadConstraints"] = []any{map[string]any{"topologyKey": topology, "maxSkew": most}}
+	}
+	return made
 }
 
 // putTree is a request for a quota tree of groups like lab:all:8.

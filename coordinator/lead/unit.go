@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
@@ -109,7 +110,18 @@ type creation struct {
 }
 
 // setAllocation sets the allocation that the unit belongs to.
-func (u *unit) setAllocation(doc *api.Allocation) { u.allocation = doc }
+func (u *unit) setAllocation(doc *api.Allocation) {
+	u.allocation = doc
+	u.setLabels(doc.Metadata.Labels)
+}
+
+// setLabels takes over the labels by which rules of other units select the unit.
+func (u *unit) setLabels(labels map[string]string) {
+	subject := *u.demand.Subject
+	if subject.Labels = constraint.LabelsOf(labels); subject.Labels.Text() != u.demand.Subject.Labels.Text() {
+		u.demand.Subject = &subject
+	}
+}
 
 // setJob sets the job that the unit belongs to.
 func (u *unit) setJob(j *job) { u.job = j }

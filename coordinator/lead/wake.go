@@ -23,12 +23,43 @@ func (l *Leader) takeNews() {
 	} else {
 		l.state.TakeOccupantNews() // of interest to nobody
 	}
+	l.takeNeighbourNews()
 	if !l.state.HasGrown() {
 		return
 	}
 	l.noteChange()
 	for _, n := range l.state.TakeGrown() {
 		l.room.Grew(n, l.heldBelow)
+	}
+}
+
+// takeNeighbourNews wakes those that wait for a place under rules about other units
+// which have come to nodes, are leaving them or have left (E7).
+func (l *Leader) takeNeighbourNews() {
+	if l.room.AwaitsNeighbours() {
+		l.occupied()
+	}
+	news, regrouped := l.state.TakeNeighbourNews(), l.state.TakeRegrouped()
+	if !l.room.AwaitsNeighbours() {
+		return
+	}
+	for _, u := range news {
+		l.noteChange()
+		l.room.Neighbour(u)
+	}
+	if regrouped {
+		l.noteChange()
+		l.room.Regrouped()
+	}
+}
+
+// offerAgain gives the waiting units of a namespace other classes: from now on rules
+// of other units may tell them apart by their labels.
+func (l *Leader) offerAgain(namespace string) {
+	for _, k := range l.room.Order().Head(l.room.Order().Len()) {
+		if u := l.units[k.Path]; u != nil && u.record.Namespace == namespace && l.room.Offered(k.Path) {
+			l.offer(u)
+		}
 	}
 }
 

@@ -6588,7 +6588,8 @@ func (x *ConsumerDemand) GetUnPreemptable() bool {
 type Affinity struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	NodeAffinity    *NodeAffinity          `protobuf:"bytes,1,opt,name=node_affinity,json=nodeAffinity,proto3" json:"node_affinity,omitempty"`
-	PodAntiAffinity *PodAntiAffinity       `protobuf:"bytes,2,opt,name=pod_anti_affinity,json=podAntiAffinity,proto3" json:"pod_anti_affinity,omitempty"`
+	PodAntiAffinity *PodAffinity           `protobuf:"bytes,2,opt,name=pod_anti_affinity,json=podAntiAffinity,proto3" json:"pod_anti_affinity,omitempty"`
+	PodAffinity     *PodAffinity           `protobuf:"bytes,3,opt,name=pod_affinity,json=podAffinity,proto3" json:"pod_affinity,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -6630,9 +6631,16 @@ func (x *Affinity) GetNodeAffinity() *NodeAffinity {
 	return nil
 }
 
-func (x *Affinity) GetPodAntiAffinity() *PodAntiAffinity {
+func (x *Affinity) GetPodAntiAffinity() *PodAffinity {
 	if x != nil {
 		return x.PodAntiAffinity
+	}
+	return nil
+}
+
+func (x *Affinity) GetPodAffinity() *PodAffinity {
+	if x != nil {
+		return x.PodAffinity
 	}
 	return nil
 }
@@ -6710,6 +6718,7 @@ type TopologySpreadConstraint struct {
 	MaxSkew           int32                  `protobuf:"varint,1,opt,name=max_skew,json=maxSkew,proto3" json:"max_skew,omitempty"`
 	TopologyKey       string                 `protobuf:"bytes,2,opt,name=topology_key,json=topologyKey,proto3" json:"topology_key,omitempty"`
 	WhenUnsatisfiable string                 `protobuf:"bytes,3,opt,name=when_unsatisfiable,json=whenUnsatisfiable,proto3" json:"when_unsatisfiable,omitempty"`
+	LabelSelector     *LabelSelector         `protobuf:"bytes,4,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -6763,6 +6772,13 @@ func (x *TopologySpreadConstraint) GetWhenUnsatisfiable() string {
 		return x.WhenUnsatisfiable
 	}
 	return ""
+}
+
+func (x *TopologySpreadConstraint) GetLabelSelector() *LabelSelector {
+	if x != nil {
+		return x.LabelSelector
+	}
+	return nil
 }
 
 type GPUConstraint struct {
@@ -7237,27 +7253,28 @@ func (x *NodeAffinity) GetPreferredDuringScheduling() []*PreferredTerm {
 	return nil
 }
 
-type PodAntiAffinity struct {
-	state                    protoimpl.MessageState `protogen:"open.v1"`
-	RequiredDuringScheduling []*AntiAffinityTerm    `protobuf:"bytes,1,rep,name=required_during_scheduling,json=requiredDuringScheduling,proto3" json:"required_during_scheduling,omitempty"`
-	unknownFields            protoimpl.UnknownFields
-	sizeCache                protoimpl.SizeCache
+type PodAffinity struct {
+	state                     protoimpl.MessageState     `protogen:"open.v1"`
+	RequiredDuringScheduling  []*PodAffinityTerm         `protobuf:"bytes,1,rep,name=required_during_scheduling,json=requiredDuringScheduling,proto3" json:"required_during_scheduling,omitempty"`
+	PreferredDuringScheduling []*WeightedPodAffinityTerm `protobuf:"bytes,2,rep,name=preferred_during_scheduling,json=preferredDuringScheduling,proto3" json:"preferred_during_scheduling,omitempty"`
+	unknownFields             protoimpl.UnknownFields
+	sizeCache                 protoimpl.SizeCache
 }
 
-func (x *PodAntiAffinity) Reset() {
-	*x = PodAntiAffinity{}
+func (x *PodAffinity) Reset() {
+	*x = PodAffinity{}
 	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PodAntiAffinity) String() string {
+func (x *PodAffinity) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PodAntiAffinity) ProtoMessage() {}
+func (*PodAffinity) ProtoMessage() {}
 
-func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
+func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -7269,14 +7286,21 @@ func (x *PodAntiAffinity) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PodAntiAffinity.ProtoReflect.Descriptor instead.
-func (*PodAntiAffinity) Descriptor() ([]byte, []int) {
+// Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
+func (*PodAffinity) Descriptor() ([]byte, []int) {
 	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
-func (x *PodAntiAffinity) GetRequiredDuringScheduling() []*AntiAffinityTerm {
+func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
 	if x != nil {
 		return x.RequiredDuringScheduling
+	}
+	return nil
+}
+
+func (x *PodAffinity) GetPreferredDuringScheduling() []*WeightedPodAffinityTerm {
+	if x != nil {
+		return x.PreferredDuringScheduling
 	}
 	return nil
 }
@@ -7461,7 +7485,7 @@ func (x *PreferredTerm) GetPreference() *NodeSelectorTerm {
 	return nil
 }
 
-type AntiAffinityTerm struct {
+type PodAffinityTerm struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TopologyKey   string                 `protobuf:"bytes,1,opt,name=topology_key,json=topologyKey,proto3" json:"topology_key,omitempty"`
 	LabelSelector *LabelSelector         `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
@@ -7469,20 +7493,20 @@ type AntiAffinityTerm struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AntiAffinityTerm) Reset() {
-	*x = AntiAffinityTerm{}
+func (x *PodAffinityTerm) Reset() {
+	*x = PodAffinityTerm{}
 	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AntiAffinityTerm) String() string {
+func (x *PodAffinityTerm) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AntiAffinityTerm) ProtoMessage() {}
+func (*PodAffinityTerm) ProtoMessage() {}
 
-func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
+func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -7494,21 +7518,73 @@ func (x *AntiAffinityTerm) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AntiAffinityTerm.ProtoReflect.Descriptor instead.
-func (*AntiAffinityTerm) Descriptor() ([]byte, []int) {
+// Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
+func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
 	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
-func (x *AntiAffinityTerm) GetTopologyKey() string {
+func (x *PodAffinityTerm) GetTopologyKey() string {
 	if x != nil {
 		return x.TopologyKey
 	}
 	return ""
 }
 
-func (x *AntiAffinityTerm) GetLabelSelector() *LabelSelector {
+func (x *PodAffinityTerm) GetLabelSelector() *LabelSelector {
 	if x != nil {
 		return x.LabelSelector
+	}
+	return nil
+}
+
+type WeightedPodAffinityTerm struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Weight          int32                  `protobuf:"varint,1,opt,name=weight,proto3" json:"weight,omitempty"`
+	PodAffinityTerm *PodAffinityTerm       `protobuf:"bytes,2,opt,name=pod_affinity_term,json=podAffinityTerm,proto3" json:"pod_affinity_term,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *WeightedPodAffinityTerm) Reset() {
+	*x = WeightedPodAffinityTerm{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WeightedPodAffinityTerm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WeightedPodAffinityTerm) ProtoMessage() {}
+
+func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
+func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+}
+
+func (x *WeightedPodAffinityTerm) GetWeight() int32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *WeightedPodAffinityTerm) GetPodAffinityTerm() *PodAffinityTerm {
+	if x != nil {
+		return x.PodAffinityTerm
 	}
 	return nil
 }
@@ -7522,7 +7598,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7534,7 +7610,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7547,7 +7623,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -7558,15 +7634,16 @@ func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
 }
 
 type LabelSelector struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MatchLabels   map[string]string      `protobuf:"bytes,1,rep,name=match_labels,json=matchLabels,proto3" json:"match_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	MatchLabels      map[string]string      `protobuf:"bytes,1,rep,name=match_labels,json=matchLabels,proto3" json:"match_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	MatchExpressions []*MatchExpression     `protobuf:"bytes,2,rep,name=match_expressions,json=matchExpressions,proto3" json:"match_expressions,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7578,7 +7655,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7591,12 +7668,19 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
 	if x != nil {
 		return x.MatchLabels
+	}
+	return nil
+}
+
+func (x *LabelSelector) GetMatchExpressions() []*MatchExpression {
+	if x != nil {
+		return x.MatchExpressions
 	}
 	return nil
 }
@@ -7612,7 +7696,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7624,7 +7708,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7637,7 +7721,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7687,7 +7771,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7699,7 +7783,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7712,7 +7796,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -7852,7 +7936,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7864,7 +7948,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7877,7 +7961,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -8613,20 +8697,22 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0eun_preemptable\x18\a \x01(\bR\runPreemptable\x1a:\n" +
 	"\fRequestEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x98\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd3\x01\n" +
 	"\bAffinity\x12@\n" +
-	"\rnode_affinity\x18\x01 \x01(\v2\x1b.muster.api.v1.NodeAffinityR\fnodeAffinity\x12J\n" +
-	"\x11pod_anti_affinity\x18\x02 \x01(\v2\x1e.muster.api.v1.PodAntiAffinityR\x0fpodAntiAffinity\"h\n" +
+	"\rnode_affinity\x18\x01 \x01(\v2\x1b.muster.api.v1.NodeAffinityR\fnodeAffinity\x12F\n" +
+	"\x11pod_anti_affinity\x18\x02 \x01(\v2\x1a.muster.api.v1.PodAffinityR\x0fpodAntiAffinity\x12=\n" +
+	"\fpod_affinity\x18\x03 \x01(\v2\x1a.muster.api.v1.PodAffinityR\vpodAffinity\"h\n" +
 	"\n" +
 	"Toleration\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\tR\x05value\x12\x16\n" +
-	"\x06effect\x18\x04 \x01(\tR\x06effect\"\x87\x01\n" +
+	"\x06effect\x18\x04 \x01(\tR\x06effect\"\xcc\x01\n" +
 	"\x18TopologySpreadConstraint\x12\x19\n" +
 	"\bmax_skew\x18\x01 \x01(\x05R\amaxSkew\x12!\n" +
 	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\x12-\n" +
-	"\x12when_unsatisfiable\x18\x03 \x01(\tR\x11whenUnsatisfiable\"Q\n" +
+	"\x12when_unsatisfiable\x18\x03 \x01(\tR\x11whenUnsatisfiable\x12C\n" +
+	"\x0elabel_selector\x18\x04 \x01(\v2\x1c.muster.api.v1.LabelSelectorR\rlabelSelector\"Q\n" +
 	"\rGPUConstraint\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\tR\x06memory\x12\x12\n" +
@@ -8658,9 +8744,10 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x06values\x18\x03 \x03(\tR\x06values\"\xcc\x01\n" +
 	"\fNodeAffinity\x12^\n" +
 	"\x1arequired_during_scheduling\x18\x01 \x01(\v2 .muster.api.v1.NodeSelectorTermsR\x18requiredDuringScheduling\x12\\\n" +
-	"\x1bpreferred_during_scheduling\x18\x02 \x03(\v2\x1c.muster.api.v1.PreferredTermR\x19preferredDuringScheduling\"p\n" +
-	"\x0fPodAntiAffinity\x12]\n" +
-	"\x1arequired_during_scheduling\x18\x01 \x03(\v2\x1f.muster.api.v1.AntiAffinityTermR\x18requiredDuringScheduling\"\xbe\x01\n" +
+	"\x1bpreferred_during_scheduling\x18\x02 \x03(\v2\x1c.muster.api.v1.PreferredTermR\x19preferredDuringScheduling\"\xd3\x01\n" +
+	"\vPodAffinity\x12\\\n" +
+	"\x1arequired_during_scheduling\x18\x01 \x03(\v2\x1e.muster.api.v1.PodAffinityTermR\x18requiredDuringScheduling\x12f\n" +
+	"\x1bpreferred_during_scheduling\x18\x02 \x03(\v2&.muster.api.v1.WeightedPodAffinityTermR\x19preferredDuringScheduling\"\xbe\x01\n" +
 	"\vMIGInstance\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x16\n" +
@@ -8677,14 +8764,18 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x06weight\x18\x01 \x01(\x05R\x06weight\x12?\n" +
 	"\n" +
 	"preference\x18\x02 \x01(\v2\x1f.muster.api.v1.NodeSelectorTermR\n" +
-	"preference\"z\n" +
-	"\x10AntiAffinityTerm\x12!\n" +
+	"preference\"y\n" +
+	"\x0fPodAffinityTerm\x12!\n" +
 	"\ftopology_key\x18\x01 \x01(\tR\vtopologyKey\x12C\n" +
-	"\x0elabel_selector\x18\x02 \x01(\v2\x1c.muster.api.v1.LabelSelectorR\rlabelSelector\"_\n" +
+	"\x0elabel_selector\x18\x02 \x01(\v2\x1c.muster.api.v1.LabelSelectorR\rlabelSelector\"}\n" +
+	"\x17WeightedPodAffinityTerm\x12\x16\n" +
+	"\x06weight\x18\x01 \x01(\x05R\x06weight\x12J\n" +
+	"\x11pod_affinity_term\x18\x02 \x01(\v2\x1e.muster.api.v1.PodAffinityTermR\x0fpodAffinityTerm\"_\n" +
 	"\x10NodeSelectorTerm\x12K\n" +
-	"\x11match_expressions\x18\x01 \x03(\v2\x1e.muster.api.v1.MatchExpressionR\x10matchExpressions\"\xa1\x01\n" +
+	"\x11match_expressions\x18\x01 \x03(\v2\x1e.muster.api.v1.MatchExpressionR\x10matchExpressions\"\xee\x01\n" +
 	"\rLabelSelector\x12P\n" +
-	"\fmatch_labels\x18\x01 \x03(\v2-.muster.api.v1.LabelSelector.MatchLabelsEntryR\vmatchLabels\x1a>\n" +
+	"\fmatch_labels\x18\x01 \x03(\v2-.muster.api.v1.LabelSelector.MatchLabelsEntryR\vmatchLabels\x12K\n" +
+	"\x11match_expressions\x18\x02 \x03(\v2\x1e.muster.api.v1.MatchExpressionR\x10matchExpressions\x1a>\n" +
 	"\x10MatchLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"W\n" +
@@ -8732,7 +8823,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 139)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 140)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -8830,50 +8921,51 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*MIGMode)(nil),                  // 93: muster.api.v1.MIGMode
 	(*ScopeExpression)(nil),          // 94: muster.api.v1.ScopeExpression
 	(*NodeAffinity)(nil),             // 95: muster.api.v1.NodeAffinity
-	(*PodAntiAffinity)(nil),          // 96: muster.api.v1.PodAntiAffinity
+	(*PodAffinity)(nil),              // 96: muster.api.v1.PodAffinity
 	(*MIGInstance)(nil),              // 97: muster.api.v1.MIGInstance
 	(*NodeSelectorTerms)(nil),        // 98: muster.api.v1.NodeSelectorTerms
 	(*PreferredTerm)(nil),            // 99: muster.api.v1.PreferredTerm
-	(*AntiAffinityTerm)(nil),         // 100: muster.api.v1.AntiAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 101: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 102: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 103: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 104: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 105: muster.api.v1.AuditEntryList
-	nil,                              // 106: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 107: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 108: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 109: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 110: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 111: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 112: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 113: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 114: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 115: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 116: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 117: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 118: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 119: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 120: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 121: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 122: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 123: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 124: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 125: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 126: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 127: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 128: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 129: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 130: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 131: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 132: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 133: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 134: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 135: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 136: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 137: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 138: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 139: google.protobuf.Struct
+	(*PodAffinityTerm)(nil),          // 100: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 101: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 102: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 103: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 104: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 105: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 106: muster.api.v1.AuditEntryList
+	nil,                              // 107: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 108: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 109: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 110: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 111: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 112: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 113: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 114: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 115: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 116: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 117: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 118: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 119: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 120: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 121: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 122: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 123: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 124: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 125: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 126: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 127: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 128: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 129: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 130: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 131: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 132: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 133: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 134: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 135: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 136: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 137: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 138: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 139: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 140: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	38,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -8898,7 +8990,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	42,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	38,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	139, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	140, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	49,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	42,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -8936,97 +9028,102 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	62,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
 	63,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
 	63,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	106, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	107, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
 	64,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
 	65,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
 	66,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	32,  // 64: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	107, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	108, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	108, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	109, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
 	67,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
 	68,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
 	69,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
 	70,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	40,  // 71: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	71,  // 72: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	109, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	110, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
 	72,  // 74: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
 	73,  // 75: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
 	71,  // 76: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
 	74,  // 77: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	110, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	111, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	111, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	112, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
 	75,  // 80: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
 	76,  // 81: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
 	71,  // 82: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	112, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	113, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	113, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	114, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
 	77,  // 85: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
 	78,  // 86: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
 	79,  // 87: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	114, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	115, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	116, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	117, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	118, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	115, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	116, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	117, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	118, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	119, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
 	81,  // 93: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	119, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	120, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	121, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	122, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	120, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	121, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	122, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	123, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
 	71,  // 98: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
 	82,  // 99: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	123, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	124, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
 	53,  // 101: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
 	53,  // 102: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
 	83,  // 103: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
 	53,  // 104: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	124, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	125, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
 	84,  // 106: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	125, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	126, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	127, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	128, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	129, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	126, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	127, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	128, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	129, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	130, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
 	85,  // 112: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
 	86,  // 113: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
 	87,  // 114: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
 	69,  // 115: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
 	88,  // 116: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	130, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	131, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
 	89,  // 118: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
 	90,  // 119: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
 	91,  // 120: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
 	92,  // 121: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
 	38,  // 122: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
 	39,  // 123: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	131, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	132, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
 	93,  // 125: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
 	94,  // 126: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	132, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	133, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	134, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	135, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	136, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	137, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	133, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	134, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	135, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	136, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	137, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	138, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
 	95,  // 133: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	96,  // 134: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAntiAffinity
-	97,  // 135: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	98,  // 136: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	99,  // 137: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	100, // 138: muster.api.v1.PodAntiAffinity.required_during_scheduling:type_name -> muster.api.v1.AntiAffinityTerm
-	101, // 139: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	101, // 140: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	102, // 141: muster.api.v1.AntiAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	103, // 142: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	138, // 143: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	42,  // 144: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	104, // 145: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	146, // [146:146] is the sub-list for method output_type
-	146, // [146:146] is the sub-list for method input_type
-	146, // [146:146] is the sub-list for extension type_name
-	146, // [146:146] is the sub-list for extension extendee
-	0,   // [0:146] is the sub-list for field type_name
+	96,  // 134: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	96,  // 135: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	103, // 136: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	97,  // 137: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	98,  // 138: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	99,  // 139: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	100, // 140: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	101, // 141: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	102, // 142: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	102, // 143: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	103, // 144: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	100, // 145: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	104, // 146: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	139, // 147: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	104, // 148: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	42,  // 149: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	105, // 150: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	151, // [151:151] is the sub-list for method output_type
+	151, // [151:151] is the sub-list for method input_type
+	151, // [151:151] is the sub-list for extension type_name
+	151, // [151:151] is the sub-list for extension extendee
+	0,   // [0:151] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -9053,7 +9150,7 @@ func file_muster_api_v1_objects_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   139,
+			NumMessages:   140,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
