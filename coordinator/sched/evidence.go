@@ -57,7 +57,9 @@ func (c *Class) awaitsOthers() bool {
 
 // awaitsNeighbours reports whether units that come to nodes or leave them may help the
 // class by rules about other units.
-func (c *Class) awaitsNeighbours() bool { return c.Relation != "" && c.asleep() && c.last.awaitsPlace() }
+func (c *Class) awaitsNeighbours() bool {
+	return c.Relation != "" && c.asleep() && c.last.awaitsPlace()
+}
 
 // awaitsPlace reports whether a place is missing, now or once others have given way.
 func (e *Evidence) awaitsPlace() bool {

@@ -28,12 +28,12 @@ type Room struct {
 	// neighbours counts the classes that no event has woken and that units may help
 	// which come to nodes or leave them.
 	neighbours int
-	asleep   [codes]int
-	observer Observer // nil for none
-	joined   []*Class // that sleep and may have fresh units
-	tried    *Class   // by the pass, now
-	again    []*Class // that their own trials have woken
-	trials   uint64   // so far
+	asleep     [codes]int
+	observer   Observer // nil for none
+	joined     []*Class // that sleep and may have fresh units
+	tried      *Class   // by the pass, now
+	again      []*Class // that their own trials have woken
+	trials     uint64   // so far
 }
 
 // NewRoom returns a room without units.
