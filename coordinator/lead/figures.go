@@ -197,6 +197,9 @@ const busyMemory = 64 << 20
 // GPU in MIG mode is busy where an instance is.
 func (n *node) busyDevices() int {
 	busy := 0
+	if n.host.Inventory == nil { // the node was created, and its agent has not registered yet
+		return 0
+	}
 	for i := range n.host.Inventory.Devices {
 		d := &n.host.Inventory.Devices[i]
 		ids := []string{d.UUID}

@@ -69,3 +69,16 @@ func submitGPUs(t *testing.T, c *alone.Cluster, name string, gpus int) {
 		t.Fatal(status)
 	}
 }
+
+// A node that an operator has created counts before its agent registers: it ended the
+// coordinator that was asked for the metrics of the cluster.
+func TestFiguresCountANodeWithoutAnAgent(t *testing.T) {
+	c := alone.New(alone.Options{Nodes: 1}, time.Unix(1_700_000_000, 0))
+	if _, status := c.Ask(lead.CreateNode{Node: api.Node{Metadata: api.ObjectMeta{Name: "later"}}}); status != nil {
+		t.Fatal(status)
+	}
+	nodes := c.Leader().Figures().Nodes
+	if len(nodes) != 2 || nodes[0].Busy+nodes[1].Busy != 0 {
+		t.Errorf("%+v", nodes)
+	}
+}
