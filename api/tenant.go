@@ -40,6 +40,11 @@ type TenantSpec struct {
 	// answers 422. The unsatisfiable of a namespace replaces it. Default: unsatisfiable
 	// of the coordinators' configuration.
 	Unsatisfiable string `json:"unsatisfiable,omitempty" oneof:"wait,reject"`
+	// RequestsPerMinute is the number of requests to the API that the tokens of the
+	// tenant may send in a minute, at all coordinators together: 1 to 10000000. Each of
+	// n live coordinators takes an n-th of the number. Default: limits.requestsPerMinute
+	// of the coordinators' configuration.
+	RequestsPerMinute int `json:"requestsPerMinute,omitempty" example:"60000"`
 }
 
 // TenantList is a list of tenants, ordered by name.
@@ -58,6 +63,8 @@ const (
 	MaxContacts = 16
 	// MaxLine bounds a text that people read in one line, in bytes.
 	MaxLine = 256
+	// MaxRequestsPerMinute bounds the requests of a tenant in a minute.
+	MaxRequestsPerMinute = 10_000_000
 )
 
 var tenantDecoder = strict.For[Tenant]()
@@ -80,6 +87,9 @@ func (t *Tenant) Validate() *Status {
 	faults.add(checkLine("spec.owner", t.Spec.Owner))
 	if value := t.Spec.Unsatisfiable; value != "" && value != "wait" && value != "reject" {
 		faults.add(invalid("spec.unsatisfiable", "%q: want wait or reject", clip(value)))
+	}
+	if n := t.Spec.RequestsPerMinute; n < 0 || n > MaxRequestsPerMinute {
+		faults.add(invalid("spec.requestsPerMinute", "%d is outside 1..%d; leave the field out for the default", n, MaxRequestsPerMinute))
 	}
 	faults.add(atMost("spec.contacts", len(t.Spec.Contacts), MaxContacts))
 	for i, contact := range t.Spec.Contacts {

@@ -27,6 +27,8 @@ func TestTenantsThatAreRefused(t *testing.T) {
 		"an escape of a terminal":    {`{"name":"a"}`, `{"owner":"\u001b[2J"}`, `spec.owner: "\x1b[2J" has a character at byte 0 that is not printed`},
 		"two lines":                  {`{"name":"a"}`, `{"displayName":"a\nb"}`, `has a character at byte 1`},
 		"text from right to left":    {`{"name":"a"}`, `{"contacts":["a\u202eb"]}`, `spec.contacts[0]: "a\u202eb" has a character at byte 1`},
+		"requests below 0":           {`{"name":"a"}`, `{"requestsPerMinute":-1}`, "spec.requestsPerMinute: -1 is outside 1..10000000"},
+		"requests above the bound":   {`{"name":"a"}`, `{"requestsPerMinute":10000001}`, "spec.requestsPerMinute: 10000001 is outside 1..10000000"},
 		"a field of a namespace":     {`{"name":"a"}`, `{"admission":"queue"}`, "admission"},
 		"a label that is no label":   {`{"name":"a","labels":{"-":"x"}}`, `{}`, "metadata.labels"},
 		"contacts that are no array": {`{"name":"a"}`, `{"contacts":"b"}`, "spec.contacts"},

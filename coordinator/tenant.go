@@ -19,3 +19,13 @@ func (c *Coordinator) TenantOf(namespace string) resource.TenantID {
 	}
 	return resource.TenantID(namespace)
 }
+
+// Live is the number of coordinators that are live, itself included; 0 while that is
+// unknown.
+func (c *Coordinator) Live() int { return c.follower.Live() }
+
+// RequestsPerMinute is the tenant's own limit of requests; 0 for a tenant without
+// one. The answer is as new as this coordinator's cache.
+func (c *Coordinator) RequestsPerMinute(tenant resource.TenantID) int {
+	return c.follower.RequestsPerMinute(tenant)
+}

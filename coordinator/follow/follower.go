@@ -40,6 +40,8 @@ type Follower struct {
 
 	owners atomic.Pointer[owners]        // replaced under mu
 	mode   atomic.Pointer[api.QuotaMode] // likewise; nil for Normal, never changed
+	rates  atomic.Pointer[rates]         // likewise
+	live   atomic.Int32                  // len(leaders) of revision
 
 	mu       sync.Mutex
 	revision resource.Revision // of kvs; 0: nothing loaded yet
@@ -166,6 +168,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	}
 	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
 	f.owners.Store(nil)
+	f.rates.Store(nil)
 	f.mode.Store(nil)
 	f.rights.Reset()
 	f.loading = true
@@ -194,6 +197,7 @@ func (f *Follower) put(kv record.KV) {
 	}
 	f.kvs[kv.Key] = kv
 	f.noteOwner(kv.Key, &kv)
+	f.noteRate(kv.Key, &kv)
 	f.noteMode(kv.Key, &kv)
 	f.rights.Note(kv.Key, &kv)
 	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
@@ -210,6 +214,7 @@ func (f *Follower) remove(key string) {
 	}
 	delete(f.kvs, key)
 	f.noteOwner(key, nil)
+	f.noteRate(key, nil)
 	f.noteMode(key, nil)
 	f.rights.Note(key, nil)
 	delete(f.leaders, key)
@@ -220,6 +225,7 @@ func (f *Follower) remove(key string) {
 func (f *Follower) move(rev resource.Revision) {
 	f.rights.Publish() // before anybody sees the revision
 	f.revision = rev
+	f.live.Store(int32(len(f.leaders)))
 	f.moved(rev)
 	f.refresh()
 	if f.broken == nil {

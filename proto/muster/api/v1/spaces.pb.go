@@ -92,13 +92,14 @@ func (x *Tenant) GetSpec() *TenantSpec {
 }
 
 type TenantSpec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	DisplayName   string                 `protobuf:"bytes,1,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	Contacts      []string               `protobuf:"bytes,3,rep,name=contacts,proto3" json:"contacts,omitempty"`
-	Unsatisfiable string                 `protobuf:"bytes,4,opt,name=unsatisfiable,proto3" json:"unsatisfiable,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	DisplayName       string                 `protobuf:"bytes,1,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	Owner             string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	Contacts          []string               `protobuf:"bytes,3,rep,name=contacts,proto3" json:"contacts,omitempty"`
+	Unsatisfiable     string                 `protobuf:"bytes,4,opt,name=unsatisfiable,proto3" json:"unsatisfiable,omitempty"`
+	RequestsPerMinute int32                  `protobuf:"varint,5,opt,name=requests_per_minute,json=requestsPerMinute,proto3" json:"requests_per_minute,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *TenantSpec) Reset() {
@@ -157,6 +158,13 @@ func (x *TenantSpec) GetUnsatisfiable() string {
 		return x.Unsatisfiable
 	}
 	return ""
+}
+
+func (x *TenantSpec) GetRequestsPerMinute() int32 {
+	if x != nil {
+		return x.RequestsPerMinute
+	}
+	return 0
 }
 
 type TenantList struct {
@@ -705,13 +713,14 @@ const file_muster_api_v1_spaces_proto_rawDesc = "" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x12-\n" +
-	"\x04spec\x18\x04 \x01(\v2\x19.muster.api.v1.TenantSpecR\x04spec\"\x87\x01\n" +
+	"\x04spec\x18\x04 \x01(\v2\x19.muster.api.v1.TenantSpecR\x04spec\"\xb7\x01\n" +
 	"\n" +
 	"TenantSpec\x12!\n" +
 	"\fdisplay_name\x18\x01 \x01(\tR\vdisplayName\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x1a\n" +
 	"\bcontacts\x18\x03 \x03(\tR\bcontacts\x12$\n" +
-	"\runsatisfiable\x18\x04 \x01(\tR\runsatisfiable\"\x82\x01\n" +
+	"\runsatisfiable\x18\x04 \x01(\tR\runsatisfiable\x12.\n" +
+	"\x13requests_per_minute\x18\x05 \x01(\x05R\x11requestsPerMinute\"\x82\x01\n" +
 	"\n" +
 	"TenantList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
