@@ -38,6 +38,7 @@ type Forward struct {
 	patience time.Duration
 	log      *slog.Logger
 	slots    chan struct{} // one for each request that is being passed on
+	key      string        // of proofs (ProveBy)
 }
 
 // NewForward makes the Forward of a coordinator. patience bounds how long a
