@@ -107,8 +107,9 @@ var table = map[string]row{
 	"coordinator/audit":               {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
 	"coordinator/oidc":                {layer: adapter, neighbours: []string{"coordinator/service"}},
 	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/oidc", "coordinator/service", "coordinator/store"}},
-	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/service", "netlimit", "yamldoc"}},
-	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
+	"coordinator/gate":                {layer: adapter, neighbours: []string{"coordinator/service"}},
+	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "netlimit", "yamldoc"}},
+	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":              {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
 	"coordinator/rpc":                 {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
 

@@ -1,0 +1,89 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/coordinator/gate"
+	"github.com/musterd/muster/coordinator/service"
+)
+
+var few = gate.Bound{Noun: "watches", User: 2, Tenant: 3, Next: "close some"}
+
+func TestBoundsAreThoseOfUsersAndTenants(t *testing.T) {
+	for name, c := range map[string]struct {
+		open []service.Principal
+		next service.Principal
+		n    int64
+		want string // "" is let in
+	}{
+		"the second of a user":               {[]service.Principal{of("a", "x")}, of("a", "x"), 1, ""},
+		"the third of a user":                {[]service.Principal{of("a", "x"), of("a", "x")}, of("a", "x"), 1, "user x of tenant a has 2 watches, and 1 more are beyond the limit of 2: close some"},
+		"the third of a tenant":              {[]service.Principal{of("a", "x"), of("a", "x")}, of("a", "y"), 1, ""},
+		"the fourth of a tenant":             {[]service.Principal{of("a", "x"), of("a", "x"), of("a", "y")}, of("a", "y"), 1, "tenant a has 3 watches, and 1 more are beyond the limit of 3: close some"},
+		"a user of the same name elsewhere":  {[]service.Principal{of("a", "x"), of("a", "x")}, of("b", "x"), 1, ""},
+		"several at once":                    {nil, of("a", "x"), 3, "user x of tenant a has 0 watches, and 3 more are beyond the limit of 2: close some"},
+		"a user without a tenant":            {[]service.Principal{of("", "x"), of("", "x")}, of("", "x"), 1, "user x has 2 watches, and 1 more are beyond the limit of 2: close some"},
+		"another user without a tenant":      {[]service.Principal{of("", "x"), of("", "x")}, of("", "y"), 2, ""},
+		"an administrator, who is not bound": {[]service.Principal{root, root, root}, root, 100, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b gate.Bounds
+			for _, p := range c.open {
+				if _, status := b.Hold(p, few, 1); status != nil {
+					t.Fatal(status)
+				}
+			}
+			_, status := b.Hold(c.next, few, c.n)
+			switch {
+			case c.want == "" && status != nil:
+				t.Error(status)
+			case c.want != "" && (status == nil || status.Code != 429 || status.RetryAfterSeconds != 1 || status.Message != c.want):
+				t.Errorf("got %v, want %q", status, c.want)
+			}
+		})
+	}
+}
+
+// However callers open and close, nobody has more than the bound, nothing that was
+// closed is counted, and no bound refuses what fits.
+func TestBoundsCountExactly(t *testing.T) {
+	type open struct {
+		user    string
+		n       int64
+		release func()
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var b gate.Bounds
+		var all []open
+		sum := func(prefix string) (n int64) {
+			for _, o := range all {
+				if strings.HasPrefix(o.user, prefix) {
+					n += o.n
+				}
+			}
+			return n
+		}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			if len(all) > 0 && rapid.Bool().Draw(t, "close") {
+				at := rapid.IntRange(0, len(all)-1).Draw(t, "which")
+				all[at].release()
+				all = append(all[:at], all[at+1:]...)
+				continue
+			}
+			tenant, user := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "user")
+			n := rapid.Int64Range(1, 2).Draw(t, "n")
+			name := tenant + "/" + user
+			fits := sum(name)+n <= few.User && sum(tenant+"/")+n <= few.Tenant
+			release, status := b.Hold(of(tenant, user), few, n)
+			if (status == nil) != fits {
+				t.Fatalf("%d more for %s beside %v: %v, want it to fit: %t", n, name, all, status, fits)
+			}
+			if status == nil {
+				all = append(all, open{name, n, release})
+			}
+		}
+	})
+}
