@@ -58,7 +58,8 @@ type Config struct {
 	// uses no proxy.
 	// It is copied; redirects are never followed, since the token would be.
 	HTTPClient *http.Client
-	// Warnings takes the warnings of all answers; nil drops them.
+	// Warnings takes the warnings of all answers, and the refusal of a request that is
+	// sent again because the server is busy; nil drops them.
 	Warnings WarningHandler
 	// AllowUnknownResources keeps misspelt names of resources in resource quotas and
 	// quota trees, which the server refuses otherwise.

@@ -13,11 +13,15 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Bounds of the retries of refusals with 429.
+// Bounds of the retries of refusals with 429. A server that asks for more time than
+// longestBusy is not asked again.
 const (
 	busyAttempts = 5
 	longestBusy  = 10 * time.Second
 )
+
+// miscellaneous is the code of a warning (RFC 9111, section 5.5).
+const miscellaneous = 299
 
 // Bounds of the retries where the leader is away. With the default lease another
 // coordinator leads 7 s after the leader was paused.
@@ -64,12 +68,12 @@ func isLeaderAway(s *api.Status) bool {
 func (r request) repeatable() bool { return r.method == http.MethodGet || r.key != "" }
 
 // pause returns the time until a refused request is sent again, and false where
-// it is not: attempt counts from 1, spent is the time since the first. Clients
-// that were refused together come again at different times.
+// it is not: attempt counts from 1, spent is the time since the first. No request
+// comes again before the time that the server has asked for, and clients that were
+// refused together come again at different times.
 func (r request) pause(refused *laterError, attempt int, spent time.Duration) (time.Duration, bool) {
 	if refused.status.Code == http.StatusTooManyRequests {
-		wait := min(refused.after, longestBusy)
-		return wait/2 + mathrand.N(wait/2+time.Millisecond), attempt < busyAttempts
+		return refused.after + mathrand.N(refused.after/2+time.Millisecond), attempt < busyAttempts && refused.after <= longestBusy
 	}
 	if !r.repeatable() && refused.status.Reason != api.NotLeader { // NotLeader: nothing was done
 		return 0, false
@@ -92,6 +96,9 @@ func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 		wait, again := r.pause(refused, attempt, time.Since(began))
 		if !again {
 			return nil, refused.status
+		}
+		if refused.status.Code == http.StatusTooManyRequests && refused.after > 0 && c.warnings != nil {
+			c.warnings(miscellaneous, "muster", refused.status.Message)
 		}
 		select {
 		case <-ctx.Done():
@@ -127,6 +134,11 @@ func (r request) elsewhere(err error) bool {
 	}
 	var status *api.Status
 	if errors.As(err, &status) {
+		// Each server takes its share of a tenant's requests, and nothing was done.
+		var busy *laterError
+		if status.Code == http.StatusTooManyRequests && errors.As(err, &busy) {
+			return true
+		}
 		unavailable := status.Code == http.StatusBadGateway || status.Code == http.StatusServiceUnavailable
 		return unavailable && (r.repeatable() || status.Reason == api.NotLeader)
 	}
