@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/daemon"
 	"github.com/musterd/muster/coordinator/enroll"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/gossip"
@@ -68,6 +69,7 @@ type namespaceConfig struct {
 
 type limitsConfig struct {
 	AllocationsPerNamespace int `json:"allocationsPerNamespace"`
+	RequestsPerMinute       int `json:"requestsPerMinute"`
 }
 
 // maxPerNamespace bounds limits.allocationsPerNamespace: more has not been
@@ -77,6 +79,9 @@ const maxPerNamespace = 1_000_000
 func (l limitsConfig) check() error {
 	if n := l.AllocationsPerNamespace; n < 1 || n > maxPerNamespace {
 		return fmt.Errorf("limits.allocationsPerNamespace: %d is outside 1..%d", n, maxPerNamespace)
+	}
+	if n := l.RequestsPerMinute; n < 0 || n > gate.MaxRequests {
+		return fmt.Errorf("limits.requestsPerMinute: %d is outside 0..%d; 0 is no limit", n, gate.MaxRequests)
 	}
 	return nil
 }
@@ -168,7 +173,7 @@ func defaults() config {
 		OIDC:       defaultOIDC(),
 		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", SerfRPC: defaultSerfRPC, CapacityBind: "127.0.0.1:7949"},
-		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations},
+		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, RequestsPerMinute: gate.DefaultRequests},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
 		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait,
@@ -256,7 +261,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
 	}, level, errors.Join(errs...)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/monitor"
@@ -86,6 +87,8 @@ type Config struct {
 	Quota             quota.Options
 	// NamespaceAllocations is coordinator.Config's.
 	NamespaceAllocations int
+	// RequestsPerMinute is gate.Rates.Requests.
+	RequestsPerMinute int
 	// ApproveGrowth: nodes that register more than before wait for an operator.
 	ApproveGrowth bool
 	// EvictOnDeviceLost is coordinator.Config's.
@@ -111,6 +114,7 @@ type Daemon struct {
 	coordinator *coordinator.Coordinator
 	callers     service.Authenticator // who may use the public API, over REST and gRPC
 	persons     *oidc.Verifier        // nil where there is no identity provider
+	gate        *gate.Gate            // of their requests
 	listen      listeners
 	rest        *http.Server
 	metrics     *http.Server       // nil where REST serves the metrics
@@ -174,7 +178,8 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err = d.openCallers(); err != nil {
 		return d, err
 	}
-	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log)
+	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log).ProveBy(c.AdminToken.Secret())
+	d.gate = gate.New(&gate.Rates{Requests: c.RequestsPerMinute, Of: d.coordinator.RequestsPerMinute, Live: d.coordinator.Live})
 	d.cluster = prometheus.NewRegistry()
 	d.cluster.MustRegister(monitor.New(d.coordinator, time.Now))
 	d.serveREST(registry)
@@ -197,7 +202,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
-		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Login: d.login(),
+		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(),
 	})
 	mux := http.NewServeMux()
 	d.serveMetrics(mux, registry)
@@ -224,7 +229,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
-		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Logger: d.log,
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log,
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)
@@ -246,7 +251,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 		rules = rpcauth.PeerRules()
 	}
 	options := append(d.security.serverOptions(rules, grpcapi.Guard(d.callers)), limits.ServerOptions(d.refusals.message)...)
-	options = append(options, grpc.ChainUnaryInterceptor(d.relay.Intercept))
+	options = append(options, grpc.ChainUnaryInterceptor(grpcapi.Limits(d.gate, d.forward), d.relay.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
 	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	"github.com/musterd/muster/wire"
@@ -55,6 +56,9 @@ type API struct {
 	// AnswerBy sets the time by which the answer of a call must be sent, by the
 	// call's context: the zero time for none. nil = there is no such bound.
 	AnswerBy func(context.Context, time.Time)
+	// Gate limits the calls of each caller; nil = only those of all callers together
+	// are limited.
+	Gate *gate.Gate
 	// Logger takes a line per fault. nil discards.
 	Logger *slog.Logger
 
@@ -286,6 +290,11 @@ func page[T any, M proto.Message](ctx context.Context, a *API, allowed *api.Stat
 	if status != nil {
 		return nil, nil, status
 	}
+	release, status := a.Gate.Hold(caller(ctx), gate.Lists, 1)
+	if status != nil {
+		return nil, nil, status
+	}
+	defer release()
 	room, cancel := context.WithTimeout(ctx, roomWithin)
 	defer cancel()
 	select {

@@ -28,16 +28,16 @@ import (
 	"github.com/musterd/muster/wire"
 )
 
-// gate is a coordinator whose callers come by tokens of a store, with both codecs on
+// doorway is a coordinator whose callers come by tokens of a store, with both codecs on
 // one port. The administrator has the token "admin".
-type gate struct {
+type doorway struct {
 	t    *testing.T
 	web  string
 	conn *grpc.ClientConn
 	kept *access.Keeper
 }
 
-func newGate(t *testing.T) gate {
+func newGate(t *testing.T) doorway {
 	t.Helper()
 	back, rights, quiet := mem.Open(mem.Options{}), access.NewTable(nil), slog.New(slog.DiscardHandler)
 	f := follow.New(follow.Options{
@@ -73,22 +73,22 @@ func newGate(t *testing.T) gate {
 		<-done
 		_ = back.Close()
 	})
-	return gate{t, "http://" + listener.Addr().String() + "/api/v1", connect(t, listener.Addr().String()), kept}
+	return doorway{t, "http://" + listener.Addr().String() + "/api/v1", connect(t, listener.Addr().String()), kept}
 }
 
 // as is the context of a call of a token's bearer.
-func (g gate) as(token string) context.Context {
+func (g doorway) as(token string) context.Context {
 	return metadata.AppendToOutgoingContext(g.t.Context(), "authorization", "Bearer "+token)
 }
 
 // overREST sends a step and returns the code and the body.
-func (g gate) overREST(s step) (int, []byte) {
+func (g doorway) overREST(s step) (int, []byte) {
 	g.t.Helper()
 	return s.overREST(g.t, strings.TrimSuffix(strings.TrimPrefix(g.web, "http://"), "/api/v1"))
 }
 
 // token makes a token as the administrator.
-func (g gate) token(spec *apiv1.AccessTokenSpec) *apiv1.AccessToken {
+func (g doorway) token(spec *apiv1.AccessTokenSpec) *apiv1.AccessToken {
 	g.t.Helper()
 	made, err := apiv1.NewAccessTokensClient(g.conn).Create(g.as("admin"), &apiv1.AccessToken{Spec: spec})
 	if err != nil {
@@ -210,7 +210,7 @@ func TestATenantAdminSeesTheOwnTenantAlone(t *testing.T) {
 }
 
 // readWatch reads a watch over REST up to its first bookmark.
-func readWatch(t *testing.T, g gate, token, path string) string {
+func readWatch(t *testing.T, g doorway, token, path string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.web+path, nil)
 	if err != nil {

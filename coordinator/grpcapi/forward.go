@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/wire"
@@ -50,6 +51,7 @@ type Relay struct {
 // Metadata between coordinators.
 const (
 	hopKey      = "muster-forwarded-by"
+	hopProofKey = "muster-forward-proof"
 	revisionKey = "muster-revision"
 )
 
@@ -127,6 +129,7 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 			return got, err
 		}
 	}
+	gate.TurnOf(ctx).End() // the leader has a turn of its own for the call
 	var answer any
 	var answered error
 	status := r.Forward.Pass(ctx, service.Passage{
@@ -212,9 +215,11 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 	for _, key := range []string{"authorization", allowUnknownKey} {
 		outgoing.Set(key, incoming.Get(key)...)
 	}
-	if id, known := ctx.Value(requestID{}).(string); known {
+	id, known := ctx.Value(requestID{}).(string)
+	if known {
 		outgoing.Set(requestKey, id)
 	}
+	outgoing.Set(hopProofKey, r.Forward.HopProof(id, only(incoming.Get("authorization"))))
 	var header metadata.MD
 	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
 		if try.Err() != nil && ctx.Err() == nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -34,13 +35,10 @@ func (a *API) enter(ctx context.Context, method string) (r request, known contex
 	md, _ := metadata.FromIncomingContext(ctx)
 	r = request{a: a, method: method, id: service.RequestID(only(md.Get(requestKey))), began: time.Now()}
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
-	p, status := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
+	p, status := a.known(ctx, md, r.id)
 	if status != nil {
-		a.Audits.Refused(service.RefusedRequest(service.Caller{RequestID: r.id, Address: address(ctx)}, "", "", "", method), status)
+		a.Audits.Refused(service.RefusedRequest(service.Caller{Principal: p, RequestID: r.id, Address: address(ctx)}, "", "", "", method), status)
 		return r, nil, status
-	}
-	if a.Proven != nil {
-		a.Proven(ctx)
 	}
 	ctx = service.WithCaller(ctx, service.Caller{Principal: p, RequestID: r.id, Address: address(ctx)})
 	return r, context.WithValue(context.WithValue(ctx, principalKey{}, p), requestID{}, r.id), nil
@@ -111,7 +109,20 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 			defer a.large.Release(n)
 		}
 	}
-	return next(known, req)
+	turn := a.Gate.Turn(caller(known))
+	defer turn.End()
+	if status := turn.Begin(ctx); status != nil {
+		return nil, status
+	}
+	if waits(req).AsDuration() > 0 { // for an object, and not for the coordinator
+		release, status := a.Gate.Hold(caller(known), gate.Waits, 1)
+		if status != nil {
+			return nil, status
+		}
+		defer release()
+		turn.End()
+	}
+	return next(gate.WithTurn(known, turn), req)
 }
 
 // guardStream surrounds each call with a stream of answers: the watches.
@@ -124,6 +135,17 @@ func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 	if status != nil {
 		return status
 	}
+	release, status := a.Gate.Hold(caller(known), gate.Watches, 1)
+	if status != nil {
+		return status
+	}
+	defer release()
+	turn := a.Gate.Turn(caller(known))
+	defer turn.End()
+	if status := turn.Begin(known); status != nil {
+		return status
+	}
+	known = gate.WithTurn(known, turn) // which ends once the watch is open
 	addNotices(known, a.Notices)
 	held, end := a.hold(known)
 	defer end()

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
@@ -90,6 +91,7 @@ func (a *API) follow(ctx context.Context, o objects.WatchOptions, message func(*
 		return busy("%d watches are open at this coordinator; ask another one, or again", mostWatches)
 	}
 	w, err := a.Watches.Watch(ctx, o)
+	gate.TurnOf(ctx).End()
 	if err != nil {
 		return err
 	}

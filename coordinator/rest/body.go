@@ -160,6 +160,9 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 	switch {
 	case err == nil:
 		c.taken, c.sent = true, body
+		if status := h.inTurn(c); status != nil {
+			return nil, status
+		}
 		return body, nil
 	case errors.As(err, &tooLong):
 		return nil, tooLarge()

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -47,6 +48,9 @@ func (h *handler) passOn(c *call, serve endpoint, refused *api.Status) (code int
 		if _, status := h.body(c); status != nil {
 			return h.refuse(c.w, status)
 		}
+	}
+	if status := h.bounded(c, gate.Forwards, 1); status != nil {
+		return h.refuse(c.w, status)
 	}
 	status := h.Forward.Pass(c.ctx(), service.Passage{
 		Name: c.r.Method + " " + c.r.URL.Path, Repeat: repeatOf(c.r), Wait: c.query.wait, Hopped: c.r.Header.Get(hopHeader) != "",
@@ -122,6 +126,7 @@ func (h *handler) send(ctx context.Context, c *call, leader service.Leader, wait
 	}
 	out.Header = endToEnd(c.r.Header)
 	out.Header.Set(hopHeader, h.Forward.ID())
+	out.Header.Set(hopProofHeader, h.Forward.HopProof(out.Header.Get(requestIDHeader), out.Header.Get("Authorization")))
 	answer, err = h.peers.Do(out)
 	return answer, connected.Load(), err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -71,6 +72,9 @@ type Config struct {
 	Notices func() []string
 	// Watches, where not nil, serves ?watch=true.
 	Watches service.Watches
+	// Gate limits the requests of each caller; nil = only those of all callers
+	// together are limited.
+	Gate *gate.Gate
 }
 
 // handler is the routing table with the fields that the endpoints share. It is
@@ -212,6 +216,10 @@ type call struct {
 	sent   []byte // the body, once it is taken
 	held   int64  // bytes of room.bodies
 	parked int64  // bytes of room.parked
+	turn   *gate.Turn
+	// bodies release the bytes of the body that the caller holds, releases the other
+	// bounds of the caller.
+	bodies, releases []func()
 }
 
 // rewind makes the request as it was, for serving it again with less to wait.
@@ -222,6 +230,13 @@ func (c *call) rewind(wait time.Duration) {
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
+
+// release gives back the caller's bounds, but those of the body.
+func (c *call) release() {
+	for _, one := range c.releases {
+		one()
+	}
+}
 
 // collectWarnings makes that the answer of a request that is no read has the
 // warnings that the Service adds.
@@ -326,12 +341,18 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 		return h.refuse(w, status)
 	}
 	defer h.free(c)
+	defer c.release()
 	if who != anyone {
 		h.showNotices(w.Header())
 	}
 	defer h.hold(c, who)()
 	warned := c.collectWarnings()
+	defer c.turn.End() // after a panic
+	if status := h.begin(c, who); status != nil {
+		return h.refuse(w, status)
+	}
 	a, err := serve(c)
+	c.turn.End()
 	if status := service.Elsewhere(err); status != nil && h.Forward != nil {
 		return h.passOn(c, serve, status)
 	}
@@ -351,13 +372,16 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 	switch {
 	case who == to(service.VerbCreate, service.KindNodes) && hosts && h.Identity != nil:
 		c.bootstrapToken = token // which createNode judges, with the node's name
-	case who != anyone:
-		p, status := authenticate(h.Authenticator, r)
+	case who == anyone:
+		if status := h.countAnonymous(w.Header(), r); status != nil {
+			return c, status
+		}
+	default:
+		p, status := h.known(w, r)
+		c.caller = p
 		if status != nil {
 			return c, status
 		}
-		ProveConnection(r.Context())
-		c.caller = p
 		if status := h.authorize(c, who, p); status != nil {
 			c.unseen = status.Code == http.StatusNotFound
 			return c, status

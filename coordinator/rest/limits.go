@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/netlimit"
 )
@@ -57,6 +58,9 @@ const (
 	throttleLists   throttle = "lists"
 	throttleAnswers throttle = "answers"
 	throttleWatches throttle = "watches"
+	throttleRate    throttle = "rate"
+	throttleCaller  throttle = "caller" // a bound of one user or tenant
+	throttleTurn    throttle = "turn"   // 503: the coordinator is overloaded
 )
 
 // room is the memory budget that the requests of one handler share.
@@ -98,6 +102,12 @@ func (h *handler) throttled(c *call, at throttle, format string, args ...any) *a
 
 // grow reserves room for more of a request's body.
 func (h *handler) grow(c *call, n int) *api.Status {
+	release, status := h.Gate.Hold(c.caller, gate.Bodies, int64(n))
+	if status != nil {
+		h.metrics.refused(throttleCaller)
+		return status
+	}
+	c.bodies = append(c.bodies, release)
 	if !take(c.ctx(), h.room.bodies, int64(n)) {
 		return h.throttled(c, throttleBodies, "the bodies of other requests take all of the %d MiB that are read at a time; ask again", maxBodies>>20)
 	}
@@ -137,11 +147,18 @@ func (h *handler) free(c *call) {
 	h.room.bodies.Release(c.held)
 	h.room.parked.Release(c.parked)
 	c.held, c.parked = 0, 0
+	for _, release := range c.bodies {
+		release()
+	}
+	c.bodies = nil
 }
 
 // listing runs list, which makes a list, once there is room for it and for a
 // whole page of its answer; the room is kept until the answer is written.
 func (h *handler) listing(c *call, list func() (answer, error)) (a answer, err error) {
+	if status := h.bounded(c, gate.Lists, 1); status != nil {
+		return answer{}, status
+	}
 	select {
 	case h.room.lists <- struct{}{}:
 	default:
@@ -245,6 +262,19 @@ func connectionOf(ctx context.Context) net.Conn {
 		return c
 	}
 	return nil
+}
+
+// addressOf is the address that a request is counted under: an IPv4 address or a
+// network of IPv6; "" where unknown.
+func addressOf(r *http.Request) string {
+	if c, ok := r.Context().Value(connKey{}).(*netlimit.Conn); ok && c != nil {
+		return c.Address()
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 // ProveConnection notes that a valid token came over the request's connection.

@@ -18,6 +18,9 @@ const (
 	// hopHeader names the coordinator that has passed a request on: a
 	// coordinator that gets the header does not pass the request on again.
 	hopHeader = "Muster-Forwarded-By"
+	// hopProofHeader proves that hopHeader is a coordinator's (service.Forward): such
+	// a request has been counted.
+	hopProofHeader = "Muster-Forward-Proof"
 	// revisionHeader is, in answers, a revision that is not older than any
 	// object of the answer.
 	revisionHeader = "Muster-Revision"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
 )
@@ -48,6 +49,9 @@ func (h *handler) openWatch(c *call, kind objects.Kind, set func(*watchStream)) 
 	}
 	o, status := watchOptions(c, kind)
 	if status != nil {
+		return answer{}, status
+	}
+	if status := h.bounded(c, gate.Watches, 1); status != nil {
 		return answer{}, status
 	}
 	select {

@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/fit"
@@ -162,7 +163,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
 		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", SerfRPC: gossip.RPC{Addr: "127.0.0.1:0", Token: cluster.Secret()},
 		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
-		AdminToken: admin, Profile: gossip.Local, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
+		AdminToken: admin, RequestsPerMinute: gate.DefaultRequests, Profile: gossip.Local, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
 	})
 	if err != nil {
 		cancel()

@@ -1,0 +1,97 @@
+package grpcapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
+	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/wire"
+)
+
+// known authenticates the caller of a call and counts the call: by the caller's
+// tenant, and without a valid token by its address. A call that another coordinator
+// has counted and passed on is not counted again.
+func (a *API) known(ctx context.Context, md metadata.MD, id string) (service.Principal, *api.Status) {
+	p, refused := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
+	counted := a.Relay != nil && passedOn(a.Relay.Forward, md, id)
+	switch {
+	case refused != nil:
+		if refused.Code == http.StatusUnauthorized && !counted {
+			if late := countAnonymous(ctx, a.Gate); late != nil {
+				refused = late
+			}
+		}
+		return p, refused
+	case a.Proven != nil:
+		a.Proven(ctx)
+	}
+	if counted {
+		return p, nil
+	}
+	standing, refused := a.Gate.Count(p)
+	showStanding(ctx, standing)
+	return p, refused
+}
+
+// passedOn reports whether another coordinator has passed a call on, with the proof
+// of it.
+func passedOn(f *service.Forward, md metadata.MD, id string) bool {
+	by := only(md.Get(hopKey))
+	return by != "" && f.PassedOn(by, id, only(md.Get("authorization")), only(md.Get(hopProofKey)))
+}
+
+// countAnonymous counts a call without a valid token.
+func countAnonymous(ctx context.Context, g *gate.Gate) *api.Status {
+	host, _, err := net.SplitHostPort(address(ctx))
+	if err != nil {
+		return nil // a connection without an address, as in a test
+	}
+	standing, refused := g.CountAnonymous(host)
+	showStanding(ctx, standing)
+	return refused
+}
+
+// showStanding sends the specification's headers as metadata, whose names are in
+// lower case.
+func showStanding(ctx context.Context, s gate.Standing) {
+	if s.Limit == 0 {
+		return
+	}
+	md := metadata.MD{}
+	for name, value := range s.Headers {
+		md[strings.ToLower(name)] = []string{value}
+	}
+	_ = grpc.SetHeader(ctx, md) // fails only outside of a call
+}
+
+// Limits limits the calls of muster.v1.Quotas, whose callers a Guard has let in: it
+// counts each of them, but not those that a coordinator by f has passed on, and has
+// them decided on in turn. It comes after the Guard and before the Relay.
+func Limits(g *gate.Gate, f *service.Forward) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		p, guarded := ctx.Value(principalKey{}).(service.Principal)
+		if !guarded {
+			return next(ctx, req)
+		}
+		if md, _ := metadata.FromIncomingContext(ctx); !passedOn(f, md, "") {
+			standing, refused := g.Count(p)
+			showStanding(ctx, standing)
+			if refused != nil {
+				return nil, wire.ToRefusal(refused)
+			}
+		}
+		turn := g.Turn(p)
+		defer turn.End()
+		if refused := turn.Begin(ctx); refused != nil {
+			return nil, wire.ToRefusal(refused)
+		}
+		return next(gate.WithTurn(ctx, turn), req)
+	}
+}

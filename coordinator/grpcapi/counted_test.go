@@ -1,0 +1,121 @@
+package grpcapi_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/musterd/muster/coordinator/gate"
+	"github.com/musterd/muster/coordinator/grpcapi"
+	"github.com/musterd/muster/coordinator/service"
+	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/test/resttest"
+)
+
+// rateLimited checks the refusal of a call beyond the rate of a tenant.
+func rateLimited(t *testing.T, err error, header metadata.MD) {
+	t.Helper()
+	refused := status.Convert(err)
+	var retry *errdetails.RetryInfo
+	for _, d := range refused.Details() {
+		if r, is := d.(*errdetails.RetryInfo); is {
+			retry = r
+		}
+	}
+	if refused.Code() != codes.ResourceExhausted || refused.Message() != "Rate limit exceeded. Tenant 'ml-team' limited to 2 req/min." || retry == nil || retry.GetRetryDelay().AsDuration() < 25*time.Second {
+		t.Errorf("got %v, retry after %v", err, retry)
+	}
+	if got := header.Get("x-ratelimit-limit"); len(got) != 1 || got[0] != "2" {
+		t.Errorf("the metadata is %v", header)
+	}
+}
+
+// listen serves a gRPC server for one test and returns a connection to it.
+func listen(t *testing.T, server *grpc.Server, secret string) *grpc.ClientConn {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() { server.Stop(); <-done })
+	token, err := rpcauth.NewToken(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(token)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// Calls over gRPC spend the limit that requests over REST spend, streams and those of
+// muster.v1.Quotas as well.
+func TestCallsBeyondTheRateAreRefused(t *testing.T) {
+	few := func() *gate.Gate { return gate.New(&gate.Rates{Requests: 2}) }
+	t.Run("muster.api.v1", func(t *testing.T) {
+		public := &grpcapi.API{Service: resttest.New(time.Now), Authenticator: people{}, Gate: few()}
+		conn := listen(t, public.NewServer(), tenantSecret)
+		client := apiv1.NewNodesClient(conn)
+		for range 2 {
+			if _, err := client.List(t.Context(), &apiv1.ListRequest{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var header metadata.MD
+		_, err := client.List(t.Context(), &apiv1.ListRequest{}, grpc.Header(&header))
+		rateLimited(t, err, header)
+		stream, err := client.Watch(t.Context(), &apiv1.WatchRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		header, _ = stream.Header()
+		rateLimited(t, err, header)
+	})
+	t.Run("muster.v1.Quotas", func(t *testing.T) {
+		token, err := rpcauth.NewToken(clusterSecret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forward := service.NewForward("c-1", nil, 0, nil).ProveBy("the admin's")
+		server := grpc.NewServer(append(rpcauth.ServerOptions(token, grpcapi.Guard(people{})), grpc.ChainUnaryInterceptor(grpcapi.Limits(few(), forward)))...)
+		musterv1.RegisterQuotasServer(server, &grpcapi.Server{Quotas: resttest.New(time.Now)})
+		conn := listen(t, server, tenantSecret)
+		client := musterv1.NewQuotasClient(conn)
+		list := func(ctx context.Context, o ...grpc.CallOption) error {
+			_, err := client.ListQuotaTrees(ctx, &musterv1.ListQuotaTreesRequest{}, o...)
+			return err
+		}
+		for range 2 {
+			if err := list(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var header metadata.MD
+		err = list(t.Context(), grpc.Header(&header))
+		rateLimited(t, err, header)
+		forged := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-2", "muster-forward-proof", forward.HopProof("", "Bearer "+tenantSecret))
+		if err := list(forged); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("the proof of c-1 in the name of c-2: %v", err)
+		}
+		proven := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-1", "muster-forward-proof", forward.HopProof("", "Bearer "+tenantSecret))
+		if err := list(proven); err != nil {
+			t.Errorf("a call that a coordinator has counted: %v", err)
+		}
+	})
+}
