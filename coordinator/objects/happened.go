@@ -34,7 +34,7 @@ func (c *Cache) KeepEvents(log *events.Log, source string, at resource.Revision,
 	var all []events.Told
 	for kind := range QuotaForests {
 		c.tables[kind].Scan(func(position string, e entry) bool {
-			if t := tell(kind, nil, e); len(t.Happenings) > 0 {
+			if t := c.tell(kind, nil, e); len(t.Happenings) > 0 {
 				all = append(all, t)
 			}
 			return true
@@ -63,7 +63,7 @@ func (c *Cache) happened(kind Kind, before, after entry, at resource.Revision, n
 	if c.events == nil || before != nil && after != nil && isSame(before, after) {
 		return
 	}
-	t := tell(kind, before, after)
+	t := c.tell(kind, before, after)
 	if len(t.Happenings) == 0 {
 		return
 	}
@@ -138,11 +138,11 @@ func isSameUnit(was, is *shown.Unit) bool {
 
 // tell derives the happenings of a change of an object; before is nil for a new one,
 // after for one that is gone.
-func tell(kind Kind, before, after entry) (t events.Told) {
+func (c *Cache) tell(kind Kind, before, after entry) (t events.Told) {
 	var meta api.ObjectMeta
 	switch kind {
 	case Allocations:
-		was, is := baseOf[api.Allocation](before), baseOf[api.Allocation](after)
+		was, is := c.shows.allocation(before), c.shows.allocation(after)
 		meta, t.Happenings = cmp.Or(is, was).Metadata, events.OfAllocation(was, is)
 		if e, there := after.(*memberEntry); there {
 			endedAt(t.Happenings, e.Record.Ended)

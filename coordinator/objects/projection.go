@@ -33,8 +33,9 @@ type Cache struct {
 	roleBindings map[string]shown.Versioned[api.RoleBinding]
 	// addresses are the nodes by the addresses of their agents.
 	addresses map[string]map[resource.NodeID]bool
-	touched   map[string]bool // keys that have changed
-	stale     map[Name]bool   // objects whose entries are out of date
+	touched   map[string]bool      // keys that have changed
+	stale     map[Name]bool        // objects whose entries are out of date
+	decoded   map[string]record.Tx // records that this Refresh has read, by key
 
 	tables  [kinds]*table
 	queue   *order
@@ -42,6 +43,7 @@ type Cache struct {
 	history *History    // nil: nobody needs the changes
 	events  *events.Log // nil: nobody needs the events
 	source  string      // of the events: a coordinator
+	shows   rendered    // for the events
 }
 
 // New returns a cache without any object.
@@ -53,7 +55,7 @@ func New() *Cache {
 		resources:    newCachedResources(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
-		touched:   map[string]bool{}, stale: map[Name]bool{}, queue: newOrder(),
+		touched:   map[string]bool{}, stale: map[Name]bool{}, decoded: map[string]record.Tx{}, queue: newOrder(),
 	}
 	for k := range c.tables {
 		c.tables[k] = new(table)
@@ -88,6 +90,7 @@ func (c *Cache) Refresh(kvs map[string]record.KV, at resource.Revision, now time
 		}
 	}
 	clear(c.touched)
+	defer clear(c.decoded)
 	for id := range stale.nodes {
 		if err := c.remakeNode(id, kvs); err != nil {
 			return err
@@ -162,14 +165,15 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 	return nil
 }
 
-// concernsTx adds the unit that a record is about, and the one that it was.
+// concernsTx adds the unit that a record is about.
 func (c *Cache) concernsTx(key string, kvs map[string]record.KV, s stale) error {
 	tx, err := record.ParseTxKey(key)
 	if err != nil {
 		return err
 	}
-	if u := c.live[tx]; u != nil {
+	if u := c.live[tx]; u != nil { // a record is about one unit for ever
 		s.units[u.path] = true
+		return nil
 	}
 	kv, found := kvs[key]
 	if !found {
@@ -178,6 +182,7 @@ func (c *Cache) concernsTx(key string, kvs map[string]record.KV, s stale) error 
 	rec, err := record.Decode[record.Tx](key, kv.Value)
 	if err == nil && !rec.State.Terminal() {
 		s.units[rec.Unit.String()] = true
+		c.decoded[key] = rec
 	}
 	return err
 }

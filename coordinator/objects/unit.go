@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -15,10 +16,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// cachedUnit is a unit as its keys have it.
+// cachedUnit is a unit as its keys have it. It never changes once the unit is made,
+// but for what it holds: the next cachedUnit of the path takes over what its keys have
+// in common with this one.
 type cachedUnit struct {
 	shown.Unit // Record and Request point into this
 	path       string
+	stored     resource.Revision // of the unit's own key
 	record     record.Unit
 	request    resource.Request
 	key        queue.Key
@@ -33,6 +37,8 @@ type cachedUnit struct {
 // cachedTx is a live transaction with its shares.
 type cachedTx struct {
 	tx        resource.TxID
+	stored    resource.Revision // of the record
+	record    record.Tx
 	unit      *cachedUnit
 	committed resource.Revision
 	nodes     []resource.NodeID
@@ -66,9 +72,10 @@ type cachedMember struct {
 // remakeUnit makes a unit from its own key, its place in the order and its
 // transaction's record.
 func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
-	if u := c.units[path]; u != nil {
-		c.outdateUnit(u)
-		c.dropUnit(u)
+	before := c.units[path]
+	if before != nil {
+		c.outdateUnit(before)
+		c.dropUnit(before)
 	}
 	parsed, err := record.ParseUnitPath(path)
 	if err != nil {
@@ -78,7 +85,7 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	if !found {
 		return nil
 	}
-	u, err := c.readUnit(kv)
+	u, err := c.readUnit(kv, before)
 	if err != nil {
 		return err
 	}
@@ -92,12 +99,24 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	if u.record.TxID == "" || !found {
 		return nil
 	}
-	rec, err := record.Decode[record.Tx](key, held.Value)
+	rec, err := c.readTx(held, before)
 	if err != nil || rec.State.Terminal() {
 		return err
 	}
-	c.hold(u, rec, held.CreateRev) // a record's first state is COMMITTED
+	c.hold(u, rec, held)
 	return u.readReady(kvs)
+}
+
+// readTx reads the record that a unit holds its devices by, unless the unit held them
+// by the same record before.
+func (c *Cache) readTx(kv record.KV, before *cachedUnit) (record.Tx, error) {
+	if rec, read := c.decoded[kv.Key]; read {
+		return rec, nil
+	}
+	if before != nil && before.holding != nil && before.holding.stored == kv.ModRev {
+		return before.holding.record, nil
+	}
+	return record.Decode[record.Tx](kv.Key, kv.Value)
 }
 
 // readOrder takes over a unit's place in the order, and why the unit waits.
@@ -167,17 +186,24 @@ func (u *cachedUnit) waiting() waiting {
 	return waiting{u.key, u.record.Namespace + "/" + u.record.Name, u.record.Members}
 }
 
-// readUnit reads a unit's key.
-func (c *Cache) readUnit(kv record.KV) (*cachedUnit, error) {
-	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
-	if err != nil {
-		return nil, err
+// readUnit reads a unit's key. A unit that was there before, nil for none, saves the
+// parts of the work that would come out alike.
+func (c *Cache) readUnit(kv record.KV, before *cachedUnit) (*cachedUnit, error) {
+	u := &cachedUnit{stored: kv.ModRev}
+	if before != nil && before.stored == kv.ModRev {
+		u.record, u.path = before.record, before.path
+	} else {
+		rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		rec.Queue = cmp.Or(rec.Queue, lead.DefaultQueue)
+		u.record, u.path = rec, rec.Path().String()
 	}
-	rec.Queue = cmp.Or(rec.Queue, lead.DefaultQueue)
-	u := &cachedUnit{record: rec, path: rec.Path().String()}
+	rec := &u.record
 	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
 	u.Unit = shown.Unit{Record: &u.record, Revision: kv.ModRev, Request: &u.request}
-	if err := c.readSpec(u); err != nil {
+	if err := c.readSpec(u, before); err != nil {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
 	}
 	return u, nil
@@ -185,7 +211,7 @@ func (c *Cache) readUnit(kv record.KV) (*cachedUnit, error) {
 
 // readSpec reads the document of a unit that is an allocation, or finds that of
 // its job.
-func (c *Cache) readSpec(u *cachedUnit) error {
+func (c *Cache) readSpec(u, before *cachedUnit) error {
 	var spec *api.AllocationSpec
 	if u.record.Kind == record.JobUnit {
 		u.job = c.jobs[u.record.Namespace+"/"+u.record.Name]
@@ -194,6 +220,9 @@ func (c *Cache) readSpec(u *cachedUnit) error {
 		}
 		u.Job, u.Revision = u.job.doc, max(u.Revision, u.job.stored)
 		spec = &u.Job.Spec.Template.Spec
+	} else if before != nil && before.Document != nil && bytes.Equal(before.record.Document, u.record.Document) {
+		u.Document, u.request, u.scope = before.Document, before.request, before.scope
+		return nil
 	} else {
 		doc, status := api.StoredAllocation(u.record.Document)
 		if status != nil {
@@ -222,8 +251,8 @@ func (c *Cache) addUnit(u *cachedUnit) {
 }
 
 // hold gives a unit the shares in its record.
-func (c *Cache) hold(u *cachedUnit, rec record.Tx, committed resource.Revision) {
-	h := &cachedTx{tx: u.record.TxID, unit: u, committed: committed}
+func (c *Cache) hold(u *cachedUnit, rec record.Tx, kv record.KV) {
+	h := &cachedTx{tx: u.record.TxID, stored: kv.ModRev, record: rec, unit: u, committed: kv.CreateRev} // a record's first state is COMMITTED
 	u.holding, c.live[h.tx] = h, u
 	var places []shown.Place
 	if u.Phase() != api.Pending {
