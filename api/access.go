@@ -176,20 +176,10 @@ var (
 // DecodeAccessToken reads the request for a token and its TTL, 0 for a token that
 // does not end.
 func DecodeAccessToken(doc []byte) (*AccessToken, time.Duration, *Status) {
-	t, status := decode(accessTokenDecoder, doc)
-	if status == nil {
-		status = checkKind(t.APIVersion, t.Kind, KindAccessToken)
-	}
+	t, status := decodeValid(accessTokenDecoder, doc, func(t *AccessToken) *Status {
+		return allFaults(checkKind(t.APIVersion, t.Kind, KindAccessToken), namedByServer(t.Metadata, "spec.description is for people"), t.Spec.Validate())
+	})
 	if status != nil {
-		return nil, 0, status
-	}
-	if t.Metadata.Name != "" {
-		return nil, 0, invalid("metadata.name", "%q: the server names tokens, leave it out", clip(t.Metadata.Name))
-	}
-	if status := checkNameOnly(t.Metadata, "spec.description is for people"); status != nil {
-		return nil, 0, status
-	}
-	if status := t.Spec.Validate(); status != nil {
 		return nil, 0, status
 	}
 	ttl, status := between("spec.ttl", t.Spec.TTL, 0, time.Second, MaxTokenTTL)
@@ -198,37 +188,28 @@ func DecodeAccessToken(doc []byte) (*AccessToken, time.Duration, *Status) {
 
 // Validate refuses a token of nobody, and a role at a place where it cannot count.
 func (s *AccessTokenSpec) Validate() *Status {
-	if status := checkUser("spec.user", s.User); status != nil {
-		return status
-	}
-	if s.Role == "" && (s.Tenant != "" || len(s.Namespaces) > 0) {
-		return invalid("spec.role", "empty, with a tenant or namespaces: name the role that counts there, or leave all of them out for the bindings of the user")
-	}
-	if s.Role != "" {
-		if status := checkGrant(s.Role, s.Tenant, s.Namespaces); status != nil {
-			return status
-		}
+	var faults faults
+	faults.add(checkUser("spec.user", s.User))
+	switch {
+	case s.Role != "":
+		faults.add(checkGrant(s.Role, s.Tenant, s.Namespaces))
+	case s.Tenant != "" || len(s.Namespaces) > 0:
+		faults.add(invalid("spec.role", "empty, with a tenant or namespaces: name the role that counts there, or leave all of them out for the bindings of the user"))
 	}
 	if c := s.PriorityCeiling; c != nil && (*c < 0 || *c > MaxPriority) {
-		return invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority)
+		faults.add(invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority))
 	}
-	if status := checkLine("spec.description", s.Description); status != nil {
-		return status
-	}
-	_, status := between("spec.ttl", s.TTL, 0, time.Second, MaxTokenTTL)
-	return status
+	faults.add(checkLine("spec.description", s.Description))
+	faults.add(statusOf(between("spec.ttl", s.TTL, 0, time.Second, MaxTokenTTL)))
+	return faults.status()
 }
 
 // DecodeRotateOptions reads the options of a rotation; an empty document has the
 // default.
 func DecodeRotateOptions(doc []byte) (overlap time.Duration, status *Status) {
-	if len(doc) == 0 {
-		return DefaultOverlap, nil
-	}
-	o, status := decode(rotateOptionsDecoder, doc)
-	if status == nil {
-		status = checkKind(o.APIVersion, o.Kind, KindRotateOptions)
-	}
+	o, status := decodeOptions(rotateOptionsDecoder, doc, func(o *RotateOptions) *Status {
+		return allFaults(checkKind(o.APIVersion, o.Kind, KindRotateOptions), statusOf(between("overlap", o.Overlap, DefaultOverlap, 0, MaxOverlap)))
+	})
 	if status != nil {
 		return 0, status
 	}
@@ -238,53 +219,46 @@ func DecodeRotateOptions(doc []byte) (overlap time.Duration, status *Status) {
 // DecodeRoleBinding reads and validates a role binding as DecodeResourceQuota does a
 // resource quota.
 func DecodeRoleBinding(doc []byte) (*RoleBinding, *Status) {
-	b, status := decode(roleBindingDecoder, doc)
-	if status != nil {
-		return nil, status
-	}
-	if status := b.Metadata.settable(&b.APIVersion, &b.Kind, KindRoleBinding); status != nil {
-		return nil, status
-	}
-	if status := b.Validate(); status != nil {
-		return nil, status
-	}
-	return b, nil
+	return decodeValid(roleBindingDecoder, doc, func(b *RoleBinding) *Status {
+		status := b.Metadata.settable(&b.APIVersion, &b.Kind, KindRoleBinding)
+		return allFaults(status, b.Validate())
+	})
 }
 
 // Validate refuses a binding of a role that there is not, of a role at a place where
 // it cannot count, and of nobody.
 func (b *RoleBinding) Validate() *Status {
+	var faults faults
 	switch m := b.Metadata; {
 	case m.Name == "":
-		return invalid("metadata.name", "required: "+subdomainRule, 253)
+		faults.add(invalid("metadata.name", "required: "+subdomainRule, 253))
 	case !IsSubdomain(m.Name):
-		return invalid("metadata.name", "%q is not the name of a role binding: "+subdomainRule, clip(m.Name), 253)
+		faults.add(invalid("metadata.name", "%q is not the name of a role binding: "+subdomainRule, clip(m.Name), 253))
 	}
-	if status := checkCluster(b.Metadata); status != nil {
-		return status
-	}
-	if status := checkGrant(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces); status != nil {
-		return status
-	}
+	faults.add(checkCluster(b.Metadata))
+	faults.add(checkGrant(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces))
 	if len(b.Spec.Subjects) == 0 {
-		return invalid("spec.subjects", "empty: name the users or the tokens that get the role")
+		faults.add(invalid("spec.subjects", "empty: name the users or the tokens that get the role"))
 	}
-	if status := atMost("spec.subjects", len(b.Spec.Subjects), MaxSubjects); status != nil {
-		return status
-	}
+	faults.add(atMost("spec.subjects", len(b.Spec.Subjects), MaxSubjects))
 	for i, s := range b.Spec.Subjects {
-		path := fmt.Sprintf("spec.subjects[%d]", i)
-		switch {
-		case !slices.Contains([]string{SubjectUser, SubjectGroup, SubjectToken}, s.Kind):
-			return invalid(path+".kind", "%q: want %s, %s or %s", clip(s.Kind), SubjectUser, SubjectGroup, SubjectToken)
-		case s.Kind == SubjectToken && !IsSubdomain(s.Name):
-			return invalid(path+".name", "%q is not the id of an access token, as muster token list shows it", clip(s.Name))
-		}
-		if status := checkUser(path+".name", s.Name); status != nil {
-			return status
-		}
+		faults.add(s.check(fmt.Sprintf("spec.subjects[%d]", i)))
 	}
-	return nil
+	return faults.status()
+}
+
+// check refuses a subject of a kind that there is not, and a name that no subject has.
+func (s Subject) check(path string) *Status {
+	var faults faults
+	if !slices.Contains([]string{SubjectUser, SubjectGroup, SubjectToken}, s.Kind) {
+		faults.add(invalid(path+".kind", "%q: want %s, %s or %s", clip(s.Kind), SubjectUser, SubjectGroup, SubjectToken))
+	}
+	if s.Kind == SubjectToken && !IsSubdomain(s.Name) {
+		faults.add(invalid(path+".name", "%q is not the id of an access token, as muster token list shows it", clip(s.Name)))
+	} else {
+		faults.add(checkUser(path+".name", s.Name))
+	}
+	return faults.status()
 }
 
 // checkUser refuses a name that no user has.
@@ -297,28 +271,28 @@ func checkUser(path, name string) *Status {
 
 // checkGrant refuses a role that there is not, and a place where it cannot count.
 func checkGrant(role, tenant string, namespaces []string) *Status {
+	var faults faults
 	cluster := role == RoleOperator || role == RoleAdmin
+	if !slices.Contains([]string{RoleViewer, RoleEditor, RoleTenantAdmin, RoleOperator, RoleAdmin}, role) {
+		faults.add(invalid("spec.role", "%q: want viewer, editor, tenant-admin, operator or admin", clip(role)))
+	}
 	switch {
-	case !slices.Contains([]string{RoleViewer, RoleEditor, RoleTenantAdmin, RoleOperator, RoleAdmin}, role):
-		return invalid("spec.role", "%q: want viewer, editor, tenant-admin, operator or admin", clip(role))
 	case cluster && tenant != "":
-		return invalid("spec.tenant", "%q: the role %s counts in the whole cluster, leave the tenant out", clip(tenant), role)
+		faults.add(invalid("spec.tenant", "%q: the role %s counts in the whole cluster, leave the tenant out", clip(tenant), role))
 	case role == RoleTenantAdmin && tenant == "":
-		return invalid("spec.tenant", "required: the tenant whose rights the tenant-admin gives")
+		faults.add(invalid("spec.tenant", "required: the tenant whose rights the tenant-admin gives"))
 	case tenant == "" && len(namespaces) > 0:
-		return invalid("spec.tenant", "required with spec.namespaces: the tenant that owns them")
+		faults.add(invalid("spec.tenant", "required with spec.namespaces: the tenant that owns them"))
 	case tenant != "" && !IsLabel(tenant):
-		return invalid("spec.tenant", "%q is not the name of a tenant: %s", clip(tenant), labelRule)
+		faults.add(invalid("spec.tenant", "%q is not the name of a tenant: %s", clip(tenant), labelRule))
 	}
-	if status := atMost("spec.namespaces", len(namespaces), MaxGrantNamespaces); status != nil {
-		return status
-	}
+	faults.add(atMost("spec.namespaces", len(namespaces), MaxGrantNamespaces))
 	for i, n := range namespaces {
 		if !IsLabel(n) {
-			return invalid(fmt.Sprintf("spec.namespaces[%d]", i), "%q is not the name of a namespace: %s", clip(n), labelRule)
+			faults.add(invalid(fmt.Sprintf("spec.namespaces[%d]", i), "%q is not the name of a namespace: %s", clip(n), labelRule))
 		}
 	}
-	return nil
+	return faults.status()
 }
 
 // between reads a duration within bounds; an empty text is absent.

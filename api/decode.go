@@ -76,6 +76,25 @@ func decodeValid[T any](d strict.Decoder[T], doc []byte, check func(*T) *Status)
 	return v, nil
 }
 
+// decodeOptions is decodeValid for the options of a request. An empty document has the
+// zero value.
+func decodeOptions[T any](d strict.Decoder[T], doc []byte, check func(*T) *Status) (T, *Status) {
+	if len(doc) == 0 {
+		return *new(T), nil
+	}
+	return decodeValue(d, doc, check)
+}
+
+// decodeValue is decodeValid that returns the value itself, and the zero value with each
+// refusal.
+func decodeValue[T any](d strict.Decoder[T], doc []byte, check func(*T) *Status) (v T, refused *Status) {
+	o, status := decodeValid(d, doc, check)
+	if status != nil {
+		return v, status
+	}
+	return *o, nil
+}
+
 // beside is the refusal without the causes in fields that another refusal names.
 func beside(unread, status *Status) *Status {
 	if unread == nil || status == nil {
@@ -168,27 +187,21 @@ const (
 // DecodeDeleteOptions reads the body of a delete or cancel; an empty body asks
 // for the defaults.
 func DecodeDeleteOptions(doc []byte) (DeleteOptions, *Status) {
-	if len(doc) == 0 {
-		return DeleteOptions{}, nil
-	}
-	o, status := decode(deleteOptionsDecoder, doc)
-	if status != nil {
-		return DeleteOptions{}, status
-	}
-	if status := checkGrace(o.GracePeriodSeconds); status != nil {
-		return DeleteOptions{}, status
-	}
-	switch o.PropagationPolicy {
-	case "", Foreground, Background:
-	case "Orphan":
-		return DeleteOptions{}, invalid("propagationPolicy", "%q: nothing may go on without an owner: want Foreground or Background", o.PropagationPolicy)
-	default:
-		return DeleteOptions{}, invalid("propagationPolicy", "%q: want Foreground or Background", o.PropagationPolicy)
-	}
-	if len(o.Reason) > 1024 {
-		return DeleteOptions{}, invalid("reason", "%d bytes long, the limit is 1024", len(o.Reason))
-	}
-	return *o, nil
+	return decodeOptions(deleteOptionsDecoder, doc, func(o *DeleteOptions) *Status {
+		var faults faults
+		faults.add(checkGrace(o.GracePeriodSeconds))
+		switch o.PropagationPolicy {
+		case "", Foreground, Background:
+		case "Orphan":
+			faults.add(invalid("propagationPolicy", "%q: nothing may go on without an owner: want Foreground or Background", o.PropagationPolicy))
+		default:
+			faults.add(invalid("propagationPolicy", "%q: want Foreground or Background", clip(o.PropagationPolicy)))
+		}
+		if len(o.Reason) > 1024 {
+			faults.add(invalid("reason", "%d bytes long, the limit is 1024", len(o.Reason)))
+		}
+		return faults.status()
+	})
 }
 
 // PeekKind names the kind of a document without judging the rest: its own

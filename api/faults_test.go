@@ -91,6 +91,54 @@ func TestARefusalNamesAllFaultsOfADocument(t *testing.T) {
 			refusalOf(DecodeNamespace), `{"metadata": {"name": "A"}, "spec": {"admission": "maybe", "priorityCeiling": -1, "defaultQueue": "Q"}}`, 422,
 			[]string{"metadata.name", "spec.admission", "spec.priorityCeiling", "spec.defaultQueue"},
 		},
+		"an access token": {
+			func(doc []byte) *Status { _, _, status := DecodeAccessToken(doc); return status },
+			`{"metadata": {"name": "mine", "labels": {"a": "b"}}, "spec": {"user": "", "role": "boss", "tenant": "A", "namespaces": ["B", "c"], "priorityCeiling": -1, "ttl": "soon", "description": "a\nb"}}`, 422,
+			[]string{"metadata.name", "metadata.labels.a", "spec.user", "spec.role", "spec.tenant", "spec.namespaces[0]", "spec.priorityCeiling", "spec.ttl", "spec.description"},
+		},
+		"the rotation of a token": {
+			refusalOf(DecodeRotateOptions), `{"kind": "Job", "overlap": "9000h"}`, 400, []string{"kind", "overlap"},
+		},
+		"a role binding": {
+			refusalOf(DecodeRoleBinding), `{"metadata": {"name": "A B", "namespace": "ml"}, "spec": {"role": "tenant-admin", "subjects": [{"kind": "Robot", "name": ""}, {"kind": "Token", "name": "A"}]}}`, 422,
+			[]string{"metadata.name", "metadata.namespace", "spec.tenant", "spec.subjects[0].kind", "spec.subjects[0].name", "spec.subjects[1].name"},
+		},
+		"a bootstrap token": {
+			func(doc []byte) *Status { _, _, status := DecodeBootstrapToken(doc); return status },
+			`{"metadata": {"name": "mine", "annotations": {"a": "b"}}, "spec": {"uses": 0, "ttl": "soon", "labels": {"a b": "c"}}}`, 422,
+			[]string{"metadata.name", "metadata.annotations.a", "spec.nodes", "spec.uses", "spec.ttl", `spec.labels["a b"]`},
+		},
+		"the ban of a node": {
+			func(doc []byte) *Status { _, status := DecodeNodeBan("n1", doc); return status },
+			`{"kind": "Node", "metadata": {"name": "n2", "namespace": "ml", "labels": {"a": "b"}}, "spec": {"reason": "a\nb"}}`, 400,
+			[]string{"kind", "metadata.name", "metadata.namespace", "metadata.labels.a", "spec.reason"},
+		},
+		"the certificate of an operator": {
+			func(doc []byte) *Status { _, _, status := DecodeOperatorCertificate(doc); return status },
+			`{"metadata": {"name": "A"}, "spec": {"ttl": "-1h"}}`, 422, []string{"metadata.name", "spec.request", "spec.ttl"},
+		},
+		"the options of a deletion": {
+			refusalOf(DecodeDeleteOptions), `{"gracePeriodSeconds": -1, "propagationPolicy": "Orphan", "reason": "` + strings.Repeat("a", 1025) + `"}`, 422,
+			[]string{"gracePeriodSeconds", "propagationPolicy", "reason"},
+		},
+		"a preemption": {
+			refusalOf(DecodePreemption), `{"targetAllocation": "A", "gracePeriodSeconds": -1, "reason": "` + strings.Repeat("a", 2000) + `"}`, 422, []string{"targetAllocation", "gracePeriodSeconds", "reason"},
+		},
+		"the options of a drain": {
+			refusalOf(DecodeDrainOptions), `{"gracePeriodSeconds": -1, "reason": "` + strings.Repeat("a", 2000) + `", "forse": true}`, 400, []string{"gracePeriodSeconds", "reason", "forse"},
+		},
+		"a bulk release": {
+			refusalOf(DecodeBulkRelease), `{"gracePeriodSeconds": -1, "reason": "` + strings.Repeat("a", 2000) + `"}`, 422, []string{"labelSelector", "gracePeriodSeconds", "reason"},
+		},
+		"the mode of quota": {
+			refusalOf(DecodeQuotaModePatch), `{"kind": "Quota", "mode": "off"}`, 400, []string{"kind", "mode"},
+		},
+		"the name of a quota group": {
+			refusalOf(DecodeQuotaRename), `{"from": "", "to": "a b"}`, 422, []string{"from", "to"},
+		},
+		"the options of a reconciliation": {
+			refusalOf(DecodeReconcileOptions), `{"mode": "maybe", "gracePeriodSeconds": -1}`, 422, []string{"mode", "gracePeriodSeconds"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fromYAML, err := yamldoc.ToJSON([]byte(c.doc)) // JSON is YAML

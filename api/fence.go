@@ -21,15 +21,5 @@ var fenceOptionsDecoder = strict.For[FenceOptions]()
 // DecodeFenceOptions reads the body of a fence; an empty body asks for the
 // defaults.
 func DecodeFenceOptions(doc []byte) (FenceOptions, *Status) {
-	if len(doc) == 0 {
-		return FenceOptions{}, nil
-	}
-	o, status := decode(fenceOptionsDecoder, doc)
-	if status == nil {
-		status = checkText("reason", o.Reason)
-	}
-	if status != nil {
-		return FenceOptions{}, status
-	}
-	return *o, nil
+	return decodeOptions(fenceOptionsDecoder, doc, func(o *FenceOptions) *Status { return checkText("reason", o.Reason) })
 }

@@ -213,51 +213,61 @@ var (
 // DecodeBootstrapToken reads the wish for a token and its TTL, 0 if none is
 // given.
 func DecodeBootstrapToken(doc []byte) (*BootstrapToken, time.Duration, *Status) {
-	t, status := decode(bootstrapTokenDecoder, doc)
-	if status == nil {
-		status = checkKind(t.APIVersion, t.Kind, KindBootstrapToken)
-	}
+	t, status := decodeValid(bootstrapTokenDecoder, doc, func(t *BootstrapToken) *Status {
+		var faults faults
+		faults.add(checkKind(t.APIVersion, t.Kind, KindBootstrapToken))
+		faults.add(namedByServer(t.Metadata, "spec.labels has the labels of the nodes"))
+		if t.Spec.Nodes == "" {
+			faults.add(invalid("spec.nodes", "empty: want a pattern of node ids, such as gpu-*"))
+		}
+		faults.add(checkUses(doc))
+		faults.add(CheckNodeLabels("spec.labels", t.Spec.Labels))
+		faults.add(statusOf(positive("spec.ttl", t.Spec.TTL, "1h")))
+		return faults.status()
+	})
 	if status != nil {
 		return nil, 0, status
 	}
-	if t.Metadata.Name != "" {
-		return nil, 0, invalid("metadata.name", "%q: the server names tokens, leave it out", clip(t.Metadata.Name))
+	ttl, status := positive("spec.ttl", t.Spec.TTL, "1h")
+	return t, ttl, status
+}
+
+// namedByServer refuses a name, and metadata beside the name, for kinds that the server
+// names and that keep none of it.
+func namedByServer(m ObjectMeta, hint string) *Status {
+	var faults faults
+	if m.Name != "" {
+		faults.add(invalid("metadata.name", "%q: the server names tokens, leave it out", clip(m.Name)))
 	}
-	if status := checkNameOnly(t.Metadata, "spec.labels has the labels of the nodes"); status != nil {
-		return nil, 0, status
+	faults.add(checkNameOnly(m, hint))
+	return faults.status()
+}
+
+// positive reads a duration above 0; an empty text is 0.
+func positive(path, text, example string) (time.Duration, *Status) {
+	if text == "" {
+		return 0, nil
 	}
-	if t.Spec.Nodes == "" {
-		return nil, 0, invalid("spec.nodes", "empty: want a pattern of node ids, such as gpu-*")
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, invalid(path, `%q: want a time such as "%s" or "30m"`, clip(text), example)
 	}
-	if status := checkUses(doc); status != nil {
-		return nil, 0, status
-	}
-	if status := CheckNodeLabels("spec.labels", t.Spec.Labels); status != nil {
-		return nil, 0, status
-	}
-	if t.Spec.TTL == "" {
-		return t, 0, nil
-	}
-	ttl, err := time.ParseDuration(t.Spec.TTL)
-	if err != nil || ttl <= 0 {
-		return nil, 0, invalid("spec.ttl", `%q: want a time such as "1h" or "30m"`, clip(t.Spec.TTL))
-	}
-	return t, ttl, nil
+	return d, nil
 }
 
 // checkNameOnly refuses metadata beside the name, for kinds that keep none of it.
 func checkNameOnly(m ObjectMeta, hint string) *Status {
-	switch {
-	case m.Namespace != "":
-		return invalid("metadata.namespace", "%q: objects of this kind have no namespace, leave it out", clip(m.Namespace))
-	case len(m.Labels) > 0:
-		k := sortedKeys(m.Labels)[0]
-		return invalid(key("metadata.labels", k), "%q: objects of this kind have no labels; %s", clip(m.Labels[k]), hint)
-	case len(m.Annotations) > 0:
-		k := sortedKeys(m.Annotations)[0]
-		return invalid(key("metadata.annotations", k), "%q: objects of this kind have no annotations, leave them out", clip(m.Annotations[k]))
+	var faults faults
+	if m.Namespace != "" {
+		faults.add(invalid("metadata.namespace", "%q: objects of this kind have no namespace, leave it out", clip(m.Namespace)))
 	}
-	return nil
+	for _, k := range sortedKeys(m.Labels) {
+		faults.add(invalid(key("metadata.labels", k), "%q: objects of this kind have no labels; %s", clip(m.Labels[k]), hint))
+	}
+	for _, k := range sortedKeys(m.Annotations) {
+		faults.add(invalid(key("metadata.annotations", k), "%q: objects of this kind have no annotations, leave them out", clip(m.Annotations[k])))
+	}
+	return faults.status()
 }
 
 // maxTokenUses is the greatest number of hosts that one token lets in.
@@ -284,59 +294,54 @@ const maxBanReason = 512
 // DecodeNodeBan reads the reason of a ban of a node; an empty document gives none. A
 // document for another node is refused with 422; node "" is any.
 func DecodeNodeBan(node string, doc []byte) (reason string, status *Status) {
-	if len(doc) == 0 {
-		return "", nil
+	b, status := decodeOptions(nodeBanDecoder, doc, func(b *NodeBan) *Status {
+		var faults faults
+		faults.add(checkKind(b.APIVersion, b.Kind, KindNodeBan))
+		switch n := b.Metadata.Name; {
+		case n != "" && !IsSubdomain(n):
+			faults.add(invalid("metadata.name", "%q is not the name of a node: "+subdomainRule, clip(n), 253))
+		case node != "" && n != "" && n != node:
+			faults.add(invalid("metadata.name", "%q: the ban is for the node %q of the URL; give the same name, or none", clip(n), clip(node)))
+		}
+		faults.add(checkNameOnly(b.Metadata, "leave them out"))
+		faults.add(checkBanReason(b.Spec.Reason))
+		return faults.status()
+	})
+	return b.Spec.Reason, status
+}
+
+// checkBanReason refuses a reason that is not one printable line.
+func checkBanReason(reason string) *Status {
+	if n := len(reason); n > maxBanReason {
+		return invalid("spec.reason", "%d bytes, at most %d", n, maxBanReason)
 	}
-	b, status := decode(nodeBanDecoder, doc)
-	if status == nil {
-		status = checkKind(b.APIVersion, b.Kind, KindNodeBan)
-	}
-	if status != nil {
-		return "", status
-	}
-	if n := b.Metadata.Name; n != "" && !IsSubdomain(n) {
-		return "", invalid("metadata.name", "%q is not the name of a node: "+subdomainRule, clip(n), 253)
-	}
-	if n := b.Metadata.Name; node != "" && n != "" && n != node {
-		return "", invalid("metadata.name", "%q: the ban is for the node %q of the URL; give the same name, or none", clip(n), clip(node))
-	}
-	if status := checkNameOnly(b.Metadata, "leave them out"); status != nil {
-		return "", status
-	}
-	if n := len(b.Spec.Reason); n > maxBanReason {
-		return "", invalid("spec.reason", "%d bytes, at most %d", n, maxBanReason)
-	}
-	for _, c := range b.Spec.Reason {
+	for _, c := range reason {
 		if !unicode.IsPrint(c) {
-			return "", invalid("spec.reason", "has the character %U: want one line of printable text", c)
+			return invalid("spec.reason", "has the character %U: want one line of printable text", c)
 		}
 	}
-	return b.Spec.Reason, nil
+	return nil
 }
 
 // DecodeOperatorCertificate reads the wish for a certificate and its TTL, 0 if
 // none is given.
 func DecodeOperatorCertificate(doc []byte) (*OperatorCertificate, time.Duration, *Status) {
-	c, status := decode(operatorCertificateDecoder, doc)
-	if status == nil {
-		status = checkKind(c.APIVersion, c.Kind, KindOperatorCertificate)
-	}
-	if status == nil {
-		status = checkNameOnly(c.Metadata, "leave them out")
-	}
-	switch {
-	case status != nil:
+	c, status := decodeValid(operatorCertificateDecoder, doc, func(c *OperatorCertificate) *Status {
+		var faults faults
+		faults.add(checkKind(c.APIVersion, c.Kind, KindOperatorCertificate))
+		faults.add(checkNameOnly(c.Metadata, "leave them out"))
+		if !IsLabel(c.Metadata.Name) {
+			faults.add(invalid("metadata.name", "%q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.Metadata.Name)))
+		}
+		if c.Spec.Request == "" {
+			faults.add(invalid("spec.request", "empty: want a certificate request (PKCS #10 in PEM)"))
+		}
+		faults.add(statusOf(positive("spec.ttl", c.Spec.TTL, "12h")))
+		return faults.status()
+	})
+	if status != nil {
 		return nil, 0, status
-	case !IsLabel(c.Metadata.Name):
-		return nil, 0, invalid("metadata.name", "%q is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", clip(c.Metadata.Name))
-	case c.Spec.Request == "":
-		return nil, 0, invalid("spec.request", "empty: want a certificate request (PKCS #10 in PEM)")
-	case c.Spec.TTL == "":
-		return c, 0, nil
 	}
-	ttl, err := time.ParseDuration(c.Spec.TTL)
-	if err != nil || ttl <= 0 {
-		return nil, 0, invalid("spec.ttl", `%q: want a time such as "12h" or "30m"`, clip(c.Spec.TTL))
-	}
-	return c, ttl, nil
+	ttl, status := positive("spec.ttl", c.Spec.TTL, "12h")
+	return c, ttl, status
 }

@@ -228,12 +228,5 @@ var approveOptionsDecoder = strict.For[ApproveOptions]()
 // DecodeApproveOptions reads the body of an approval; an empty body approves
 // the capacity that the node has registered last.
 func DecodeApproveOptions(doc []byte) (ApproveOptions, *Status) {
-	if len(doc) == 0 {
-		return ApproveOptions{}, nil
-	}
-	o, status := decode(approveOptionsDecoder, doc)
-	if status != nil {
-		return ApproveOptions{}, status
-	}
-	return *o, nil
+	return decodeOptions(approveOptionsDecoder, doc, func(*ApproveOptions) *Status { return nil })
 }

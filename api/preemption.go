@@ -86,42 +86,24 @@ var (
 
 // DecodePreemption reads the body of a preemption.
 func DecodePreemption(doc []byte) (PreemptionRequest, *Status) {
-	p, status := decode(preemptionDecoder, doc)
-	switch {
-	case status != nil:
-		return PreemptionRequest{}, status
-	case !IsSubdomain(p.TargetAllocation):
-		return PreemptionRequest{}, invalid("targetAllocation", "%q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(p.TargetAllocation))
-	}
-	if status := checkGrace(p.GracePeriodSeconds); status != nil {
-		return PreemptionRequest{}, status
-	}
-	if status := checkText("reason", p.Reason); status != nil {
-		return PreemptionRequest{}, status
-	}
-	if status := checkText("initiatedBy", p.InitiatedBy); status != nil {
-		return PreemptionRequest{}, status
-	}
-	return *p, nil
+	return decodeValue(preemptionDecoder, doc, func(p *PreemptionRequest) *Status {
+		var faults faults
+		if !IsSubdomain(p.TargetAllocation) {
+			faults.add(invalid("targetAllocation", "%q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(p.TargetAllocation)))
+		}
+		faults.add(checkGrace(p.GracePeriodSeconds))
+		faults.add(checkText("reason", p.Reason))
+		faults.add(checkText("initiatedBy", p.InitiatedBy))
+		return faults.status()
+	})
 }
 
 // DecodeDrainOptions reads the body of a drain; an empty body asks for the
 // defaults.
 func DecodeDrainOptions(doc []byte) (DrainOptions, *Status) {
-	if len(doc) == 0 {
-		return DrainOptions{}, nil
-	}
-	o, status := decode(drainOptionsDecoder, doc)
-	if status == nil {
-		status = checkGrace(o.GracePeriodSeconds)
-	}
-	if status == nil {
-		status = checkText("reason", o.Reason)
-	}
-	if status != nil {
-		return DrainOptions{}, status
-	}
-	return *o, nil
+	return decodeOptions(drainOptionsDecoder, doc, func(o *DrainOptions) *Status {
+		return allFaults(checkGrace(o.GracePeriodSeconds), checkText("reason", o.Reason))
+	})
 }
 
 // checkText bounds texts that are kept for people.

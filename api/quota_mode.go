@@ -55,29 +55,23 @@ var quotaModePatchDecoder = strict.For[QuotaModePatch]()
 
 // DecodeQuotaModePatch reads and validates a change of the mode.
 func DecodeQuotaModePatch(doc []byte) (QuotaModePatch, *Status) {
-	p, status := decode(quotaModePatchDecoder, doc)
-	if status == nil {
-		status = checkKind(p.APIVersion, p.Kind, KindQuotaMode)
-	}
-	if status == nil {
-		status = p.Validate()
-	}
-	if status != nil {
-		return QuotaModePatch{}, status
-	}
-	return *p, nil
+	return decodeValue(quotaModePatchDecoder, doc, func(p *QuotaModePatch) *Status {
+		return allFaults(checkKind(p.APIVersion, p.Kind, KindQuotaMode), p.Validate())
+	})
 }
 
 // Validate refuses a mode that does not exist, and a reason that is not one line.
 func (p QuotaModePatch) Validate() *Status {
+	var faults faults
 	switch p.Mode {
 	case ModeNormal, ModeMaintenance:
 	case "":
-		return invalid("mode", "required: want %s or %s", ModeNormal, ModeMaintenance)
+		faults.add(invalid("mode", "required: want %s or %s", ModeNormal, ModeMaintenance))
 	default:
-		return invalid("mode", "%q: want %s or %s", clip(p.Mode), ModeNormal, ModeMaintenance)
+		faults.add(invalid("mode", "%q: want %s or %s", clip(p.Mode), ModeNormal, ModeMaintenance))
 	}
-	return checkLine("reason", p.Reason)
+	faults.add(checkLine("reason", p.Reason))
+	return faults.status()
 }
 
 // Notice is the warning that each answer has while trees limit nothing; "" in the

@@ -67,17 +67,7 @@ var reclaimOptionsDecoder = strict.For[ReclaimOptions]()
 // DecodeReclaimOptions reads the body of a reclaim; an empty body asks for the
 // defaults.
 func DecodeReclaimOptions(doc []byte) (ReclaimOptions, *Status) {
-	if len(doc) == 0 {
-		return ReclaimOptions{}, nil
-	}
-	o, status := decode(reclaimOptionsDecoder, doc)
-	if status == nil {
-		status = o.Validate()
-	}
-	if status != nil {
-		return ReclaimOptions{}, status
-	}
-	return *o, nil
+	return decodeOptions(reclaimOptionsDecoder, doc, func(o *ReclaimOptions) *Status { return o.Validate() })
 }
 
 // Validate names the field that is out of range.

@@ -14,14 +14,14 @@ var quotaRenameDecoder = strict.For[QuotaRename]()
 
 // DecodeQuotaRename reads the body of a rename.
 func DecodeQuotaRename(doc []byte) (QuotaRename, *Status) {
-	r, status := decode(quotaRenameDecoder, doc)
-	switch {
-	case status != nil:
-		return QuotaRename{}, status
-	case r.From == "":
-		return QuotaRename{}, invalid("from", "%q: want the name of a node of the tree", r.From)
-	case !IsTreeName(r.To):
-		return QuotaRename{}, invalid("to", "%q is not a name of a node: want 1..63 letters, digits, '-', '_' or '.'", clip(r.To))
-	}
-	return *r, nil
+	return decodeValue(quotaRenameDecoder, doc, func(r *QuotaRename) *Status {
+		var faults faults
+		if r.From == "" {
+			faults.add(invalid("from", "%q: want the name of a node of the tree", r.From))
+		}
+		if !IsTreeName(r.To) {
+			faults.add(invalid("to", "%q is not a name of a node: want 1..63 letters, digits, '-', '_' or '.'", clip(r.To)))
+		}
+		return faults.status()
+	})
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/musterd/muster/api/internal/strict"
 )
 
@@ -31,20 +29,16 @@ var reconcileOptionsDecoder = strict.For[ReconcileOptions]()
 // DecodeReconcileOptions reads the body of a reconciliation; an empty body only
 // looks.
 func DecodeReconcileOptions(doc []byte) (ReconcileOptions, *Status) {
-	if len(doc) == 0 {
-		return ReconcileOptions{}, nil
-	}
-	o, status := decode(reconcileOptionsDecoder, doc)
-	if status != nil {
-		return ReconcileOptions{}, status
-	}
-	if o.Mode != "" && o.Mode != ReconcileAdopt && o.Mode != ReconcileRelease {
-		return ReconcileOptions{}, invalid("mode", "%q: want adopt, release, or nothing to look only", clip(o.Mode))
-	}
-	if g := o.GracePeriodSeconds; g != nil && (*g < 0 || *g > 1<<31) {
-		return ReconcileOptions{}, Errorf(http.StatusUnprocessableEntity, "gracePeriodSeconds: %d: want 0 to %d", *g, int64(1)<<31)
-	}
-	return *o, nil
+	return decodeOptions(reconcileOptionsDecoder, doc, func(o *ReconcileOptions) *Status {
+		var faults faults
+		if o.Mode != "" && o.Mode != ReconcileAdopt && o.Mode != ReconcileRelease {
+			faults.add(invalid("mode", "%q: want adopt, release, or nothing to look only", clip(o.Mode)))
+		}
+		if g := o.GracePeriodSeconds; g != nil && (*g < 0 || *g > 1<<31) {
+			faults.add(invalid("gracePeriodSeconds", "%d: want 0 to %d", *g, int64(1)<<31))
+		}
+		return faults.status()
+	})
 }
 
 // Reconciliation compares the grants of a node in quarantine with the records of

@@ -59,20 +59,9 @@ var bulkReleaseDecoder = strict.For[BulkReleaseOptions]()
 // DecodeBulkRelease reads the body of a bulk release. The syntax of the selector
 // is not looked at.
 func DecodeBulkRelease(doc []byte) (BulkReleaseOptions, *Status) {
-	o, status := decode(bulkReleaseDecoder, doc)
-	if status == nil {
-		status = CheckReleaseSelector("labelSelector", o.LabelSelector)
-	}
-	if status == nil {
-		status = checkGrace(o.GracePeriodSeconds)
-	}
-	if status == nil {
-		status = checkText("reason", o.Reason)
-	}
-	if status != nil {
-		return BulkReleaseOptions{}, status
-	}
-	return *o, nil
+	return decodeValue(bulkReleaseDecoder, doc, func(o *BulkReleaseOptions) *Status {
+		return allFaults(CheckReleaseSelector("labelSelector", o.LabelSelector), checkGrace(o.GracePeriodSeconds), checkText("reason", o.Reason))
+	})
 }
 
 // CheckReleaseSelector refuses the empty selector of a field or parameter.
