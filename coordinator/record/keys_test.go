@@ -241,6 +241,7 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add("/registry/nodes/n%20/tx/u.1.2.ff")
 	f.Add("/registry/units/%/alloc/x/0")
 	f.Add("/registry/quota/resourcequotas/a/b")
+	f.Add("/registry/leader/00000000000000ff")
 	f.Fuzz(func(t *testing.T, key string) {
 		if k, err := record.ParseOrderKey(key); err == nil && k.Key() != key {
 			t.Errorf("order key %q is written as %q", key, k.Key())
@@ -256,6 +257,18 @@ func FuzzParseKeys(f *testing.F) {
 		}
 		if ns, n, err := record.ParseJobKey(key); err == nil && record.JobKey(ns, n) != key {
 			t.Errorf("job key %q is written as %q", key, record.JobKey(ns, n))
+		}
+		if hour, id, err := record.ParseAuditKey(key); err == nil && (hour == "" || id == "" || strings.Contains(key[len(record.AuditPrefix):], "//")) {
+			t.Errorf("audit key %q has the hour %q and the id %q", key, hour, id)
+		}
+		if tenant, id, err := record.ParseRequestKey(key); err == nil && record.RequestKey(tenant, id) != key {
+			t.Errorf("request key %q is written as %q", key, record.RequestKey(tenant, id))
+		}
+		if lease, err := record.ParseLeaderKey(key); err == nil && record.LeaderKey(lease) != key {
+			t.Errorf("leader key %q is written as %q", key, record.LeaderKey(lease))
+		}
+		if name, err := record.ParseNamedKey("resource", key, record.ResourcesPrefix); err == nil && record.NamedKey(record.ResourcesPrefix, name) != key {
+			t.Errorf("resource key %q is written as %q", key, record.NamedKey(record.ResourcesPrefix, name))
 		}
 	})
 }
