@@ -44,7 +44,6 @@ func (c *Coordinator) explain(ctx context.Context, r lead.Request) (*api.Explana
 	if err != nil {
 		return nil, err
 	}
-	warn(ctx, x.Warnings)
 	return x.Answer(), nil
 }
 

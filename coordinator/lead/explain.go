@@ -19,9 +19,6 @@ import (
 // Explaining is a question about a unit, with all that the answer needs. Answer
 // may run in any goroutine, while the leader goes on.
 type Explaining struct {
-	// Warnings are for the client of a dry run: what it would get at a submission.
-	Warnings []string
-
 	facts   why.Facts
 	viewer  why.Viewer
 	options why.Options

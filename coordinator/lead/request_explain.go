@@ -101,7 +101,7 @@ func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (
 	u.pretendStored()
 	x := l.explain(u, asked)
 	l.removeConsumer(u) // which the snapshot has, if any
-	x.dry, x.Warnings = true, u.warningsOf()
+	x.dry = true
 	return x, nil
 }
 

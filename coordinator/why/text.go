@@ -43,7 +43,11 @@ func lines(e *api.Explanation) []string {
 		all = append(all, "It would be placed on "+names(nodes)+".")
 	}
 	if e.Outlook != nil {
-		all = append(all, e.Outlook.Message)
+		message := e.Outlook.Message
+		if e.DryRun && e.Outlook.Can == api.CanNever {
+			message += " It would wait until a node or a quota changes that."
+		}
+		all = append(all, message)
 	}
 	if len(e.Help) > 0 {
 		all = append(all, "What would help, as tried on a copy of the cluster:")

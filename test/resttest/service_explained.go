@@ -11,13 +11,13 @@ import (
 
 // ExplainAllocation implements service.Allocations.
 func (c *Cluster) ExplainAllocation(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
-	return explained(ctx)(ask[*lead.Explaining](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
+	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainAllocation{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
 }
 
 // ExplainJob implements service.Jobs. The job's first unit that waits is
 // explained.
 func (c *Cluster) ExplainJob(ctx context.Context, namespace, name string, o service.ExplainOptions) (*api.Explanation, error) {
-	return explained(ctx)(ask[*lead.Explaining](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
+	return explained(ask[*lead.Explaining](ctx, c, lead.ExplainJob{Namespace: namespace, Name: name, Asked: lead.Asked(o)}))
 }
 
 // ExplainQuota implements service.Quotas. Of a job the first unit that waits is
@@ -45,22 +45,19 @@ func (c *Cluster) ReclaimQuota(ctx context.Context, tree string, dryRun bool, gr
 }
 
 // explained answers without the leader.
-func explained(ctx context.Context) func(*lead.Explaining, error) (*api.Explanation, error) {
-	return func(x *lead.Explaining, err error) (*api.Explanation, error) {
-		if err != nil {
-			return nil, err
-		}
-		warn(ctx, x.Warnings)
-		return x.Answer(), nil
+func explained(x *lead.Explaining, err error) (*api.Explanation, error) {
+	if err != nil {
+		return nil, err
 	}
+	return x.Answer(), nil
 }
 
 // TryAllocation implements service.Allocations.
 func (c *Cluster) TryAllocation(ctx context.Context, create service.Create, a *api.Allocation, o service.ExplainOptions) (*api.Explanation, error) {
-	return explained(ctx)(ask[*lead.Explaining](ctx, c, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)}))
+	return explained(ask[*lead.Explaining](ctx, c, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)}))
 }
 
 // TryJob implements service.Jobs.
 func (c *Cluster) TryJob(ctx context.Context, create service.Create, j *api.Job, o service.ExplainOptions) (*api.Explanation, error) {
-	return explained(ctx)(ask[*lead.Explaining](ctx, c, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)}))
+	return explained(ask[*lead.Explaining](ctx, c, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)}))
 }
