@@ -46,6 +46,9 @@ func unknownResource(name resource.Name) error {
 // cores, bytes, device-milli or instances. A counted amount must be whole, and
 // huge pages whole pages; the error does not name the resource.
 func ParseAmount(name resource.Name, text string) (int64, error) {
+	if IsClusterName(name) {
+		return limit(name, text)
+	}
 	if err := CheckResource(name); err != nil {
 		return 0, err
 	}
@@ -62,11 +65,22 @@ func ParseAmount(name resource.Name, text string) (int64, error) {
 	return amount, nil
 }
 
+// MaxClusterAmount is the most that one member may ask for of a resource of the whole
+// cluster.
+const MaxClusterAmount = 1 << 30
+
 // whole reports whether a quantity is a whole number: resource.ParseAmount
 // rounds up.
 func whole(text string) bool {
 	milli, err := resource.ParseQuantity(text, 1000)
 	return err == nil && milli%1000 == 0
+}
+
+// IsClusterName reports whether a name may be that of a resource of the whole cluster: a
+// name with a domain, of no family that Muster allocates, and not a misspelling of one.
+// The leader knows whether there is such a resource.
+func IsClusterName(name resource.Name) bool {
+	return foreign(name) && strings.Contains(string(name), "/") && IsResourceName(string(name)) && registry.New().Nearest(name) == ""
 }
 
 // most is the greatest amount that one member may ask for.
@@ -81,6 +95,9 @@ func most(name resource.Name) int64 {
 	}
 	if _, mig, _ := name.MIGProfile(); mig {
 		return resource.MaxMIG
+	}
+	if IsClusterName(name) {
+		return MaxClusterAmount
 	}
 	return int64(resource.MaxMemory) // also in huge pages
 }

@@ -81,7 +81,7 @@ var badDocuments = map[string]string{
 	"allocation: more huge pages as a limit":             allocation(`"resources":{"requests":{"hugepages-2Mi":"1Gi"},"limits":{"hugepages-2Mi":"2Gi"}}`),
 	"allocation: fewer MIG instances as a limit":         allocation(`"resources":{"requests":{"nvidia.com/mig-1g.10gb":2},"limits":{"nvidia.com/mig-1g.10gb":1}}`),
 	"allocation: huge pages of another size as a limit":  allocation(`"resources":{"requests":{"hugepages-2Mi":"1Gi"},"limits":{"hugepages-1Gi":"1Gi"}}`),
-	"allocation: an unknown resource":                    allocation(`"resources":{"requests":{"amd.com/gpu":"1"}}`),
+	"allocation: an unknown resource":                    allocation(`"resources":{"requests":{"disk":"1"}}`),
 	"allocation: affinity without a label of nodes":      allocation(cpu + `,"scheduling":{"affinity":{"podAffinity":{"requiredDuringScheduling":[{"labelSelector":{}}]}}}`),
 	"allocation: affinity of a weight out of range":      allocation(cpu + `,"scheduling":{"affinity":{"podAntiAffinity":{"preferredDuringScheduling":[{"weight":101,"podAffinityTerm":{"topologyKey":"rack"}}]}}}`),
 	"allocation: anti-affinity by greater labels":        allocation(cpu + `,"scheduling":{"affinity":{"podAntiAffinity":{"requiredDuringScheduling":[{"topologyKey":"rack","labelSelector":{"matchExpressions":[{"key":"age","operator":"Gt","values":["3"]}]}}]}}}`),

@@ -42,7 +42,8 @@ func (e ScopeExpression) matches(class string, terminating bool) bool {
 }
 
 // Limits returns the hard and the soft limits of a valid quota in base units:
-// those that hold, of the resources that Muster hands out and of resource.Pods.
+// those that hold, of the resources that Muster hands out, of resource.Pods, and of
+// names that a resource of the whole cluster may have.
 func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
 	return held(s.Hard), held(s.Soft)
 }
@@ -50,7 +51,7 @@ func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
 func held(quantities map[resource.Name]string) resource.Vector {
 	v := make(resource.Vector, len(quantities))
 	for name, text := range quantities {
-		if name != resource.Pods && foreign(name) {
+		if name != resource.Pods && foreign(name) && !IsClusterName(name) {
 			continue
 		}
 		if amount, err := limit(name, text); err == nil {

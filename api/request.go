@@ -14,6 +14,27 @@ func MemberRequest(spec AllocationSpec) (resource.Request, *Status) {
 	return memberRequest("spec", &spec)
 }
 
+// ClusterRequest returns the amounts of the resources of the whole cluster that a member
+// asks for. The specification is valid. No node has such a resource, so the amounts are
+// charged to quotas and are no part of MemberRequest; nil for none.
+func ClusterRequest(spec AllocationSpec) resource.Vector {
+	amounts, status := requested("spec.resources", &spec.Resources)
+	if status != nil {
+		return nil
+	}
+	var v resource.Vector
+	for name, amount := range amounts {
+		if amount == 0 || !IsClusterName(name) {
+			continue
+		}
+		if v == nil {
+			v = resource.Vector{}
+		}
+		v[name] = amount
+	}
+	return v
+}
+
 func memberRequest(path string, spec *AllocationSpec) (resource.Request, *Status) {
 	var r resource.Request
 	requests, status := requested(path+".resources", &spec.Resources)

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
@@ -49,14 +50,16 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	rec.Tenant = ns.Tenant
 	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job)}
 	charge := ScopeOf(rec, spec, job)
-	charge.Group, charge.Request = rec.Namespace, request.Vector().Scaled(int64(rec.Members))
+	member, cluster := request.Vector(), api.ClusterRequest(spec)
+	maps.Copy(member, cluster)
+	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
 	var groups api.QuotaDemand
 	if spec.Quota != nil {
 		groups = *spec.Quota
 	}
 	return &unit{
 		record: rec, path: rec.Path().String(), demand: demand, shape: shapeOf(demand), charge: charge, groups: groups, policy: spec.PreemptionPolicy,
-		chargeKey: chargeKeyOf(string(rec.Tenant), charge, groups),
+		chargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups),
 	}, nil
 }
 
@@ -74,6 +77,9 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if a.Spec.HasWork() {
 		return nil, api.Errorf(422, "spec.command: an Allocation starts no process in this version; submit a Job with spec.template.spec.command")
 	}
+	if status := l.judgeNames("spec", a.Spec); status != nil {
+		return nil, status
+	}
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if status != nil {
 		return nil, status
@@ -90,6 +96,9 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 }
 
 func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.Status) {
+	if status := l.judgeNames("spec.template.spec", doc.Spec.Template.Spec); status != nil {
+		return nil, status
+	}
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status != nil {
 		return nil, status

@@ -35,6 +35,31 @@ func (l *Leader) resources() *registry.Registry {
 	return known
 }
 
+// judgeNames refuses a request for a resource with a domain that the cluster does not
+// have. path is the field of the specification.
+func (l *Leader) judgeNames(path string, spec api.AllocationSpec) *api.Status {
+	wanted := api.ClusterRequest(spec)
+	if len(wanted) == 0 {
+		return nil
+	}
+	known := l.resources()
+	for _, name := range wanted.Names() {
+		e, found := known.Find(name)
+		at := fmt.Sprintf("%s.resources.requests[%q]", path, string(name))
+		switch near := known.Nearest(name); {
+		case !found && near != "":
+			return api.Errorf(422, "%s: unknown resource; is %q meant?", at, near)
+		case !found:
+			return api.Errorf(422, "%s: unknown resource: muster get resources lists the names; an operator may create one of scope cluster", at)
+		case e.Scope != registry.PerCluster:
+			return api.Errorf(422, "%s: the resource is of scope %s, and no node can declare it in this version: an operator may create it with scope cluster", at, e.Scope)
+		case e.Kind != registry.Count:
+			return api.Errorf(422, "%s: the resource is of kind %s; this version charges resources of kind count", at, e.Kind)
+		}
+	}
+	return nil
+}
+
 // resourceNames are the rules for names of resources in documents of quota.
 func (l *Leader) resourceNames(allowUnknown bool) api.ResourceNames {
 	names := api.ResourceNames{Known: l.resources()}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/resource"
 )
 
 // This file puts units into the room of the waiting (coordinator/sched) and
@@ -56,9 +57,13 @@ func (u *unit) right() sched.Right {
 }
 
 // chargeKeyOf is equal for units that quota treats alike, but for namespace,
-// demand and priority.
-func chargeKeyOf(owner string, c quota.Charge, wish api.QuotaDemand) string {
+// demand and priority. cluster are the amounts of a member that its demand does not
+// have.
+func chargeKeyOf(owner string, c quota.Charge, cluster resource.Vector, wish api.QuotaDemand) string {
 	var b strings.Builder
+	for _, name := range cluster.Names() {
+		fmt.Fprintf(&b, "%s:%d ", name, cluster[name])
+	}
 	fmt.Fprintf(&b, "%q %q %t %d %t", owner, c.Class, c.Terminating, wish.Type, wish.Unpreemptable)
 	for _, tree := range slices.Sorted(maps.Keys(wish.Groups)) {
 		fmt.Fprintf(&b, " %q=%q", tree, wish.Groups[tree])

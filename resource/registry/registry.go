@@ -139,6 +139,12 @@ func declared(name resource.Name) Entry {
 	return e
 }
 
+// Find returns the entry of a name.
+func (r *Registry) Find(name resource.Name) (Entry, bool) {
+	e, found := r.entries[name]
+	return e, found
+}
+
 // Entries lists the resources by rank and name.
 func (r *Registry) Entries() []Entry {
 	return slices.SortedFunc(maps.Values(r.entries), func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name)) })

@@ -74,6 +74,7 @@ type Facts struct {
 	nodes        []api.Node
 	quotas       []api.ResourceQuota
 	trees        []api.QuotaTree
+	resources    []api.Resource
 	authorities  []api.Authority
 	operators    []api.OperatorCertificate
 	members      []client.Member
@@ -189,6 +190,9 @@ func (f *Facts) askForQuotas(ctx context.Context, c *sdk.Client) {
 		return
 	}
 	f.quotas = quotas.Items
+	if resources, err := c.Resources().List(ctx, sdk.ListOptions{}); err == nil { // an older coordinator has no such kind
+		f.resources = resources.Items
+	}
 	if trees, err := c.QuotaTrees().List(ctx, sdk.ListOptions{}); err == nil {
 		f.trees = trees.Items
 	}

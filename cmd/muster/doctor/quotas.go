@@ -13,7 +13,8 @@ import (
 )
 
 // judgeQuotas finds limits of resources that no node hands out: most are
-// misspelt, and such a limit has no effect.
+// misspelt, and such a limit has no effect. A resource of the whole cluster is on no
+// node, and is charged all the same.
 func (f Facts) judgeQuotas(time.Time) (list []Finding) {
 	handed := map[resource.Name]bool{resource.Pods: true}
 	for _, n := range f.nodes {
@@ -26,6 +27,11 @@ func (f Facts) judgeQuotas(time.Time) (list []Finding) {
 	}
 	if len(f.nodes) == 0 {
 		return nil
+	}
+	for _, r := range f.resources {
+		if r.Spec.Scope == api.ResourceCluster {
+			handed[resource.Name(r.Metadata.Name)] = true
+		}
 	}
 	if handed[resource.CPU] {
 		handed[resource.Cores] = true // a view of the CPUs
