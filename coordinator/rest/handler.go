@@ -231,6 +231,12 @@ func (c *call) rewind(wait time.Duration) {
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
+// asks reports whether a request has a parameter, however its name is written.
+func (c *call) asks(parameter string) bool {
+	// Query leaves out the parameters that cannot be read, which the endpoint refuses.
+	return c.r.URL.RawQuery != "" && c.r.URL.Query().Has(parameter)
+}
+
 // release gives back the caller's bounds, but those of the body.
 func (c *call) release() {
 	for _, one := range c.releases {
@@ -382,29 +388,37 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		if status != nil {
 			return c, status
 		}
+		if status := c.checkNames(who); status != nil { // which say nothing of what there is
+			return c, status
+		}
 		if status := h.authorize(c, who, p); status != nil {
 			c.unseen = status.Code == http.StatusNotFound
 			return c, status
 		}
 		c.identify(p, who)
+		return c, nil
 	}
+	return c, c.checkNames(who)
+}
+
+// checkNames refuses names that no object can have.
+func (c *call) checkNames(who access) *api.Status {
 	if c.namespace != "" {
 		if status := service.CheckNamespace(c.namespace); status != nil {
-			return c, status
+			return status
 		}
 	}
-	if tree := r.PathValue("tree"); tree != "" {
+	if tree := c.r.PathValue("tree"); tree != "" {
 		c.name = tree
-		service.Names(c.ctx(), "", tree)
-		return c, service.CheckName(service.KindQuotaTrees, tree)
+		return service.CheckName(service.KindQuotaTrees, tree)
 	}
-	if domain := r.PathValue("domain"); domain != "" {
+	if domain := c.r.PathValue("domain"); domain != "" {
 		c.name = domain + "/" + c.name
 	}
 	if c.name != "" {
-		return c, service.CheckName(who.kind, c.name)
+		return service.CheckName(who.kind, c.name)
 	}
-	return c, nil
+	return nil
 }
 
 // identify notes the caller of a request, for the endpoint and for records.
@@ -426,7 +440,7 @@ func (h *handler) authorize(c *call, who access, p service.Principal) *api.Statu
 // verbOf is the verb of a request: a list with ?watch is a watch, where the kind can be
 // watched.
 func verbOf(who access, r *http.Request) service.Verb {
-	if who.verb != service.VerbList || !strings.Contains(r.URL.RawQuery, "watch=") || service.Needs(service.VerbWatch, who.kind) == service.Nobody {
+	if who.verb != service.VerbList || !(&call{r: r}).asks("watch") || service.Needs(service.VerbWatch, who.kind) == service.Nobody {
 		return who.verb
 	}
 	if watch, err := strconv.ParseBool(r.URL.Query().Get("watch")); err != nil || !watch {
@@ -438,7 +452,7 @@ func verbOf(who access, r *http.Request) service.Verb {
 // hold ends a request that lasts when its caller may not use the endpoint any more:
 // the token was revoked or has expired, or its rights have changed.
 func (h *handler) hold(c *call, who access) (end func()) {
-	watches, waits := strings.Contains(c.r.URL.RawQuery, "watch="), strings.Contains(c.r.URL.RawQuery, "wait=")
+	watches, waits := c.asks("watch"), c.asks("wait")
 	if who == anyone || !watches && !waits {
 		return func() {}
 	}

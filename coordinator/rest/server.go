@@ -32,7 +32,7 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
-		Handler:           bodyDeadline(handler),
+		Handler:           plainPaths(bodyDeadline(handler)),
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		ReadHeaderTimeout: 5 * time.Second,

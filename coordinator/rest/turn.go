@@ -2,7 +2,6 @@ package rest
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/gate"
@@ -20,7 +19,7 @@ func (h *handler) begin(c *call, who access) *api.Status {
 		return nil
 	}
 	c.turn = h.Gate.Turn(c.caller)
-	if strings.Contains(c.r.URL.RawQuery, "wait=") {
+	if c.asks("wait") {
 		if status := h.bounded(c, gate.Waits, 1); status != nil {
 			return status
 		}
@@ -38,7 +37,7 @@ func (h *handler) inTurn(c *call) *api.Status {
 		h.metrics.refused(throttleTurn)
 		return status
 	}
-	if strings.Contains(c.r.URL.RawQuery, "wait=") {
+	if c.asks("wait") {
 		c.turn.End()
 	}
 	return nil
