@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/provider"
 )
 
 // office is a store, a coordinator that follows it at once, and the changes of its
@@ -288,6 +290,14 @@ func TestATenantAdminKeepsWithinTheTenant(t *testing.T) {
 	}
 }
 
+// The user of a token is no host: records tell people and hosts apart by their names.
+func TestNoTokenIsOfAHost(t *testing.T) {
+	o := newOffice(t)
+	if _, err := o.CreateToken(o.as(admin), spec("node:gpu-1", "viewer", ""), 0); code(err) != 422 || !strings.Contains(err.Error(), `"node:gpu-1"`) {
+		t.Errorf("a token of the user node:gpu-1: %v", err)
+	}
+}
+
 func TestNobodyRaisesTheirCeiling(t *testing.T) {
 	o := newOffice(t)
 	ceiling, higher := int32(100), int32(101)
@@ -500,6 +510,43 @@ func FuzzAuthenticate(f *testing.F) {
 			t.Errorf("%q was let in as %+v", text, p)
 		}
 	})
+}
+
+// BenchmarkRequestOfAPerson is the whole decision on a request with an ID token that was
+// verified before, for a person with a group that 100 of 1,000 bindings name.
+func BenchmarkRequestOfAPerson(b *testing.B) {
+	o := newOffice(b)
+	provider := provider.New(b)
+	verifier, err := oidc.New(oidc.Config{Issuer: provider.Issuer(), ClientID: "muster", CAFile: provider.CAFile(), GroupsClaim: "groups"}, nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	o.door.Persons = verifier
+	provider.Set("groups", []string{"gpu"})
+	for i := range 1000 {
+		subject := user(fmt.Sprintf("oidc:u-%d", i))
+		if i < 100 {
+			subject = api.Subject{Kind: api.SubjectGroup, Name: "oidc:gpu"}
+		}
+		name := fmt.Sprintf("tenant-%d.b", i)
+		text, err := json.Marshal(binding(name, "editor", fmt.Sprintf("tenant-%d", i), subject))
+		if err != nil {
+			b.Fatal(err)
+		}
+		o.table.Note(record.RoleBindingKey(name), &record.KV{Key: record.RoleBindingKey(name), ModRev: 1, Value: record.MustEncode(record.Object{UID: "u", Name: name, Document: text})})
+	}
+	o.table.Publish()
+	token, may := provider.Token(nil), service.Access{}
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := o.door.Authenticate(context.Background(), token)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if status := may.Authorize(p, service.VerbCreate, service.KindJobs, "tenant-42", ""); status != nil {
+			b.Fatal(status)
+		}
+	}
 }
 
 // BenchmarkRequest is the whole decision on a request: who, and whether they may, with

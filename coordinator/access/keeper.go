@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -51,6 +52,9 @@ func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.D
 	}
 	if own := by.Ceiling; own != nil && (s.PriorityCeiling == nil || *s.PriorityCeiling > *own) {
 		return nil, api.Errorf(http.StatusForbidden, "spec.priorityCeiling: nobody gives more than they have: want %d or less, the ceiling of %q", *own, by.Name)
+	}
+	if strings.HasPrefix(s.User, service.HostPrefix) {
+		return nil, api.Errorf(http.StatusUnprocessableEntity, "spec.user: %q: names that begin with %s are those of hosts", service.Clip(s.User), service.HostPrefix)
 	}
 	if status := k.hasRoom(s.Tenant); status != nil {
 		return nil, status

@@ -107,6 +107,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster metrics tenant --period":   {{Value: "59s", Args: []string{"ml"}}, {Value: "25h", Shown: "25h0m0s", Args: []string{"ml"}}, {Value: "-1h", Shown: "-1h0m0s", Args: []string{"ml"}}},
 		"muster preempt --grace":           bad("kept", graces...),
 		"muster preempt --reason":          refusedThere("kept", "reason", long, "5000"),
+		"muster delete --uid":              refusedThere("allocation kept", "uid", "zzz", "zzz"),
 		"muster delete --resource-version": refusedThere("allocation kept", "resourceVersion", "zzz", "zzz"),
 		"muster quota reclaim --grace":     bad("company --yes", graces...),
 		"muster quota mode --reason":       refusedThere("Normal", "reason", long, "5000"), "muster quota mode --resource-version": refusedThere("Normal", "resourceVersion", "zzz", "zzz"),

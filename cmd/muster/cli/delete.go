@@ -56,7 +56,7 @@ func (t target) String() string {
 func (a *app) deleteCommand() *cobra.Command {
 	d := deletion{dryRun: dryRun{hasServer: true}}
 	var grace seconds
-	var version string
+	var require api.Preconditions
 	cmd := &cobra.Command{
 		Use:   "delete KIND[,KIND…] NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all | -f FILE",
 		Short: "End allocations and jobs and remove them; remove quotas, tenants, empty namespaces, and nodes that have left",
@@ -66,15 +66,16 @@ func (a *app) deleteCommand() *cobra.Command {
 			if err := a.checkDelete(args, d); err != nil {
 				return err
 			}
-			if version != "" && (d.all || d.selector != "" || len(d.files) > 0) {
-				return usagef("--resource-version is for one object: name its kind and its name")
+			flag := flagFor(require)
+			if flag != "" && (d.all || d.selector != "" || len(d.files) > 0) {
+				return usagef("%s is for one object: name its kind and its name", flag)
 			}
 			if err := a.connect(); err != nil {
 				return err
 			}
 			d.options = api.DeleteOptions{GracePeriodSeconds: grace.value}
-			if version != "" {
-				d.options.Preconditions = &api.Preconditions{ResourceVersion: version}
+			if flag != "" {
+				d.options.Preconditions = &require
 			}
 			if d.isBulk(args) {
 				return a.deleteSelected(cmd.Context(), d)
@@ -83,8 +84,8 @@ func (a *app) deleteCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if version != "" && len(targets) > 1 {
-				return usagef("--resource-version is for one object, %d are named", len(targets))
+			if flag != "" && len(targets) > 1 {
+				return usagef("%s is for one object, %d are named", flag, len(targets))
 			}
 			return a.deleteAll(cmd.Context(), targets, d)
 		},
@@ -96,10 +97,22 @@ func (a *app) deleteCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "an object that is not there counts as deleted")
 	cmd.Flags().Var(&d.dryRun, "dry-run", "none; client: say what would be deleted, and delete nothing; server, for allocations by -l: the server counts them and what they hold")
 	cmd.Flags().Var(&grace, "grace", "time to stop in, e.g. 30s (default: the server's)")
-	cmd.Flags().StringVar(&version, "resource-version", "", "delete the object only where it has this version")
+	cmd.Flags().StringVar(&require.ResourceVersion, "resource-version", "", "delete the object only where it has this version")
+	cmd.Flags().StringVar(&require.UID, "uid", "", "delete the object only where it has this uid: no later object of the same name")
 	cmd.Flags().BoolVar(&d.wait, "wait", false, "wait until everything is gone")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long --wait waits")
 	return cmd
+}
+
+// flagFor is a flag that has set preconditions, "" for none.
+func flagFor(p api.Preconditions) string {
+	switch {
+	case p.ResourceVersion != "":
+		return "--resource-version"
+	case p.UID != "":
+		return "--uid"
+	}
+	return ""
 }
 
 // deletion selects objects to delete, and the way.
