@@ -290,9 +290,19 @@ type WeightedPodAffinityTerm struct {
 type LabelSelector struct {
 	// MatchLabels are labels that an object must have, all of them: at most 64.
 	MatchLabels map[string]string `json:"matchLabels,omitempty" example:"{app: web}"`
-	// MatchExpressions are conditions on labels, all of which must hold: at most 64,
-	// with the operators In, NotIn, Exists and DoesNotExist.
-	MatchExpressions []MatchExpression `json:"matchExpressions,omitempty"`
+	// MatchExpressions are conditions on labels, all of which must hold: at most 64.
+	MatchExpressions []LabelExpression `json:"matchExpressions,omitempty"`
+}
+
+// LabelExpression is a condition on one label of an object.
+type LabelExpression struct {
+	// Key is the label's key.
+	Key string `json:"key" required:"true" example:"app"`
+	// Operator compares the label with the values; Exists and DoesNotExist take no
+	// values.
+	Operator string `json:"operator" required:"true" oneof:"In,NotIn,Exists,DoesNotExist"`
+	// Values are the label's values to compare with: at most 256.
+	Values []string `json:"values,omitempty" example:"[web, cache]"`
 }
 
 // The values of whenUnsatisfiable.

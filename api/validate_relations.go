@@ -60,7 +60,7 @@ func checkSelector(path string, s *LabelSelector) *Status {
 		case "Gt", "Lt", "Gte", "Lte":
 			faults.add(invalid(at+".operator", "%q: labels of allocations are compared by In, NotIn, Exists or DoesNotExist", e.Operator))
 		default:
-			faults.add(checkExpression(at, e))
+			faults.add(checkExpression(at, MatchExpression(e)))
 		}
 	}
 	return faults.status()

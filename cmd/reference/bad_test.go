@@ -105,6 +105,7 @@ var wrongByMeaning = map[string][]wrong{
 	"metadata.name": wrongNames, "metadata.namespace": wrongNames, "metadata.labels": wrongLabels, "metadata.annotations": wrongNotes,
 	"spec.queue": wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames,
 	"nodeSelector": wrongLabels, "BootstrapToken spec.labels": append([]wrong{{pair("nvidia.com/gpu", "1"), "nvidia.com/gpu"}}, wrongLabels...),
+	"topologyKey": wrongKeys, "labelSelector.matchLabels": wrongLabels,
 	"matchExpressions.key": wrongKeys, "matchExpressions.values": wrongLists, "tolerations.key": wrongKeys, "tolerations.value": {{"zzz!", "zzz!"}, {tooLong, "zzz"}},
 	"gpu.model": {{tooLong, "5000"}}, "quota.groups": wrongGroups, "QuotaBinding spec.groups": wrongGroups,
 	"reason": tooWordy, "initiatedBy": tooWordy, "NodeBan spec.reason": append([]wrong{{"a\nb", "U+000A"}}, tooWordy...),

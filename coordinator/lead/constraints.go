@@ -96,16 +96,22 @@ func selectorOf(s *api.LabelSelector) constraint.Selector {
 	for key, value := range s.MatchLabels { // Compile brings them into order
 		made.Match = append(made.Match, constraint.Expression{Key: key, Operator: constraint.In, Values: []string{value}})
 	}
-	made.Match = append(made.Match, termOf(api.NodeSelectorTerm{MatchExpressions: s.MatchExpressions})...)
+	for _, e := range s.MatchExpressions {
+		made.Match = append(made.Match, expressionOf(api.MatchExpression(e)))
+	}
 	return made
 }
 
 func termOf(t api.NodeSelectorTerm) constraint.Term {
 	term := make(constraint.Term, len(t.MatchExpressions))
 	for i, e := range t.MatchExpressions {
-		term[i] = constraint.Expression{Key: e.Key, Operator: constraint.ParseOperator(e.Operator), Values: e.Values}
+		term[i] = expressionOf(e)
 	}
 	return term
+}
+
+func expressionOf(e api.MatchExpression) constraint.Expression {
+	return constraint.Expression{Key: e.Key, Operator: constraint.ParseOperator(e.Operator), Values: e.Values}
 }
 
 // taintsOf takes the taints out of a node's specification.

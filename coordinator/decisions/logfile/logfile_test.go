@@ -245,12 +245,12 @@ func TestLeaderThatIsTooFastLosesRecordsOnly(t *testing.T) {
 func TestOtherFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "other.jsonl")
-	if err := os.WriteFile(name, []byte("{\"format\":\"muster-decisions\",\"version\":3}\n{}\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, fmt.Appendf(nil, "{\"format\":\"muster-decisions\",\"version\":%d}\n{}\n", decisions.Version+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := report(t, dir)
-	if len(r.Violations) != 2 || !bytes.Contains([]byte(r.Violations[0].Detail), []byte("version 3")) {
-		t.Errorf("violations %v, want one that names version 3", r.Violations)
+	if len(r.Violations) != 2 || !bytes.Contains([]byte(r.Violations[0].Detail), fmt.Appendf(nil, "version %d", decisions.Version+1)) {
+		t.Errorf("violations %v, want one that names version %d", r.Violations, decisions.Version+1)
 	}
 	if err := logfile.Replay(decisions.NewChecker(), t.TempDir()); err == nil {
 		t.Error("an empty directory is no error")
