@@ -62,7 +62,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	}
 	c.rights = access.NewTable(c.log)
 	c.follower = follow.New(follow.Options{
-		Rights: c.rights, Noted: config.Noted, Quota: config.Quota,
+		Rights: c.rights, Noted: config.Noted,
 		Name: config.ID, Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
 		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)) },
 	})

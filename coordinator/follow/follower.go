@@ -15,7 +15,6 @@ import (
 	"github.com/musterd/muster/coordinator/events"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
@@ -38,7 +37,6 @@ type Follower struct {
 	noted      func(record.Audit)
 	loading    bool          // of all keys at once, under mu
 	rights     *access.Table // changed under mu
-	quota      quota.Options
 
 	owners atomic.Pointer[owners]        // replaced under mu
 	mode   atomic.Pointer[api.QuotaMode] // likewise; nil for Normal, never changed
@@ -93,9 +91,6 @@ type Options struct {
 	// Noted takes each change of a person that the store has, some of them more than
 	// once; it must not block. nil = nobody needs them.
 	Noted func(record.Audit)
-	// Quota are the rules by which units are charged to quota trees, the same at every
-	// coordinator.
-	Quota quota.Options
 }
 
 // New returns a follower that has not loaded anything yet.
@@ -105,7 +100,7 @@ func New(o Options) *Follower {
 	}
 	return &Follower{
 		name: o.Name, store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
-		registered: o.Registered, rights: o.Rights, noted: o.Noted, quota: o.Quota, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
+		registered: o.Registered, rights: o.Rights, noted: o.Noted, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
 	}
 }
 
@@ -243,18 +238,11 @@ func (f *Follower) move(rev resource.Revision) {
 	f.changed = make(chan struct{})
 }
 
-// newCache is a cache without any object.
-func (f *Follower) newCache() *objects.Cache {
-	c := objects.New()
-	c.ChargeBy(f.quota)
-	return c
-}
-
 // refresh brings the shown objects up to the revision. f.mu is held.
 func (f *Follower) refresh() {
 	first := f.unseen
 	if f.unseen {
-		f.unseen, f.broken, f.cache = false, nil, f.newCache()
+		f.unseen, f.broken, f.cache = false, nil, objects.New()
 		for key := range f.kvs {
 			f.cache.Touch(key)
 		}

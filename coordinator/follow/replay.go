@@ -39,7 +39,7 @@ func (f *Follower) replay(ctx context.Context, after objects.ID, kind objects.Ki
 		return nil, ctx.Err()
 	}
 	watching, cancel := context.WithCancel(ctx)
-	r := &replay{cache: f.newCache(), end: func() { cancel(); <-f.replays }}
+	r := &replay{end: func() { cancel(); <-f.replays }}
 	if err := r.load(ctx, f.store, from); err != nil {
 		r.end()
 		return nil, gone(err, after)
@@ -58,7 +58,7 @@ func (r *replay) load(ctx context.Context, from store.KVStore, at resource.Revis
 	if err != nil {
 		return err
 	}
-	r.kvs = make(map[string]record.KV, len(kvs))
+	r.kvs, r.cache = make(map[string]record.KV, len(kvs)), objects.New()
 	for _, kv := range kvs {
 		if !isApart(kv.Key) {
 			r.kvs[kv.Key] = kv

@@ -65,7 +65,16 @@ func (l *Leader) bind(u *unit) {
 
 // consumer describes a unit to the trees that its charges name.
 func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
-	return consumerOf(u.path, u.record.Tenant, u.record.Priority, u.groups, charges)
+	c := quota.ConsumerSpec{ID: u.path, Owner: string(u.record.Tenant)}
+	for _, charge := range charges {
+		if charge.Tree != quota.Tree {
+			c.Demands = append(c.Demands, quota.Demand{
+				Tree: charge.Tree, Group: charge.Group, Request: charge.Request,
+				Priority: int(u.record.Priority), Type: u.groups.Type, Unpreemptable: u.groups.Unpreemptable,
+			})
+		}
+	}
+	return c
 }
 
 func (l *Leader) addConsumer(u *unit, c quota.ConsumerSpec) {
@@ -170,8 +179,12 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 	return l.quotas.trees.Check()
 }
 
-// chargeCommitted charges a live transaction to its trees, as its record says
-// (quotas.chargeLive), and logs where a tree does not take the charge as it is.
+// chargeCommitted charges a live transaction to its trees, as its record says, evicting
+// nobody. It takes its place as an arrival does, so that sharers are pushed up
+// for owners; where that would take room from somebody for good, it is charged
+// where there is room, or over quota: in the mode Maintenance to its own group. Where
+// a tree does not have the group it is charged to the root, and where there is no tree
+// to be charged to that is only told.
 func (l *Leader) chargeCommitted(a *attempt) {
 	u := a.unit
 	c := u.consumer(a.charges)
@@ -179,24 +192,61 @@ func (l *Leader) chargeCommitted(a *attempt) {
 		return
 	}
 	a.clearMischarged()
-	u.setCharges(a.charges)
-	u.setBound(0)
-	charged, err := l.quotas.chargeLive(c)
-	must(err)
-	u.setEnrolled()
-	if charged.mischarged {
-		a.setMischarged()
-	}
-	for _, d := range charged.departures {
-		switch {
-		case d.absent:
-			l.out.error("charge_without_tree", "unit", u.path, "tree", d.tree)
-		case d.forced != "":
-			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.tree, "node", d.forced)
-		default:
-			l.out.error("charge_lost", "unit", u.path, "tree", d.tree, "refusal", d.refusal)
+	for i := range c.Demands {
+		d := &c.Demands[i]
+		t := l.quotas.treeObjects[d.Tree]
+		if t == nil {
+			a.setMischarged()
+			continue
+		}
+		d.Group = t.group(d.Group)
+		leaf, known := t.nodes[d.Group]
+		if delete(t.detached, u.path); !leaf {
+			t.detached[u.path] = true
+		}
+		if !known {
+			a.setMischarged()
+			d.Group = t.shape.Root
 		}
 	}
+	u.setCharges(a.charges)
+	u.setBound(0)
+	l.addConsumer(u, c)
+	if !a.mischarged && l.chargeAsArrival(u) {
+		return
+	}
+	for _, d := range c.Demands {
+		t := l.quotas.treeObjects[d.Tree]
+		if t == nil {
+			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
+			continue
+		}
+		r, err := l.quotas.chargeAgain(d.Tree, u.path)
+		must(err)
+		switch {
+		case !r.OK:
+			a.setMischarged()
+			t.detached[u.path] = true
+			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
+		case r.Forced:
+			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
+		}
+	}
+}
+
+// chargeAsArrival charges a unit as if it arrived now, unless that evicts somebody.
+// Its rules are those of the mode Normal in each mode: units that were charged before
+// the mode became Maintenance stand as they stood, borrowers included.
+func (l *Leader) chargeAsArrival(u *unit) bool {
+	must(l.quotas.trees.SetMode(quota.Normal))
+	defer func() { must(l.quotas.applyMode()) }()
+	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
+	must(err)
+	if r.OK && len(r.Preempted) == 0 {
+		return true
+	}
+	l.undoCharge(u)
+	return false
 }
 
 // rechargeUnits charges units anew, by path, whose tree has changed beneath them:

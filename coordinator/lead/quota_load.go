@@ -41,12 +41,6 @@ func (v *view) loadQuotas(kvs []record.KV) error {
 			v.quotas.outdated = append(v.quotas.outdated, kv.Key)
 			continue
 		}
-		if key.Kind == record.QuotaTrees {
-			if err := v.loadQuotaTree(kv); err != nil {
-				return err
-			}
-			continue
-		}
 		rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
 		if err != nil {
 			return err
@@ -67,19 +61,21 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		}
 		object.Metadata = MetadataOf(rec, object.Metadata, rev)
 		v.quotas.setResourceQuota(*object, rev, v.now)
-	case record.QuotaTrees, record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes:
+	case record.QuotaTrees:
+		object, status := api.DecodeQuotaTree(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		spec, status := SpecOf(*object)
+		if status != nil {
+			return status
+		}
+		_, err := v.quotas.setTree(*object, rev, spec, rec.Former)
+		return err
+	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes:
 	}
 	return nil
-}
-
-// loadQuotaTree takes a tree of the store.
-func (v *view) loadQuotaTree(kv record.KV) error {
-	t, err := readTree(kv)
-	if err != nil {
-		return err
-	}
-	_, err = v.quotas.setTree(t.Object, t.rev, t.spec, t.former)
-	return err
 }
 
 // MetadataOf adds what is the server's to what an operator set.

@@ -56,23 +56,17 @@ func (l *Leader) quotaTree(name string) (*quotaTree, *api.Status) {
 	if t := l.quotas.treeObjects[name]; t != nil {
 		return t, nil
 	}
-	return nil, NoQuotaTree(name)
+	return nil, api.Errorf(404, "quota tree %s not found", name)
 }
 
-// NoQuotaTree is the refusal of a request for a tree that does not exist.
-func NoQuotaTree(name string) *api.Status { return api.Errorf(404, "quota tree %s not found", name) }
-
-// quotaTreeObject shows a tree as this leader has it in force. Reads show Trees.
-func (l *Leader) quotaTreeObject(t *quotaTree) *api.QuotaTree { return l.quotas.show(t) }
-
-// show shows a tree with the units that are charged to it.
-func (q *quotas) show(t *quotaTree) *api.QuotaTree {
+// quotaTreeObject shows a tree as it is in force.
+func (l *Leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
 	o := t.Object
 	o.Status = api.QuotaTreeStatus{
 		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
 		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
 	}
-	nodes, err := q.trees.Nodes(o.Metadata.Name)
+	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
 	must(err)
 	for _, n := range nodes {
 		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{

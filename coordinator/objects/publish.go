@@ -63,10 +63,6 @@ func (c *Cache) entry(n Name) entry {
 		if b, found := c.quotas.bindings[n.Name]; found {
 			return &bindingEntry{b}
 		}
-	case QuotaTrees:
-		if t, found := c.trees.of[n.Name]; found {
-			return &treeEntry{t}
-		}
 	case Tenants:
 		if t, found := c.tenants[n.Name]; found {
 			return &tenantEntry{t}
@@ -93,7 +89,7 @@ func (c *Cache) entry(n Name) entry {
 // all views between two changes share their trees.
 func (c *Cache) View(at resource.Revision, now time.Time) *View {
 	if c.view == nil {
-		c.view = &View{queue: c.queue.Copy(), trees: c.trees.now()}
+		c.view = &View{queue: c.queue.Copy()}
 		for k, t := range c.tables {
 			c.view.tables[k] = t.Copy()
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 // cachedQuotas are the limits of tenants, as the keys have them, and the
-// charges of their namespaces. Trees are cachedTrees.
+// charges of their namespaces. Trees are not among them: only the leader knows
+// the placements of units on trees.
 type cachedQuotas struct {
 	limits   *quota.Limits
 	of       map[string]map[string]*cachedQuota // resource quotas by namespace and name
@@ -65,11 +66,7 @@ func (c *Cache) remakeQuota(key string, kvs map[string]record.KV, now time.Time)
 	case record.QuotaNamespaces:
 		c.stale[Name{QuotaBindings, "", parsed.Name}] = true
 		return remakeIn(q.bindings, parsed.Name, kv, found, api.DecodeQuotaBinding, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata })
-	case record.QuotaTrees:
-		return c.remakeTree(parsed.Name, kv, found)
-	case record.QuotaModes:
-		c.remakeMode(kv, found)
-	case record.QuotaLimits:
+	case record.QuotaTrees, record.QuotaLimits, record.QuotaModes:
 	}
 	return nil
 }

@@ -29,8 +29,7 @@ type cachedUnit struct {
 	queued     bool // it has a place in the order
 	job        *cachedJob
 	scope      quota.Charge // the part of a charge that the specification holds
-	demand     api.QuotaDemand
-	holding    *cachedTx // nil: nothing
+	holding    *cachedTx    // nil: nothing
 	// freed are the nodes whose agents hold nothing of the unit any more.
 	freed []resource.NodeID
 }
@@ -222,7 +221,7 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 		u.Job, u.Revision = u.job.doc, max(u.Revision, u.job.stored)
 		spec = &u.Job.Spec.Template.Spec
 	} else if before != nil && before.Document != nil && bytes.Equal(before.record.Document, u.record.Document) {
-		u.Document, u.request, u.scope, u.demand = before.Document, before.request, before.scope, before.demand
+		u.Document, u.request, u.scope = before.Document, before.request, before.scope
 		return nil
 	} else {
 		doc, status := api.StoredAllocation(u.record.Document)
@@ -236,9 +235,6 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 		return status
 	}
 	u.request, u.scope = request, lead.ScopeOf(u.record, *spec, u.Job)
-	if spec.Quota != nil {
-		u.demand = *spec.Quota
-	}
 	return nil
 }
 
@@ -281,7 +277,6 @@ func (c *Cache) hold(u *cachedUnit, rec record.Tx, kv record.KV) {
 			c.quotas.limits.Charge(h.tx, charge)
 		}
 	}
-	c.trees.charge(u)
 }
 
 // dropUnit takes a unit out with all that it holds.
@@ -299,7 +294,6 @@ func (c *Cache) dropUnit(u *cachedUnit) {
 	if h := u.holding; h != nil {
 		delete(c.live, h.tx)
 		c.quotas.limits.Discharge(h.tx)
-		c.trees.discharge(u)
 		for _, id := range h.nodes {
 			if n := c.nodes[id]; n != nil { // else it was deleted since
 				delete(n.held, h.tx)

@@ -36,7 +36,6 @@ type View struct {
 	now      time.Time
 	tables   [kinds]*table
 	queue    *order
-	trees    *treeUse
 	since    time.Time // of the events
 }
 

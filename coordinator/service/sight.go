@@ -77,9 +77,6 @@ func (s Sight) object(o any) (seen any, cut bool) {
 	if n, is := o.(*api.Node); is && n != nil && !s.all {
 		return s.Node(n), true
 	}
-	if t, is := o.(*api.QuotaTree); is && t != nil && !s.all {
-		return s.QuotaTree(t), true
-	}
 	return o, false
 }
 

@@ -151,12 +151,7 @@ func (w *World) changeQuota() []record.Op {
 	namespace, name := w.namespace(), fmt.Sprint("q", w.random.IntN(2))
 	var key record.QuotaKey
 	var document string
-	switch w.random.IntN(5) {
-	case 3:
-		key, name = record.QuotaKey{Kind: record.QuotaTrees, Name: "Org"}, "Org"
-		document = w.tree()
-	case 4:
-		return w.changeMode()
+	switch w.random.IntN(3) {
 	case 0:
 		key = record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: name}
 		document = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":%q},"spec":{"hard":{"nvidia.com/gpu":"%d"}}}`, name, namespace, 1+w.random.IntN(20))
@@ -175,24 +170,6 @@ func (w *World) changeQuota() []record.Op {
 		quota.Namespace = namespace
 	}
 	return []record.Op{record.Put(key.Key(), record.MustEncode(quota))}
-}
-
-// tree is the specification of the tree Org. Its groups are some of the namespaces, with
-// quotas that the work of a group may be above.
-func (w *World) tree() string {
-	nodes := fmt.Sprintf(`"all":{"quota":{"nvidia.com/gpu":%d}}`, 4+w.random.IntN(12))
-	for _, namespace := range w.Namespaces {
-		if w.random.IntN(4) > 0 {
-			nodes += fmt.Sprintf(`,%q:{"parent":"all","quota":{"nvidia.com/gpu":%d}}`, namespace, 1+w.random.IntN(6))
-		}
-	}
-	return fmt.Sprintf(`{"metadata":{"name":"Org"},"spec":{"resourceNames":["nvidia.com/gpu"],"nodes":{%s}}}`, nodes)
-}
-
-// changeMode changes the mode of the quota trees.
-func (w *World) changeMode() []record.Op {
-	mode := record.QuotaMode{UID: "mode", Since: "2000-01-01T00:00:00Z", Maintenance: w.random.IntN(2) == 0}
-	return []record.Op{record.Put(record.QuotaModeKey, record.MustEncode(mode))}
 }
 
 // changeSpace writes or removes a tenant, a namespace, the description of a resource, an
@@ -299,9 +276,6 @@ func (w *World) commit() []record.Op {
 	u.tx = &record.Tx{State: grant.RecordCommitted, Epoch: 1, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant}
 	request := resource.Vector{resource.GPU: int64(1000 * u.Members)}
 	u.tx.Charges = []record.Charge{{Tree: "namespaces", Group: u.Namespace, Request: request}}
-	if w.random.IntN(4) > 0 {
-		u.tx.Charges = append(u.tx.Charges, record.Charge{Tree: "Org", Group: u.Namespace, Request: request})
-	}
 	ops := []record.Op{record.Delete(u.Order().Key()), record.Put(u.Path().Key(), record.MustEncode(u.Unit))}
 	nodes := slices.Sorted(maps.Keys(w.nodes))
 	for i := range u.Members {
