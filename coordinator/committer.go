@@ -22,9 +22,7 @@ type pendingWrite struct {
 	ops      []record.Op
 	// anyEpoch leaves out the compare of the leader's key: only a fence may.
 	anyEpoch bool
-	// patient: nobody waits for the writes.
-	patient bool
-	done    func(txn.Outcome, resource.Revision, error)
+	done     func(txn.Outcome, resource.Revision, error)
 	// token is submit's: the decision's number at the barrier, which names it at
 	// the batcher.
 	token uint64
@@ -120,7 +118,7 @@ func (c *committer) take(ctx context.Context) {
 	c.mu.Unlock()
 	for _, d := range submitted {
 		c.dones[d.token] = d.done
-		w := batch.Write{Token: d.token, Compares: d.compares, Ops: d.ops, AnyEpoch: d.anyEpoch, Patient: d.patient}
+		w := batch.Write{Token: d.token, Compares: d.compares, Ops: d.ops, AnyEpoch: d.anyEpoch}
 		c.carry(ctx, func(out []batch.Effect) []batch.Effect { return c.batcher.Submit(w, out) })
 	}
 }

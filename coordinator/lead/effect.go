@@ -73,8 +73,6 @@ type Write struct {
 	Ops      []record.Op
 	// AnyEpoch leaves out the compare of the leader's key: only a fence may.
 	AnyEpoch bool
-	// Patient: nobody waits for the write, and it may share the Txn of a later one.
-	Patient bool
 }
 
 // severity of an event.

@@ -203,7 +203,6 @@ func (l *Leader) submitObserved(n *node, o observation, value []byte) {
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
 		ops:      []record.Op{record.Put(key, value)},
-		patient:  true,
 		done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
 			if outcome == txn.Landed {
 				of.load(record.KV{Value: value, ModRev: rev})

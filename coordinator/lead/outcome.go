@@ -15,7 +15,6 @@ type decision struct {
 	compares []record.Compare
 	ops      []record.Op
 	anyEpoch bool // as of write
-	patient  bool // likewise
 	done     func(txn.Outcome, resource.Revision, error)
 }
 

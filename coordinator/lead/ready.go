@@ -71,7 +71,6 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
 		ops:      []record.Op{record.Put(key, record.MustEncode(r))},
-		patient:  true,
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:

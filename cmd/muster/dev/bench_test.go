@@ -42,19 +42,17 @@ func BenchmarkAllocate(b *testing.B) {
 func allocate(b *testing.B, c *Cluster, clients int) {
 	var all []time.Duration
 	var elapsed, cpu time.Duration
-	var txns int64
 	sums := map[string]float64{}
 	b.StopTimer()
 	b.ResetTimer()
 	for done := 0; done < b.N; {
 		n := min(perRound, b.N-done)
-		before, beganAt, beganCPU, began := c.stages(b), c.revision(b), cpuTime(b), time.Now()
+		before, beganCPU, began := c.stages(b), cpuTime(b), time.Now()
 		b.StartTimer()
 		all = append(all, round(b, c, clients, n)...)
 		b.StopTimer()
 		elapsed += time.Since(began)
 		cpu += cpuTime(b) - beganCPU
-		txns += c.revision(b) - beganAt
 		for name, value := range c.stages(b) {
 			sums[name] += value - before[name]
 		}
@@ -70,7 +68,6 @@ func allocate(b *testing.B, c *Cluster, clients int) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "p99-ms")
 	b.ReportMetric(1000*sums["muster_reserve_seconds_sum"]/sums["muster_reserve_seconds_count"], "reserve-ms")
 	b.ReportMetric(1000*sums["muster_commit_seconds_sum"]/sums["muster_commit_seconds_count"], "commit-ms")
-	b.ReportMetric(float64(txns)/float64(len(all)), "txns/alloc")
 	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(len(all)), "cpu-ms/alloc")
 }
 
@@ -176,19 +173,6 @@ func cpuTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// revision is the store's: each Txn that writes makes the next one.
-func (d *Cluster) revision(b *testing.B) int64 {
-	list, err := d.Client.Allocations("bench").List(b.Context(), sdk.ListOptions{Limit: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	at, err := strconv.ParseInt(list.Metadata.ResourceVersion, 10, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return at
 }
 
 // stages reads the coordinator's own timers: the mean of each stage of the

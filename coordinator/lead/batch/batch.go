@@ -40,14 +40,7 @@ type Write struct {
 	Ops      []record.Op
 	// AnyEpoch leaves out the compare of the leader's key: only a fence may.
 	AnyEpoch bool
-	// Patient: nobody waits for the write. It travels with the next one that is not
-	// patient, and goes by itself only after Patience.
-	Patient bool
 }
-
-// Patience is how long a patient write waits for company. A Txn by itself costs the
-// store and every coordinator about as much as one that also carries such a write.
-const Patience = 5 * time.Millisecond
 
 // Result is the kind of the store's answer to a Txn.
 type Result uint8

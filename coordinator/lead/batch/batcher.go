@@ -33,11 +33,6 @@ type Batcher struct {
 	seen    map[record.Compare]bool // scratch of join
 	written map[string]bool         // scratch of take
 	over    error                   // why the term has ended; nil while it goes on
-	// patient counts the waiting writes that are patient. hurry: they have waited for
-	// Patience. pausing is the pause that ends with that, 0 for none.
-	patient int
-	hurry   bool
-	pausing ID
 }
 
 // flight is a batch of writes on its way. A flight without writes is free.
@@ -73,25 +68,16 @@ func (b *Batcher) Submit(w Write, out []Effect) []Effect {
 		return answer([]Write{w}, txn.Unknown, 0, b.over, out)
 	}
 	b.waiting = append(b.waiting, w)
-	if !w.Patient {
-		return out
-	}
-	b.patient++
-	if b.pausing != 0 || b.hurry {
-		return out
-	}
-	b.last++
-	b.pausing = b.last
-	return append(out, Effect{Kind: Pause, ID: b.pausing, After: Patience})
+	return out
 }
 
 // Next sends what waits, as far as flights are free. The owner calls it when the
 // effects of earlier calls are carried out, so that writes which those lead to
-// share the Txn. Patient writes do not go without company before their time.
+// share the Txn.
 func (b *Batcher) Next(out []Effect) []Effect {
 	for i := range b.flights {
 		f := &b.flights[i]
-		if len(b.waiting) == 0 || b.patient == len(b.waiting) && !b.hurry {
+		if len(b.waiting) == 0 {
 			return out
 		}
 		if len(f.writes) == 0 {
@@ -114,24 +100,12 @@ func (b *Batcher) take() []Write {
 		if shares := b.addWritten(w); i > 0 && (shares || max(compares, ops) > b.config.MaxOps || w.AnyEpoch || b.waiting[0].AnyEpoch) {
 			taken := b.waiting[:i:i]
 			b.waiting = b.waiting[i:]
-			b.forgetPatient(taken)
 			return taken
 		}
 	}
 	taken := b.waiting
 	b.waiting = nil
-	b.forgetPatient(taken)
 	return taken
-}
-
-// forgetPatient notes that writes wait no more.
-func (b *Batcher) forgetPatient(taken []Write) {
-	for i := range taken {
-		if taken[i].Patient {
-			b.patient--
-		}
-	}
-	b.hurry = b.hurry && b.patient > 0
 }
 
 // addWritten notes the keys of a write for take, and reports whether one of them
@@ -239,13 +213,8 @@ func (b *Batcher) KeyRead(id ID, key Key, err error, out []Effect) []Effect {
 	return b.sendRest(f, out)
 }
 
-// PauseOver answers the write that the store had no space for, or ends the time of the
-// patient writes, which Next sends then.
+// PauseOver answers the write that the store had no space for.
 func (b *Batcher) PauseOver(id ID, out []Effect) []Effect {
-	if id == b.pausing {
-		b.pausing, b.hurry = 0, b.patient > 0
-		return out
-	}
 	p := b.paused[id]
 	delete(b.paused, id)
 	return answer(p.writes, txn.Conflict, 0, p.err, out)
@@ -256,7 +225,7 @@ func (b *Batcher) PauseOver(id ID, out []Effect) []Effect {
 // the owner hands in as they come; errors are no longer definite.
 func (b *Batcher) GiveUp(err error, out []Effect) []Effect {
 	rest := b.waiting
-	b.waiting, b.over, b.patient, b.hurry = nil, err, 0, false
+	b.waiting, b.over = nil, err
 	return answer(rest, txn.Unknown, 0, err, out)
 }
 

@@ -52,7 +52,7 @@ func input(t *testing.T, b **batch.Batcher, d *datadriven.TestData) []batch.Effe
 		*b = batch.New(batch.Config{Held: record.CreateRevIs("leader", 1), MaxOps: most, FirstReread: 10 * time.Millisecond, LastReread: time.Second})
 		return nil
 	case "submit":
-		w := batch.Write{Token: id, AnyEpoch: d.HasArg("any-epoch"), Patient: d.HasArg("patient")}
+		w := batch.Write{Token: id, AnyEpoch: d.HasArg("any-epoch")}
 		for _, a := range d.CmdArgs[1:] {
 			for _, v := range a.Vals {
 				if a.Key == "if" {

@@ -143,7 +143,6 @@ func (w *world) submit() {
 	if rapid.Bool().Draw(w.t, "shared") {
 		s.Compares = append(s.Compares, w.compare(rapid.SampledFrom([]string{"x", "y"}).Draw(w.t, "key")))
 	}
-	s.Patient = rapid.IntRange(0, 3).Draw(w.t, "patient") == 0
 	s.AnyEpoch = rapid.IntRange(0, 5).Draw(w.t, "any epoch") == 0
 	w.writes = append(w.writes, s)
 	s.Token = uint64(len(w.writes))
@@ -250,13 +249,9 @@ func (w *world) prefix() int {
 	return len(w.queue)
 }
 
-// next has the Batcher send what it may. Patient writes may wait as long as a pause is
-// under way.
+// next has the Batcher send what it may.
 func (w *world) next() {
 	w.take(w.b.Next(nil))
-	if len(w.pauses) > 0 && !slices.ContainsFunc(w.queue, func(s *submitted) bool { return !s.Patient }) {
-		return
-	}
 	if len(w.queue) > 0 && len(w.txns)+len(w.reads) < batch.InFlight {
 		w.t.Fatalf("%d writes wait, with %d Txns and %d reads under way", len(w.queue), len(w.txns), len(w.reads))
 	}
