@@ -21,9 +21,12 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.replay("create an allocation over quota", nil)
 	w.must(http.StatusOK, "DELETE", team+"resourcequotas/few", "")
 	w.replay("create an allocation", nil) // and it waits: no node has the labels that it selects
+	// The registered node is tainted and in rack-12. A spread counts its rack all the
+	// same, and so other nodes have to be there.
+	racks := []string{"rack-12", "rack-13", "rack-14", "rack-15"}
 	for i := range nodes - 1 {
-		w.must(http.StatusOK, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", i),
-			`{"metadata": {"labels": {"gpu-type": "nvidia-a100", "zone": "us-east-1a", "network": "rdma", "gpu-memory": "80"}}}`)
+		w.must(http.StatusOK, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", i), fmt.Sprintf(
+			`{"metadata": {"labels": {"gpu-type": "nvidia-a100", "zone": "us-east-1a", "network": "rdma", "gpu-memory": "80", "topology.kubernetes.io/zone": "us-east-1a", "rack": %q}}}`, racks[i%len(racks)]))
 	}
 	w.ready("ml-training-job-42")
 	w.replay("get an allocation", nil)
