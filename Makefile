@@ -103,6 +103,9 @@ reference: ## write docs/reference and the texts of muster explain from the sour
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house
 
+gpu: build ## jobs with commands on this machine's own GPU: devices, shares, kills, a restart (root, a minute)
+	test/gpu.sh bin
+
 mutate: ## plant the mistakes of test/mutate/lists and name those that no test notices; ONLY=word for some, JOBS=n at a time
 	@$(GO) run ./test/mutate -only "$(ONLY)" -jobs $(or $(JOBS),1)
 
