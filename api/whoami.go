@@ -11,7 +11,6 @@ const (
 	ProofAdminToken  = "adminToken"  // the token file of the administrator
 	ProofAccessToken = "accessToken" // a token of muster token create
 	ProofOIDC        = "oidc"        // an ID token of the identity provider
-	ProofCertificate = "certificate" // a client certificate of a person
 )
 
 // WhoAmI is the caller of a request as the server knows the caller.
@@ -23,7 +22,7 @@ type WhoAmI struct {
 	// User is the name of the caller, as role bindings, records and logs have it.
 	User string `json:"user" example:"oidc:ada@example.org"`
 	// Proof is the way in which the caller has proven the name.
-	Proof string `json:"proof" oneof:"adminToken,accessToken,oidc,certificate"`
+	Proof string `json:"proof" oneof:"adminToken,accessToken,oidc"`
 	// Token is the id of the access token, or the serial number of the certificate.
 	Token string `json:"token,omitempty" example:"at-5d1f09c2ab"`
 	// Tenant is the tenant of the caller; absent for a caller of no tenant.

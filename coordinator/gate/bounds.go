@@ -31,8 +31,6 @@ var (
 	Forwards = Bound{"requests on their way to the leader", 256, 512, "ask again"}
 	// Bodies are the bytes of bodies that are being read or decided on.
 	Bodies = Bound{"bytes of bodies that are being read", 16 << 20, 32 << 20, "send fewer at a time"}
-	// Stalled are the bytes that watches have written and their readers have not taken.
-	Stalled = Bound{"bytes of watches that their readers do not take", 2 << 20, 8 << 20, "read faster"}
 )
 
 // Bounds counts the open requests of each caller. Its methods may be called by several

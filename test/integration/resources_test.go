@@ -254,7 +254,7 @@ func TestManifestsThatContradictThemselvesAreRefused(t *testing.T) {
 		`hugepages-2Mi: 1Mi`:                                       "multiple of the page size 2Mi",
 		`muster.io/cores: "8", cpu: "1"`:                           "exclude each other",
 		`muster.io/cores: 1500m`:                                   "not a whole number",
-		`rdma/hca: "1"`:                                            "this version allocates",
+		`cpu: "1", rdma/hca: "1"`:                                  "unknown resource",
 	} {
 		file := filepath.Join(t.TempDir(), "x.yaml")
 		write(t, file, []byte("kind: Allocation\nmetadata: {name: x}\nspec: {resources: {requests: {"+requests+"}}}\n"), 0o600)

@@ -64,7 +64,7 @@ func tenantAt(p place) string {
 // request is a request of a route at a place.
 func (h *house) request(r rest.Route, p place) *http.Request {
 	tenant := tenantAt(p)
-	path := strings.NewReplacer("{namespace}", tenant, "{tenant}", tenant, "{tree}", "tree", "{name}", h.nameIn(r.Kind, tenant)).Replace(r.Path)
+	path := strings.NewReplacer("{namespace}", tenant, "{tenant}", tenant, "{tree}", "tree", "{domain}", "example.com", "{name}", h.nameIn(r.Kind, tenant)).Replace(r.Path)
 	body, kind := "{}", "application/json"
 	switch {
 	case r.Method == http.MethodGet:
