@@ -255,6 +255,26 @@ func TestARefusalDecidesNothing(t *testing.T) {
 	}
 }
 
+// TestADeposedLeaderDoesNotSendWithoutEnd: after the end of its office each write is
+// answered at once, while reads still succeed.
+func TestADeposedLeaderDoesNotSendWithoutEnd(t *testing.T) {
+	x := newScene(t)
+	x.do(func() {
+		x.settle(decision{
+			ops:  []record.Op{record.Put("/k", []byte("mine"))},
+			done: func(o txn.Outcome, _ resource.Revision, _ error) { t.Errorf("the decision is %v", o) },
+		}, "/k", func(_ []byte, found bool) bool { return found })
+	})
+	x.give(WriteAnswer{x.next().Token, txn.Unknown, 0, ErrDeposed})
+	x.answer() // the reading
+	if len(x.asked) > 0 {
+		t.Errorf("the leader asks again at once: %+v", x.asked)
+	}
+	if x.pass(lastBackoff); len(x.asked) != 1 {
+		t.Errorf("after a pause the leader asks %d times, want once", len(x.asked))
+	}
+}
+
 // TestAnAbandonedPreemptionWaitsForThoseNotHeard: of a restored store it may have
 // been committed, and be held on a node that is not heard.
 func TestAnAbandonedPreemptionWaitsForThoseNotHeard(t *testing.T) {

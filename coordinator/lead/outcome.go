@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/record"
@@ -40,9 +41,12 @@ func (l *Leader) settle(d decision, key string, mine func(value []byte, found bo
 					revision = kv.ModRev
 				}
 				done(txn.Landed, revision, nil)
-			case o == txn.Unknown:
+			case o == txn.Unknown && !errors.Is(err, ErrDeposed):
 				l.submit(d)
-			case err != nil: // refused: the Txn without an answer may still land
+			case err != nil:
+				// Refused: the Txn without an answer may still land. After the end of the
+				// office each write is answered at once: without the pause it would be sent
+				// again without end until the leader stops.
 				l.after(lastBackoff, func() { l.submit(d) })
 			default:
 				done(txn.Conflict, revision, err)

@@ -81,12 +81,17 @@ func reached(t *testing.T) map[string]map[point]int {
 // TestEveryStepIsTaken keeps rig.Steps and the scenarios in step with the code.
 func TestEveryStepIsTaken(t *testing.T) {
 	taken := map[string]bool{}
-	for name, count := range reached(t) {
-		for p := range count {
-			taken[p.name] = true
-			if rig.Steps[p.name] == "" {
-				t.Errorf("scenario %q takes step %q, which rig.Steps does not name", name, p.name)
+	for range 4 { // what happens at the same time may share a Txn, which has one name
+		for name, count := range reached(t) {
+			for p := range count {
+				taken[p.name] = true
+				if rig.Steps[p.name] == "" {
+					t.Errorf("scenario %q takes step %q, which rig.Steps does not name", name, p.name)
+				}
 			}
+		}
+		if len(taken) >= len(rig.Steps) {
+			break
 		}
 	}
 	for name := range rig.Steps {

@@ -101,6 +101,7 @@ var scenarios = map[string]func(*client){
 	"a job that is resized": func(w *client) {
 		w.create(rig.Submission{Name: "g", GPUs: 2, Members: 2, Gang: 2})
 		w.runs("g")
+		pass(2 * time.Second) // what is written of g for readers would share the patch's Txn
 		w.patch("g", `{"parallelism":3}`)
 		w.objects["g"].submission.Members = 3
 		w.runs("g")

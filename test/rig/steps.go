@@ -210,7 +210,7 @@ func readStep(verb, key string) (name string, node resource.NodeID) {
 	}
 	for _, row := range []struct{ prefix, name string }{
 		{record.TxPrefix, "record"},
-		{record.ReadyPrefix, "readiness"},
+		{record.ReadyPrefix, "record"}, // it stands beside the record, and is read for the same reason
 		{record.UnitsPrefix, "unit"},
 		{record.JobsPrefix, "job"},
 		{record.OrderPrefix, "order"},
