@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -84,7 +85,15 @@ type objects struct {
 	changes url.Values
 }
 
-func (o objects) at(name, verb string) string { return o.path + "/" + url.PathEscape(name) + verb }
+// at is the path of an object. The domain of a resource's name is a segment of its own;
+// servers refuse an escaped slash.
+func (o objects) at(name, verb string) string {
+	path := o.path + "/"
+	if domain, rest, has := strings.Cut(name, "/"); has && o.path == collection("", "resources") {
+		path, name = path+url.PathEscape(domain)+"/", rest
+	}
+	return path + url.PathEscape(name) + verb
+}
 
 func (o objects) get(name string, g GetOptions) request {
 	return request{method: http.MethodGet, path: o.at(name, ""), query: waitQuery(g.Wait)}

@@ -28,6 +28,7 @@ func TestOddPathsAreRefused(t *testing.T) {
 		"/api/v1/nodes/..":                                400,
 		"/api/v1/namespaces/ml-team%2f..%2fspeech/jobs/x": 400,
 		"/api/v1/nodes/a%2Fb":                             400,
+		"/api/v1/resources/nvidia.com%2Fgpu":              400,
 		"/api/v1/nodes/a%5cb":                             400,
 		"/api/v1/nodes/a%00":                              400,
 		"/api/v1/nodes/a%20b":                             400,

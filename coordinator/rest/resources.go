@@ -7,8 +7,7 @@ import (
 )
 
 // routeResources registers the endpoints of the names of resources. A name with a
-// domain is two segments of the path, resources/nvidia.com/gpu, or one with the slash
-// escaped, resources/nvidia.com%2Fgpu.
+// domain is two segments of the path, resources/nvidia.com/gpu.
 func (h *handler) routeResources(v1 string) {
 	const kind = service.KindResources
 	d := documented[api.Resource]{service.ResourceDocuments(h.Service), clusterKey, nil}
