@@ -41,7 +41,7 @@ type Capacity struct {
 	port   atomic.Uint32 // own port, 0 until known
 	list   *memberlist.Memberlist
 	table  *table
-	queue  *memberlist.TransmitLimitedQueue
+	outbox *outbox
 	pacer  *pacer
 	joiner *joiner
 	events *mailbox[resource.NodeID, DigestEvent]
@@ -75,8 +75,8 @@ func newCapacity(cfg capacityConfig) (*Capacity, error) {
 	c.joiner, c.refused = newJoiner(c.log), newRefusals(c.log)
 	c.table = newTable(c.self, c.cell, func(e DigestEvent) { c.events.put(e.Digest.NodeID, e) })
 	mc := cfg.Profile.memberlist()
-	c.queue = &memberlist.TransmitLimitedQueue{NumNodes: c.table.size, RetransmitMult: mc.RetransmitMult}
-	c.pacer = newPacer(c.table.size, func(d digest.Digest) { c.broadcast(c.self, c.table.publish(d)) })
+	c.outbox = newOutbox(c.table.size, mc.RetransmitMult)
+	c.pacer = newPacer(c.table.size, func(d digest.Digest) { c.outbox.put(string(c.self), c.table.publish(d)) })
 
 	mc.Name = cfg.ID
 	mc.Label = cfg.Cluster + "/capacity/" + cfg.Cell
@@ -184,10 +184,6 @@ func (c *Capacity) end(leave bool) error {
 	return c.err
 }
 
-func (c *Capacity) broadcast(node resource.NodeID, raw []byte) {
-	c.queue.QueueBroadcast(broadcast{node: string(node), raw: raw})
-}
-
 // delegate connects memberlist to the table. Its methods are called under
 // memberlist's locks: none blocks, none calls the list.
 type delegate struct{ c *Capacity }
@@ -198,13 +194,13 @@ func (d delegate) NodeMeta(int) []byte { return nil }
 // NotifyMsg takes one digest and passes it on when it was news.
 func (d delegate) NotifyMsg(b []byte) {
 	if node, news := d.c.table.offer(b); news != nil {
-		d.c.broadcast(node, news)
+		d.c.outbox.put(string(node), news)
 	}
 }
 
 // GetBroadcasts hands out the digests that wait, least sent first.
 func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
-	return d.c.queue.GetBroadcasts(overhead, limit)
+	return d.c.outbox.take(overhead, limit)
 }
 
 // LocalState is the whole table.
@@ -235,20 +231,4 @@ func (d delegate) NotifyMerge(peers []*memberlist.Node) error {
 		}
 	}
 	return nil
-}
-
-// broadcast is one digest on its way; a newer one of the same node replaces it.
-type broadcast struct {
-	node string
-	raw  []byte
-}
-
-func (b broadcast) Name() string    { return b.node }
-func (b broadcast) Message() []byte { return b.raw }
-func (b broadcast) Finished()       {}
-
-// Invalidates reports whether b replaces other.
-func (b broadcast) Invalidates(other memberlist.Broadcast) bool {
-	named, ok := other.(memberlist.NamedBroadcast)
-	return ok && named.Name() == b.node
 }

@@ -46,20 +46,19 @@ const bindTries = 10
 
 // openNetwork binds UDP and TCP as memberlist does for settings without a
 // transport, and enters a port that was free into mc.
-func openNetwork(mc *memberlist.Config) (*memberlist.NetTransport, error) {
-	config := &memberlist.NetTransportConfig{BindAddrs: []string{mc.BindAddr}, BindPort: mc.BindPort, Logger: mc.Logger}
+func openNetwork(mc *memberlist.Config) (*network, error) {
 	tries := 1
 	if mc.BindPort == 0 {
 		tries = bindTries
 	}
 	var err error
 	for range tries {
-		var t *memberlist.NetTransport
-		if t, err = memberlist.NewNetTransport(config); err != nil {
+		var t *network
+		if t, err = listen(mc.BindAddr, mc.BindPort, mc.Logger); err != nil {
 			continue
 		}
 		if mc.BindPort == 0 {
-			mc.BindPort = t.GetAutoBindPort()
+			mc.BindPort = t.port()
 			mc.AdvertisePort = mc.BindPort
 		}
 		return t, nil

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -77,6 +78,9 @@ func (t *table) publish(d digest.Digest) []byte {
 // and the node it is about when the digest was news, nil otherwise. It keeps no
 // part of raw.
 func (t *table) offer(raw []byte) (node resource.NodeID, news []byte) {
+	if t.isCopy(raw) {
+		return "", nil
+	}
 	d, err := digest.Parse(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,6 +108,23 @@ func (t *table) offer(raw []byte) (node resource.NodeID, news []byte) {
 	t.entries[d.NodeID] = e
 	t.changed(DigestEvent{Digest: d})
 	return d.NodeID, e.raw
+}
+
+// isCopy reports whether raw is the digest that the table has of a node, and counts
+// it: a ring brings each digest to each member about as often as a member sends it, a
+// dozen times in a ring of 100, and only the first one needs to be read.
+func (t *table) isCopy(raw []byte) bool {
+	node := digest.NodeIn(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, found := t.entries[resource.NodeID(node)]
+	if !found || !bytes.Equal(known.raw, raw) {
+		return false
+	}
+	if known.digest.NodeID != t.self {
+		t.counts.Stale++
+	}
+	return true
 }
 
 // setAside keeps the digest of a node whose join may still be on its way. When

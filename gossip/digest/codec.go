@@ -132,6 +132,17 @@ func Parse(b []byte) (Digest, error) {
 	return d, nil
 }
 
+// NodeIn returns the bytes of the node's name in an encoded digest, a part of b, without
+// a judgement of the rest; nil where b is of another layout, or ends before the name
+// does.
+func NodeIn(b []byte) []byte {
+	const at = 1 + 2 // behind version and flags
+	if len(b) <= at || b[0] != version || len(b)-at-1 < int(b[at]) {
+		return nil
+	}
+	return b[at+1:][:b[at]]
+}
+
 // reader takes fields off the front of rest. After the first failure it
 // returns zeros and keeps err.
 type reader struct {

@@ -256,9 +256,13 @@ func FuzzParse(f *testing.F) {
 	f.Add(largest().Append(nil))
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, in []byte) {
+		node := digest.NodeIn(in) // of any bytes
 		d, err := digest.Parse(in)
 		if err != nil {
 			return
+		}
+		if string(node) != string(d.NodeID) {
+			t.Fatalf("NodeIn has %q and Parse %q", node, d.NodeID)
 		}
 		if out := d.Append(nil); !bytes.Equal(in, out) {
 			t.Fatalf("Append of what Parse read:\n%x\nwant\n%x", out, in)
