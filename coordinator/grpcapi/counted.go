@@ -18,9 +18,8 @@ import (
 // known authenticates the caller of a call and counts the call: by the caller's
 // tenant, and without a valid token by its address. A call that another coordinator
 // has counted and passed on is not counted again.
-func (a *API) known(ctx context.Context, md metadata.MD, id string) (service.Principal, *api.Status) {
+func (a *API) known(ctx context.Context, md metadata.MD, counted bool) (service.Principal, *api.Status) {
 	p, refused := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
-	counted := a.Relay != nil && passedOn(a.Relay.Forward, md, id)
 	switch {
 	case refused != nil:
 		if refused.Code == http.StatusUnauthorized && !counted {
@@ -40,16 +39,23 @@ func (a *API) known(ctx context.Context, md metadata.MD, id string) (service.Pri
 	return p, refused
 }
 
-// passedOn reports whether another coordinator has passed a call on, with the proof
-// of it.
-func passedOn(f *service.Forward, md metadata.MD, id string) bool {
-	by := only(md.Get(hopKey))
-	return by != "" && f.PassedOn(by, id, only(md.Get("authorization")), only(md.Get(hopProofKey)))
+// hopIn is the hop in the metadata of a call, which anybody can send.
+func hopIn(md metadata.MD) service.Hop {
+	return service.Hop{
+		By: only(md.Get(hopKey)), RequestID: only(md.Get(requestKey)), Authorization: only(md.Get("authorization")), Address: only(md.Get(clientKey)),
+	}
+}
+
+// hopOf is the hop of a call that another coordinator has passed on, and has proven to
+// have passed on.
+func hopOf(f *service.Forward, md metadata.MD) (hop service.Hop, proven bool) {
+	hop = hopIn(md)
+	return hop, hop.By != "" && f.PassedOn(hop, only(md.Get(hopProofKey)))
 }
 
 // countAnonymous counts a call without a valid token.
 func countAnonymous(ctx context.Context, g *gate.Gate) *api.Status {
-	host, _, err := net.SplitHostPort(address(ctx))
+	host, _, err := net.SplitHostPort(clientAddress(ctx))
 	if err != nil {
 		return nil // a connection without an address, as in a test
 	}
@@ -80,7 +86,10 @@ func Limits(g *gate.Gate, f *service.Forward) grpc.UnaryServerInterceptor {
 		if !guarded {
 			return next(ctx, req)
 		}
-		if md, _ := metadata.FromIncomingContext(ctx); !passedOn(f, md, "") {
+		md, _ := metadata.FromIncomingContext(ctx)
+		if hop, proven := hopOf(f, md); proven {
+			ctx = service.WithCaller(ctx, service.CallerOf(ctx).From(hop))
+		} else {
 			standing, refused := g.Count(p)
 			showStanding(ctx, standing)
 			if refused != nil {

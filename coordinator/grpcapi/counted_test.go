@@ -109,11 +109,11 @@ func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 		var header metadata.MD
 		err = list(t.Context(), grpc.Header(&header))
 		rateLimited(t, err, header)
-		forged := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-2", "muster-forward-proof", forward.HopProof("", "Bearer "+tenantSecret))
+		forged := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-2", "muster-forward-proof", forward.HopProof(service.Hop{Authorization: "Bearer " + tenantSecret}))
 		if err := list(forged); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("the proof of c-1 in the name of c-2: %v", err)
 		}
-		proven := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-1", "muster-forward-proof", forward.HopProof("", "Bearer "+tenantSecret))
+		proven := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-1", "muster-forward-proof", forward.HopProof(service.Hop{Authorization: "Bearer " + tenantSecret}))
 		if err := list(proven); err != nil {
 			t.Errorf("a call that a coordinator has counted: %v", err)
 		}

@@ -34,7 +34,7 @@ func Guard(a service.Authenticator) rpcauth.Guard {
 				return nil, wire.ToRefusal(api.Errorf(http.StatusUnauthorized, "the token is not valid here"))
 			}
 			md, _ := metadata.FromIncomingContext(ctx)
-			ctx = service.WithCaller(ctx, service.Caller{Principal: p, RequestID: service.RequestID(only(md.Get(requestKey))), Address: address(ctx)})
+			ctx = service.WithCaller(ctx, service.Caller{Principal: p, RequestID: service.RequestID(only(md.Get(requestKey))), Address: clientAddress(ctx)})
 			return context.WithValue(ctx, principalKey{}, p), nil
 		},
 	}

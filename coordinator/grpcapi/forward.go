@@ -52,6 +52,7 @@ type Relay struct {
 const (
 	hopKey      = "muster-forwarded-by"
 	hopProofKey = "muster-forward-proof"
+	clientKey   = "muster-forwarded-for"
 	revisionKey = "muster-revision"
 )
 
@@ -215,11 +216,11 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 	for _, key := range []string{"authorization", allowUnknownKey} {
 		outgoing.Set(key, incoming.Get(key)...)
 	}
-	id, known := ctx.Value(requestID{}).(string)
-	if known {
+	if id := service.CallerOf(ctx).RequestID; id != "" {
 		outgoing.Set(requestKey, id)
 	}
-	outgoing.Set(hopProofKey, r.Forward.HopProof(id, only(incoming.Get("authorization"))))
+	outgoing.Set(clientKey, clientAddress(ctx))
+	outgoing.Set(hopProofKey, r.Forward.HopProof(hopIn(outgoing)))
 	var header metadata.MD
 	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {
 		if try.Err() != nil && ctx.Err() == nil {

@@ -19,9 +19,6 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// requestID is the context's key of the request's id.
-type requestID struct{}
-
 // request is one call of the API.
 type request struct {
 	a      *API
@@ -35,17 +32,25 @@ func (a *API) enter(ctx context.Context, method string) (r request, known contex
 	md, _ := metadata.FromIncomingContext(ctx)
 	r = request{a: a, method: method, id: service.RequestID(only(md.Get(requestKey))), began: time.Now()}
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
-	p, status := a.known(ctx, md, r.id)
-	if status != nil {
-		a.Audits.Refused(service.RefusedRequest(service.Caller{Principal: p, RequestID: r.id, Address: address(ctx)}, "", "", "", method), status)
+	sender := service.Caller{RequestID: r.id, Address: clientAddress(ctx)}
+	proven := false
+	if a.Relay != nil {
+		var hop service.Hop
+		if hop, proven = hopOf(a.Relay.Forward, md); proven {
+			sender = sender.From(hop)
+		}
+	}
+	if sender.Principal, status = a.known(ctx, md, proven); status != nil {
+		a.Audits.Refused(service.RefusedRequest(sender, "", "", "", method), status)
 		return r, nil, status
 	}
-	ctx = service.WithCaller(ctx, service.Caller{Principal: p, RequestID: r.id, Address: address(ctx)})
-	return r, context.WithValue(context.WithValue(ctx, principalKey{}, p), requestID{}, r.id), nil
+	p := sender.Principal
+	ctx = service.WithCaller(ctx, sender)
+	return r, context.WithValue(ctx, principalKey{}, p), nil
 }
 
-// address is where a call comes from, "" where unknown.
-func address(ctx context.Context) string {
+// clientAddress is the address that a call comes from, "" where unknown.
+func clientAddress(ctx context.Context) string {
 	if p, known := peer.FromContext(ctx); known && p.Addr != nil {
 		return p.Addr.String()
 	}

@@ -19,14 +19,18 @@ func (h *handler) listAudit(c *call) (answer, error) {
 }
 
 // sender is the caller of a request with the way that the request has come.
-func (c *call) sender() service.Caller {
-	return service.Caller{Principal: c.caller, RequestID: c.r.Header.Get(requestIDHeader), Address: c.r.RemoteAddr}
+func (h *handler) sender(c *call) service.Caller {
+	caller := service.Caller{Principal: c.caller, RequestID: c.r.Header.Get(requestIDHeader), Address: c.r.RemoteAddr}
+	if hop, proven := h.hopOf(c.r); proven {
+		return caller.From(hop)
+	}
+	return caller
 }
 
 // noteRefused gives a refused request to the audit: of a caller who is not known or may
 // not do it, also where the answer says that there is nothing, and beyond a limit.
 func (h *handler) noteRefused(c *call, who access, status *api.Status) {
 	if who != anyone && (service.IsNoted(status) || c.unseen) {
-		h.Audits.Refused(service.RefusedRequest(c.sender(), verbOf(who, c.r), who.kind, c.namespace, c.name), status)
+		h.Audits.Refused(service.RefusedRequest(h.sender(c), verbOf(who, c.r), who.kind, c.namespace, c.name), status)
 	}
 }

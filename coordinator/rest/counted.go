@@ -12,7 +12,7 @@ import (
 // tenant, and without a valid token by its address. A request that another coordinator
 // has counted and passed on is not counted again.
 func (h *handler) known(w http.ResponseWriter, r *http.Request) (service.Principal, *api.Status) {
-	counted := h.passedOn(r)
+	_, counted := h.hopOf(r)
 	p, refused := authenticate(h.Authenticator, r)
 	if refused != nil {
 		if refused.Code == http.StatusUnauthorized && !counted {
@@ -34,11 +34,18 @@ func (h *handler) known(w http.ResponseWriter, r *http.Request) (service.Princip
 	return p, refused
 }
 
-// passedOn reports whether another coordinator has passed a request on, with the
-// proof of it.
-func (h *handler) passedOn(r *http.Request) bool {
-	by := r.Header.Get(hopHeader)
-	return by != "" && h.Forward.PassedOn(by, r.Header.Get(requestIDHeader), r.Header.Get("Authorization"), r.Header.Get(hopProofHeader))
+// hopIn is the hop in the headers of a request, which anybody can send.
+func hopIn(header http.Header) service.Hop {
+	return service.Hop{
+		By: header.Get(hopHeader), RequestID: header.Get(requestIDHeader), Authorization: header.Get("Authorization"), Address: header.Get(clientHeader),
+	}
+}
+
+// hopOf is the hop of a request that another coordinator has passed on, and has proven
+// to have passed on.
+func (h *handler) hopOf(r *http.Request) (hop service.Hop, proven bool) {
+	hop = hopIn(r.Header)
+	return hop, hop.By != "" && h.Forward.PassedOn(hop, r.Header.Get(hopProofHeader))
 }
 
 // countAnonymous counts a request without a valid token.

@@ -96,7 +96,8 @@ func TestTheAnswerBeyondTheRateIsTheSpecifications(t *testing.T) {
 // forged hop, one of another request and one of another caller are counted.
 func TestOnlyCoordinatorsSayThatARequestWasCounted(t *testing.T) {
 	by := func(key string) *service.Forward { return service.NewForward("c-2", nil, 0, nil).ProveBy(key) }
-	proof := by("admin's").HopProof("r-1", "Bearer ml-team")
+	hop := func(id, authorization string) service.Hop { return service.Hop{RequestID: id, Authorization: authorization} }
+	proof := by("admin's").HopProof(hop("r-1", "Bearer ml-team"))
 	for name, c := range map[string]struct {
 		by, id, proof string
 		counted       bool
@@ -106,11 +107,11 @@ func TestOnlyCoordinatorsSayThatARequestWasCounted(t *testing.T) {
 		"a hop with its proof":        {"c-2", "r-1", proof, false},
 		"the proof of another":        {"c-3", "r-1", proof, true},
 		"a proof of another request":  {"c-2", "r-2", proof, true},
-		"a proof of another caller":   {"c-2", "r-1", by("admin's").HopProof("r-1", "Bearer speech"), true},
-		"a proof by another key":      {"c-2", "r-1", by("guessed").HopProof("r-1", "Bearer ml-team"), true},
+		"a proof of another caller":   {"c-2", "r-1", by("admin's").HopProof(hop("r-1", "Bearer speech")), true},
+		"a proof by another key":      {"c-2", "r-1", by("guessed").HopProof(hop("r-1", "Bearer ml-team")), true},
 		"a proof that is no digest":   {"c-2", "r-1", strings.Repeat("z", 64), true},
 		"a proof that is cut short":   {"c-2", "r-1", proof[:10], true},
-		"the empty proof of no admin": {"c-2", "r-1", by("").HopProof("r-1", "Bearer ml-team"), true},
+		"the empty proof of no admin": {"c-2", "r-1", by("").HopProof(hop("r-1", "Bearer ml-team")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := NewHandler(Config{Service: struct{ service.Service }{}, Authenticator: newCrowd(), Gate: gate.New(&gate.Rates{Requests: 1}), Forward: by("admin's")})

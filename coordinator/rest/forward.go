@@ -126,7 +126,8 @@ func (h *handler) send(ctx context.Context, c *call, leader service.Leader, wait
 	}
 	out.Header = endToEnd(c.r.Header)
 	out.Header.Set(hopHeader, h.Forward.ID())
-	out.Header.Set(hopProofHeader, h.Forward.HopProof(out.Header.Get(requestIDHeader), out.Header.Get("Authorization")))
+	out.Header.Set(clientHeader, c.r.RemoteAddr)
+	out.Header.Set(hopProofHeader, h.Forward.HopProof(hopIn(out.Header)))
 	answer, err = h.peers.Do(out)
 	return answer, connected.Load(), err
 }

@@ -301,7 +301,7 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 			c.unseen = status.Code == http.StatusNotFound
 			return c, status
 		}
-		c.identify(p, who)
+		h.identify(c, p, who)
 		return c, nil
 	}
 	return c, c.checkNames(who)
@@ -328,9 +328,9 @@ func (c *call) checkNames(who access) *api.Status {
 }
 
 // identify notes the caller of a request, for the endpoint and for records.
-func (c *call) identify(p service.Principal, who access) {
+func (h *handler) identify(c *call, p service.Principal, who access) {
 	c.caller = p
-	c.r = c.r.WithContext(service.WithCaller(c.ctx(), c.sender()))
+	c.r = c.r.WithContext(service.WithCaller(c.ctx(), h.sender(c)))
 	service.Begin(c.ctx(), verbOf(who, c.r), who.kind, c.namespace, c.name)
 }
 

@@ -66,7 +66,7 @@ func (h *handler) createNode(c *call) (answer, error) {
 		if status := h.Access.Authorize(host, service.VerbCreate, service.KindNodes, "", n.Metadata.Name); status != nil {
 			return answer{}, status
 		}
-		c.identify(host, to(service.VerbCreate, service.KindNodes))
+		h.identify(c, host, to(service.VerbCreate, service.KindNodes))
 		create = func() (*api.Node, error) { return h.Service.CreateNode(c.ctx(), n) }
 	}
 	got, err := create()

@@ -21,6 +21,9 @@ const (
 	// hopProofHeader proves that hopHeader is a coordinator's (service.Forward): such
 	// a request has been counted.
 	hopProofHeader = "Muster-Forward-Proof"
+	// clientHeader is the address of the client of a request that was passed on. It
+	// counts with the proof alone.
+	clientHeader = "Muster-Forwarded-For"
 	// revisionHeader is, in answers, a revision that is not older than any
 	// object of the answer.
 	revisionHeader = "Muster-Revision"
