@@ -213,6 +213,11 @@ func TestARotationKeepsTheSecretBeforeForAWhile(t *testing.T) {
 		time.Sleep(time.Second)
 		second := rotate(time.Hour)
 		valid("within the overlap", true, first.Status.Token, second)
+		for text, want := range map[string]time.Time{first.Status.Token: time.Now().Add(time.Hour), second: {}} { // a watch ends then
+			if p, err := o.enters(text); err != nil || !p.Expires.Equal(want) {
+				t.Errorf("within the overlap: the bearer comes in until %s, %v, want %s", p.Expires, err, want)
+			}
+		}
 		got, err := o.GetToken(o.as(admin), id)
 		if err != nil || got.Status.Secrets != 2 || got.Status.OverlapEnds == "" || got.Status.Rotated == "" {
 			t.Errorf("shown as %+v, %v", got, err)
@@ -240,10 +245,19 @@ func TestEachChangeWakes(t *testing.T) {
 	if _, err := o.RevokeToken(o.as(admin), made.Metadata.Name, api.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
+	o.woken(changed)
+	if _, err := o.enters(made.Status.Token); err == nil {
+		t.Error("the bearer of the revoked token comes in")
+	}
+}
+
+// woken fails the test where a change of the rules has woken nobody.
+func (o *office) woken(changed <-chan struct{}) {
+	o.t.Helper()
 	select {
 	case <-changed:
 	default:
-		t.Error("the revocation woke nobody")
+		o.t.Error("the change woke nobody")
 	}
 }
 
@@ -410,11 +424,11 @@ func TestPeopleOfTheProviderHaveTheRolesOfBindings(t *testing.T) {
 	if _, err := o.DeleteRoleBinding(o.as(admin), "a", api.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	<-changed
+	o.woken(changed)
 	roles("after", "ada", "viewer of tenant speech")
 	changed = o.door.Changed()
 	o.table.Judge() // the keys of the provider have changed
-	<-changed
+	o.woken(changed)
 	roles("judged again", "ada", "viewer of tenant speech")
 }
 

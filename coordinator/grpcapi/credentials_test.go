@@ -334,3 +334,46 @@ func TestIdentitiesNeedTLS(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A watch over gRPC ends when its token is revoked and when the roles of its caller
+// change, with the reason.
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(g doorway, id string) error
+		want codes.Code
+	}{
+		"the token is revoked": {func(g doorway, id string) error {
+			_, err := apiv1.NewAccessTokensClient(g.conn).Delete(g.as("admin"), &apiv1.RemoveRequest{Name: id})
+			return err
+		}, codes.Unauthenticated},
+		"the roles of the caller change": {func(g doorway, id string) error {
+			_, err := apiv1.NewRoleBindingsClient(g.conn).Create(g.as("admin"), &apiv1.RoleBinding{
+				Kind: "RoleBinding", Metadata: &apiv1.ObjectMeta{Name: "more"}, Spec: &apiv1.RoleBindingSpec{Role: "viewer", Subjects: []*apiv1.Subject{{Kind: "Token", Name: id}}},
+			})
+			return err
+		}, codes.PermissionDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate(t)
+			made := g.token(&apiv1.AccessTokenSpec{User: "ada", Role: "viewer", Tenant: "ml"})
+			ctx, cancel := context.WithTimeout(g.as(made.GetStatus().GetToken()), 20*time.Second) // the client of a watch without an end goes away
+			defer cancel()
+			stream, err := apiv1.NewAllocationsClient(g.conn).Watch(ctx, &apiv1.WatchRequest{Namespace: "ml"})
+			if err == nil {
+				_, err = stream.Recv() // the first bookmark: the watch is open
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.end(g, made.GetMetadata().GetName()); err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				_, err = stream.Recv()
+			}
+			if status.Code(err) != c.want {
+				t.Errorf("the watch ends with %v, want %s", err, c.want)
+			}
+		})
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/muster/dev"
+	"github.com/musterd/muster/test/canary"
 )
 
 // world is a cluster of one process, whose administrator is ada.
@@ -36,7 +36,7 @@ func open(t *testing.T) *world {
 	defer cancel()
 	cluster, err := dev.Start(ctx, dev.Config{
 		Nodes: 2, Profile: "dgx-a100", DataDir: t.TempDir(), Listen: "127.0.0.1:0", Version: "v0.0.0-test",
-		Logger: slog.New(slog.DiscardHandler), Progress: func(int, int) {},
+		Logger: canary.Logger(t), Progress: func(int, int) {},
 	})
 	if err != nil {
 		t.Fatal(err)

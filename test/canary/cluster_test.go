@@ -149,9 +149,7 @@ func (w *world) keys() {
 // none fails the test for each secret in a text.
 func (w *world) none(where, text string) {
 	w.t.Helper()
-	for _, what := range Find(text, w.known...) {
-		w.t.Errorf("%s has %s", where, what)
-	}
+	Judge(w.t, where, text, w.known...)
 }
 
 // TestNoSecretLeavesACluster makes secrets of each kind, sends good and bad requests with
@@ -237,41 +235,5 @@ func TestNoSecretLeavesACluster(t *testing.T) {
 		t.Error("the logs are not those of the programs")
 	}
 	w.none("the log", w.logs.String())
-	w.files()
-}
-
-// mayHold are the files that hold secrets: below the folder, with mode 0600.
-var mayHold = []string{"token", "cluster-token", "serf-rpc-token", "party.pem", "key.pem", "keyring.json", "known.json", "authority.pem"}
-
-// files looks into all files. The store's own are etcd's, and hold what the store holds.
-func (w *world) files() {
-	w.t.Helper()
-	seen := 0
-	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.Contains(path, "/member/") {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		seen++
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		for _, name := range mayHold {
-			if d.Name() == name {
-				if info.Mode().Perm()&0o077 != 0 {
-					w.t.Errorf("%s holds secrets and has the mode %s", path, info.Mode())
-				}
-				return nil
-			}
-		}
-		w.none(strings.TrimPrefix(path, w.dir), string(raw))
-		return nil
-	})
-	if err != nil || seen < 5 {
-		w.t.Errorf("%d files: %v", seen, err)
-	}
+	JudgeFiles(t, w.dir, w.known...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/canary"
 	"github.com/musterd/muster/test/programs"
 )
 
@@ -41,7 +42,7 @@ func GossipPorts() []int {
 }
 
 const (
-	adminToken = "0123456789abcdef-operator"
+	adminToken = canary.Mark + "-0123456789abcdef-operator"
 	// Patience bounds what takes a few seconds on an idle machine.
 	Patience = 2 * time.Minute
 )
@@ -119,6 +120,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	c := &Cluster{Options: o.withDefaults(), t: t, dir: t.TempDir(), began: time.Now()}
 	c.net = newNetwork(t)
+	t.Cleanup(func() { canary.JudgeFiles(t, c.dir) }) // once all programs have ended
 	writeFile(t, filepath.Join(c.dir, "admin-token"), adminToken+"\n")
 	c.startEtcd()
 	c.connect()
@@ -129,6 +131,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		c.Witness = startWitness(c)
 	}
 	c.AwaitReady()
+	t.Cleanup(c.judgeMetrics)
 	return c
 }
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/musterd/muster/test/canary"
 )
 
 // tailLines is how much of a program's log a failed test shows.
@@ -215,8 +217,10 @@ func (p *Process) keep() {
 // never is what no program may write.
 var never = []string{"WARNING: DATA RACE", "panic:", "protocol_alarm", "goroutine 1 ["}
 
+// judge fails the test for each text that no program may write, and for each secret.
 func (p *Process) judge() {
 	text := []byte(p.Log())
+	canary.Judge(p.t, "the log of "+p.Name, string(text))
 	for _, bad := range never {
 		if at := bytes.Index(text, []byte(bad)); at >= 0 {
 			p.t.Errorf("%s wrote %q:\n%s", p.Name, bad, text[at:min(len(text), at+4000)])

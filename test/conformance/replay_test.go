@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/cmd/muster/dev"
+	"github.com/musterd/muster/test/canary"
 )
 
 // nodes is the size of the cluster: eight nodes for the members of the documented job,
@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	names[nodes-1] = registered
 	cluster, err := dev.Start(ctx, dev.Config{
 		Nodes: nodes, Names: names, Profile: "dgx-a100", DataDir: t.TempDir(), Listen: "127.0.0.1:0", Version: "v0.0.0-test",
-		Logger: slog.New(slog.DiscardHandler), Progress: func(int, int) {},
+		Logger: canary.Logger(t), Progress: func(int, int) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,13 +12,14 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/canary"
 	nvmltest "github.com/musterd/muster/test/nvml"
 	"github.com/musterd/muster/test/programs"
 )
 
 const (
-	clusterToken = "0123456789abcdef-cluster"
-	adminToken   = "0123456789abcdef-operator"
+	clusterToken = canary.Mark + "-0123456789abcdef-cluster"
+	adminToken   = canary.Mark + "-0123456789abcdef-operator"
 )
 
 // cluster is one coordinator and some agents as separate programs, each with

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/musterd/muster/test/canary"
 )
 
 const (
@@ -88,6 +90,7 @@ var aged = regexp.MustCompile(`protocol_alarm node=\S+ alarm="(quarantine: the s
 func (p *process) judge(t *testing.T) {
 	t.Helper()
 	text := p.stderr.String()
+	canary.Judge(t, "the log of "+p.name, text)
 	if p.restored {
 		text = aged.ReplaceAllString(text, "")
 	}
