@@ -512,6 +512,23 @@ func TestTheTableIsThatOfTheStore(t *testing.T) {
 	})
 }
 
+// A coordinator follows a revocation as the deletion of one key.
+func TestADeletedKeyGivesNoRight(t *testing.T) {
+	o := newOffice(t)
+	made, other := o.made(spec("ada", "viewer", ""), 0), o.made(spec("bob", "viewer", ""), 0)
+	o.table.Note(record.AccessTokenKey(made.Metadata.Name), nil)
+	if _, err := o.enters(made.Status.Token); err != nil {
+		t.Errorf("before the rules are published: %v", err)
+	}
+	o.table.Publish()
+	if _, err := o.enters(made.Status.Token); err == nil {
+		t.Error("the bearer of the revoked token comes in")
+	}
+	if _, err := o.enters(other.Status.Token); err != nil {
+		t.Errorf("the bearer of another token: %v", err)
+	}
+}
+
 func FuzzAuthenticate(f *testing.F) {
 	o := newOffice(f)
 	made := o.made(spec("ada", "viewer", ""), 0)
