@@ -96,7 +96,9 @@ func TestTheAnswerBeyondTheRateIsTheSpecifications(t *testing.T) {
 // forged hop, one of another request and one of another caller are counted.
 func TestOnlyCoordinatorsSayThatARequestWasCounted(t *testing.T) {
 	by := func(key string) *service.Forward { return service.NewForward("c-2", nil, 0, nil).ProveBy(key) }
-	hop := func(id, authorization string) service.Hop { return service.Hop{RequestID: id, Authorization: authorization} }
+	hop := func(id, authorization string) service.Hop {
+		return service.Hop{RequestID: id, Authorization: authorization}
+	}
 	proof := by("admin's").HopProof(hop("r-1", "Bearer ml-team"))
 	for name, c := range map[string]struct {
 		by, id, proof string
