@@ -41,7 +41,7 @@ type Edge struct {
 var edges = [...]Edge{
 	{None, Waiting, "Granted"},
 	{None, Reserved, "Granted"},
-	{None, Held, "Granted"},     // adopted from a record, or an orphan
+	{None, Held, "Granted"},     // adopted from a record, an orphan, or of the kubelet
 	{None, Evicting, "Granted"}, // adopted from a record
 	{None, Stopping, "Granted"}, // adopted from a record
 	{None, Tombstone, "Buried"},
@@ -57,7 +57,7 @@ var edges = [...]Edge{
 	{Held, Evicting, "Noticed"},
 	{Held, Stopping, "StopBegun"},
 	{Held, Tombstone, "Buried"},
-	{Held, None, "Dropped"},       // of an orphan only
+	{Held, None, "Dropped"},       // of an orphan, or of the kubelet
 	{Evicting, Held, "Committed"}, // the restored store has lost the record of the end
 	{Evicting, Evicting, "Noticed"},
 	{Evicting, Stopping, "StopBegun"},

@@ -246,8 +246,8 @@ func (l *Ledger) applyChange(event Event) error {
 		if err != nil {
 			return err
 		}
-		if g.State == grant.Held && g.Origin != OriginOrphan {
-			return fmt.Errorf("drop %s: it is HELD, which an orphan alone is dropped from", e.Tx)
+		if g.State == grant.Held && g.Origin != OriginOrphan && g.Origin != OriginKubelet {
+			return fmt.Errorf("drop %s: it is HELD, from which only orphans and grants of the kubelet are dropped", e.Tx)
 		}
 		if g.State == grant.Tombstone {
 			l.forget(g.Tx)

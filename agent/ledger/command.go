@@ -81,6 +81,18 @@ type (
 	// and in quarantine Observed has no effect: the owner repeats it after the
 	// registration, in the same group, so that nothing is promised in between.
 	Observed struct{ Busy, Idle []string }
+	// Pool lists the GPUs and MIG instances, by UUID, that the kubelet may hand out.
+	// Listed devices join the pool once they are wholly free; devices that are not
+	// listed leave the pool once no container has them. Before the registration and
+	// in quarantine Pool has no effect, as Observed.
+	Pool struct{ Devices []string }
+	// Lend says that the kubelet gives devices of the pool to a container: all of
+	// them, or none where one is not in the pool. Lend needs no registration: the
+	// devices are this host's own.
+	Lend struct{ Devices []string }
+	// Return says that no container has the devices any more. Busy lists the devices
+	// on which a process was last seen: these stay lent.
+	Return struct{ Devices, Busy []string }
 	// Tick asks for the due transactions. It changes nothing.
 	Tick struct{}
 )
@@ -93,6 +105,9 @@ func (Resolved) LedgerCommand()   {}
 func (Stopped) LedgerCommand()    {}
 func (SetHealth) LedgerCommand()  {}
 func (Observed) LedgerCommand()   {}
+func (Pool) LedgerCommand()       {}
+func (Lend) LedgerCommand()       {}
+func (Return) LedgerCommand()     {}
 func (Tick) LedgerCommand()       {}
 
 // Reply is the answer to a command. Its slices are never changed.

@@ -75,6 +75,12 @@ func (d *decision) decide(cmd Command) {
 		d.setHealth(c)
 	case Observed:
 		d.observe(c)
+	case Pool:
+		d.pool(c)
+	case Lend:
+		d.lend(c)
+	case Return:
+		d.giveBack(c)
 	case Tick:
 		d.tick()
 	case grant.Reconcile: // it was obeyed already
@@ -136,6 +142,10 @@ func (d *decision) admit(tx resource.TxID, epoch resource.Epoch) (*entry, bool) 
 	}
 	if _, orphan := OrphanUUID(tx); orphan {
 		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: "the device is an orphan: it is free once nothing runs on it"})
+		return nil, false
+	}
+	if _, _, pooled := PooledUUID(tx); pooled {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: "the device is in the kubelet's pool: it is free once the pool does not have it"})
 		return nil, false
 	}
 	d.raise(epoch)

@@ -32,6 +32,10 @@ func (o Origin) String() string {
 	return fmt.Sprintf("Origin(%d)", uint8(o))
 }
 
+// Foreign reports whether nobody starts work of Muster in grants of the origin:
+// something else runs on their devices, or nothing.
+func (o Origin) Foreign() bool { return o == OriginKubelet || o == OriginOrphan }
+
 // Holding is one member of a unit on this host. Its slices are never changed.
 type Holding struct {
 	// Index is the member's position in its unit, from 0.
@@ -93,6 +97,13 @@ type Grant struct {
 	// UnitMembers is how many members the unit has, on all hosts, 0 where Reserve
 	// did not say so.
 	UnitMembers int
+}
+
+// NeedsDevices reports whether somebody may use the devices of the grant: an orphan's
+// process is nobody's, and the kubelet's pool has devices that no container has.
+func (g *Grant) NeedsDevices() bool {
+	_, lent, _ := PooledUUID(g.Tx)
+	return g.State != grant.Tombstone && (!g.Origin.Foreign() || lent)
 }
 
 // Record is a transaction's record in the store, as far as this host is named.

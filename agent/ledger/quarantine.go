@@ -80,7 +80,9 @@ func (d *decision) quarantined(cmd Command) {
 		d.setHealth(c)
 	case grant.Reconcile:
 		d.reconcile(c)
-	case Registered, NewEpoch, Observed, Tick:
+	case Lend: // nothing becomes free, and nothing is taken
+		d.lend(c)
+	case Registered, NewEpoch, Observed, Pool, Return, Tick:
 	default:
 		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
 	}

@@ -115,7 +115,7 @@ func (l *Ledger) promote(g *entry) {
 func (l *Ledger) claimants(after []resource.TxID) (live []resource.TxID, claimed resource.TxID) {
 	for _, v := range after {
 		g := l.grants[v]
-		if g == nil || !g.State.Holds() {
+		if g == nil || g.Origin != OriginTxn || !g.State.Holds() {
 			continue
 		}
 		if g.claimed != "" { // model: mutant WAITING_NOT_EXCLUSIVE
