@@ -13,7 +13,6 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
-	"github.com/musterd/muster/grant"
 )
 
 // inventoryFile describes the devices that the agent had last, so that a device
@@ -71,7 +70,8 @@ func missingNames(missing map[string]bool, lost []string) []string {
 }
 
 // heldElsewhere has the UUIDs of the GPUs and MIG instances that grants hold and
-// the inventory lacks; false marks an instance. Orphans are not held by anybody.
+// the inventory lacks; false marks an instance. A device of an
+// orphan, or one of the pool that no container has, is not held by anybody.
 func heldElsewhere(v *ledger.View, inv *devices.Inventory) map[string]bool {
 	here := map[string]bool{}
 	for _, d := range inv.Devices {
@@ -82,7 +82,7 @@ func heldElsewhere(v *ledger.View, inv *devices.Inventory) map[string]bool {
 	}
 	missing := map[string]bool{}
 	for _, g := range v.Grants {
-		if g.State == grant.Tombstone || g.Origin == ledger.OriginOrphan {
+		if !g.NeedsDevices() {
 			continue
 		}
 		for _, m := range g.Members {

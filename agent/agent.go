@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/ledger"
@@ -73,7 +74,8 @@ type Agent struct {
 	link     *linkState
 	journal  *journal.Journal
 	owner    *owner
-	runner   *run.Runner // nil where the agent starts no processes
+	runner   *run.Runner          // nil where the agent starts no processes
+	kubelet  *deviceplugin.Plugin // nil where the kubelet gets no devices
 	listener net.Listener
 	http     net.Listener // nil without MetricsListen
 	server   *grpc.Server
@@ -154,6 +156,9 @@ func (a *Agent) open() error {
 	a.rememberInventory()
 	a.calls = rpc.NewCoordinators(a.coordinators, a.member(), a.deps.Dialer)
 	if err := a.openRunner(); err != nil {
+		return err
+	}
+	if err := a.openKubelet(); err != nil {
 		return err
 	}
 	a.owner = newOwner(a, l, files)

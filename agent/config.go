@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/journal"
@@ -72,6 +73,8 @@ type Config struct {
 	AssumeDeadAfter time.Duration
 	// Run has the agent start the processes of grants; nil starts none.
 	Run *RunConfig
+	// Kubelet gives devices to the kubelet of this host; nil gives none.
+	Kubelet *deviceplugin.Config
 	// MemoryPressure says when the host is short of memory and takes no new work;
 	// the zero value is never. See MinStall and the constants beside it.
 	MemoryPressure pressure.Policy

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/grant"
 )
@@ -64,7 +63,7 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 		h.Devices = append(h.Devices, part.Use)
 	}
 	for _, g := range v.Grants {
-		if phase := phaseOf(g.State); phase != "" && g.Origin != ledger.OriginOrphan && (v.Registered > 0 || !v.Quarantine.IsZero()) {
+		if phase := phaseOf(g.State); phase != "" && !g.Origin.Foreign() && (v.Registered > 0 || !v.Quarantine.IsZero()) {
 			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/grant"
 )
 
 // lostDevices is the condition DeviceLost: it names the devices and MIG
@@ -37,7 +36,7 @@ func lostDevices(v *ledger.View) (c rpc.Condition, ok bool) {
 		}
 	}
 	for _, g := range v.Grants {
-		if g.State == grant.Tombstone || g.Origin == ledger.OriginOrphan {
+		if !g.NeedsDevices() {
 			continue
 		}
 		for _, m := range g.Members {

@@ -113,17 +113,27 @@ func (o *owner) observed() ledger.Observed {
 	return c
 }
 
-// explain makes orphans of freed devices on which a process was last seen,
-// before any other grant can get them. Often the process has just ended, so
-// explain asks for a new list.
+// explain makes orphans of freed devices on which a process was last seen, and
+// gives the other freed devices of the kubelet's pool to the pool, before any other
+// grant can get them.
 func (o *owner) explain() {
-	if !o.vacated || o.cleared {
+	if !o.vacated {
 		return
 	}
-	o.vacated, o.cleared = false, !o.agent.config.Orphans.Enabled && o.ledger.Registration() > 0
+	o.explainOrphans()
+	o.fillPool()
+	o.vacated = false
+}
+
+// explainOrphans is the orphans' part. Often the process has just ended, so
+// explainOrphans asks for a new list.
+func (o *owner) explainOrphans() {
+	if o.cleared {
+		return
+	}
+	o.cleared = !o.agent.config.Orphans.Enabled && o.ledger.Registration() > 0
 	before := o.ledger.Hash()
 	o.apply(o.observed())
-	o.vacated = false
 	if o.ledger.Hash() == before {
 		return
 	}

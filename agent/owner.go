@@ -91,6 +91,7 @@ type owner struct {
 
 	vacated  bool // a process may run on a free device
 	cleared  bool // without orphans: those of before are free
+	emptied  bool // without a device plugin: the devices of an earlier one are free
 	orphaned bool // the orphans have changed, and the leader needs the new occupancy
 	// deferred are grants that have to end and cannot yet, see endGrants.
 	deferred map[resource.TxID]bool
@@ -122,6 +123,9 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	o.followers = []follow.Follower{o.assignments}
 	if a.runner != nil {
 		o.followers = append(o.followers, a.runner)
+	}
+	if a.kubelet != nil {
+		o.followers = append(o.followers, a.kubelet)
 	}
 	o.followers = append(o.followers, a.deps.Followers...)
 	return o
@@ -375,8 +379,9 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 	case ledger.Enrolled:
 		o.vacated = true
 	case ledger.Granted:
-		if e.Grant.Origin == ledger.OriginOrphan {
-			return "", false // nobody is to start anything
+		if e.Grant.Origin.Foreign() {
+			o.urgent = o.urgent || e.Grant.Origin == ledger.OriginKubelet // the kubelet starts the container upon the answer
+			return "", false
 		}
 		if e.Grant.State == grant.Held || e.Grant.State == grant.Evicting {
 			o.held = true

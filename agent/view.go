@@ -47,7 +47,7 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 	for _, g := range v.Grants {
 		for _, m := range g.Members {
 			s.Grants = append(s.Grants, rpc.GrantMember{
-				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: shown(g), Held: g.State == grant.Held && g.Origin != ledger.OriginOrphan, Assignment: m.Assignment,
+				Tx: g.Tx, Unit: g.Unit, Member: m.Index, State: shown(g), Held: g.State == grant.Held && !g.Origin.Foreign(), Assignment: m.Assignment,
 			})
 		}
 	}
@@ -58,6 +58,11 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 func shown(g ledger.Grant) string {
 	if g.Origin == ledger.OriginOrphan {
 		return "ORPHAN"
+	}
+	if _, lent, ok := ledger.PooledUUID(g.Tx); ok && lent {
+		return "KUBELET"
+	} else if ok {
+		return "POOL"
 	}
 	return g.State.String()
 }
@@ -142,6 +147,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	}
 	if orphans, ok := a.orphans(v); ok {
 		list = append(list, orphans)
+	}
+	if pool, ok := a.kubeletPool(); ok {
+		list = append(list, pool)
 	}
 	if contact, ok := a.contactCondition(); ok {
 		list = append(list, contact)

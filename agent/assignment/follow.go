@@ -26,8 +26,7 @@ func (s *Writer) After(g follow.Group) {
 		}
 		switch e := c.Event.(type) {
 		case ledger.Granted:
-			// Nobody is to start anything in an orphan.
-			if e.Grant.Origin != ledger.OriginOrphan && (e.Grant.State == grant.Held || e.Grant.State == grant.Evicting) {
+			if !e.Grant.Origin.Foreign() && (e.Grant.State == grant.Held || e.Grant.State == grant.Evicting) {
 				s.handOver(g, e.Grant.Tx)
 			}
 		case ledger.Committed: // model: mutant START_BEFORE_COMMITTED
@@ -74,7 +73,7 @@ func (s *Writer) filesOf(g ledger.Grant) handoff.Grant {
 func runnable(g follow.Group) []ledger.Grant {
 	var live []ledger.Grant
 	for _, held := range g.Ledger.Snapshot().Grants {
-		if held.State.Holds() && held.State != grant.Reserved && held.Origin != ledger.OriginOrphan && !isPastGrace(g, &held) {
+		if held.State.Holds() && held.State != grant.Reserved && !held.Origin.Foreign() && !isPastGrace(g, &held) {
 			live = append(live, held)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/resource"
@@ -48,6 +49,7 @@ type config struct {
 	Heartbeat       configfile.Duration `json:"heartbeat"`
 	AssumeDeadAfter configfile.Duration `json:"assumeDeadAfter"`
 	MemoryPressure  memoryConfig        `json:"memoryPressure"`
+	Kubelet         kubeletConfig       `json:"kubelet"`
 	Log             logConfig           `json:"log"`
 }
 
@@ -76,6 +78,37 @@ type discoveryConfig struct {
 type orphansConfig struct {
 	Enabled bool     `json:"enabled"`
 	Ignore  []string `json:"ignore"`
+}
+
+// kubeletConfig is the devices of the kubelet; see deviceplugin.Config.
+type kubeletConfig struct {
+	Pool         []string                `json:"pool"`
+	Shares       map[string]int          `json:"shares"`
+	Resource     string                  `json:"resource"`
+	Strategies   []deviceplugin.Strategy `json:"strategies"`
+	CDIKind      string                  `json:"cdiKind"`
+	Sockets      string                  `json:"sockets"`
+	PodResources string                  `json:"podResources"`
+}
+
+// check returns the device plugin's configuration, nil without a pool. An error has
+// one line for each wrong field.
+func (c kubeletConfig) check() (*deviceplugin.Config, error) {
+	for field, value := range map[string]string{"resource": c.Resource, "cdiKind": c.CDIKind, "sockets": c.Sockets, "podResources": c.PodResources} {
+		if value == "" {
+			return nil, fmt.Errorf("kubelet.%s: empty; remove the key to have its default", field)
+		}
+	}
+	checked, err := deviceplugin.Config{
+		Pool: c.Pool, Shares: c.Shares, Resource: c.Resource, Strategies: c.Strategies, CDIKind: c.CDIKind, Sockets: c.Sockets, PodResources: c.PodResources,
+	}.Checked()
+	if err != nil {
+		return nil, fmt.Errorf("kubelet.%s", strings.ReplaceAll(err.Error(), "\n", "\nkubelet."))
+	}
+	if len(c.Pool) == 0 {
+		return nil, nil
+	}
+	return &checked, nil
 }
 
 type gossipConfig struct {
@@ -138,6 +171,10 @@ func defaults() config {
 		MemoryPressure: memoryConfig{
 			Enabled: true, StallPercent: 10, AvailablePercent: 5, ClearAfter: configfile.DurationOf(time.Minute),
 		},
+		Kubelet: kubeletConfig{
+			Resource: deviceplugin.DefaultResource, Strategies: []deviceplugin.Strategy{deviceplugin.EnvVar}, CDIKind: deviceplugin.DefaultCDIKind,
+			Sockets: deviceplugin.DefaultSockets, PodResources: deviceplugin.DefaultPodResources,
+		},
 		Log: logConfig{Level: "info", Format: "text"},
 	}
 }
@@ -159,6 +196,7 @@ type settings struct {
 	hangAfter      time.Duration
 	driverRetry    time.Duration
 	memory         pressure.Policy
+	kubelet        *deviceplugin.Config // nil: the kubelet gets no devices
 	level          slog.Level
 }
 
@@ -257,6 +295,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	s.driverRetry, err = c.Discovery.Retry.Check("discovery.retry", 100*time.Millisecond, time.Hour)
 	keep(err)
 	s.memory, err = c.MemoryPressure.check()
+	keep(err)
+	s.kubelet, err = c.Kubelet.check()
 	keep(err)
 	for i, name := range c.Orphans.Ignore {
 		if name == "" || strings.ContainsAny(name, "/ ") {

@@ -64,6 +64,8 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"gossip.serfBind": noAddress, "gossip.serfRPC": noAddress, "gossip.capacityBind": noAddress,
 		"gossip.serfRPCTokenFile": {"/nowhere/token"}, "discovery.sysfsRoot": {"here", `""`},
 		"tokenFile": {"/nowhere/token", `""`}, "orphans.ignore": {"[/usr/bin/x]", "['']", "['a b']"},
+		"kubelet.pool": {"['0']", "['']"}, "kubelet.shares": {"{GPU-0: 2}", "{GPU-0: 1}"}, "kubelet.resource": {"gpu", `""`, "a/b/c"},
+		"kubelet.strategies": {"[volume-mounts]", "['']"}, "kubelet.cdiKind": {"nvidia.com", `""`}, "kubelet.sockets": {"here", `""`}, "kubelet.podResources": {"here", `""`},
 	}, map[string]string{
 		"discovery.nvmlLibrary": "the loader knows whether there is such a library",
 	})

@@ -47,15 +47,16 @@ func (s Sight) Node(n *api.Node) *api.Node {
 	seen.Status.Allocations, seen.Status.OtherAllocations = s.names(n.Status.Allocations)
 	seen.Status.Conditions = slices.Clone(n.Status.Conditions)
 	for i := range seen.Status.Conditions {
-		if c := &seen.Status.Conditions[i]; c.Type == orphanProcesses && c.Message != "" {
-			c.Message = "a role in the whole cluster sees the devices and the processes"
+		if c := &seen.Status.Conditions[i]; c.Message != "" && ofOthers[c.Type] != "" {
+			c.Message = "a role in the whole cluster sees " + ofOthers[c.Type]
 		}
 	}
 	return &seen
 }
 
-// orphanProcesses is the condition of a node whose message has the names of processes.
-const orphanProcesses = "OrphanProcesses"
+// ofOthers are the conditions of a node whose messages have names of others' work, each
+// with what the message has.
+var ofOthers = map[string]string{"OrphanProcesses": "the devices and the processes", "KubeletPool": "the devices and the pods"}
 
 // QuotaTree is as Node.
 func (s Sight) QuotaTree(t *api.QuotaTree) *api.QuotaTree {

@@ -21,6 +21,7 @@ var spaces = service.Access{TenantOf: func(namespace string) resource.TenantID {
 func TestACallerSeesTheNamesOfItsOwnWork(t *testing.T) {
 	work := []string{"ml/a", "ml-dev/b", "speech/c", "speech-dev/alloc/d/0"}
 	orphans := api.Condition{Type: "OrphanProcesses", Status: "True", Message: "GPU-1: 4711 secret-model"}
+	pods := api.Condition{Type: "KubeletPool", Status: "True", Message: "muster.io/gpu: 1; GPU-1: secret-ns/pod/main"}
 	for who, c := range map[string]struct {
 		caller  service.Principal
 		seen    []string
@@ -37,11 +38,11 @@ func TestACallerSeesTheNamesOfItsOwnWork(t *testing.T) {
 	} {
 		t.Run(who, func(t *testing.T) {
 			sight := spaces.SightOf(c.caller)
-			n := sight.Node(&api.Node{Status: api.NodeStatus{Allocations: work, Conditions: []api.Condition{{Type: "Ready", Message: "m"}, orphans}}})
+			n := sight.Node(&api.Node{Status: api.NodeStatus{Allocations: work, Conditions: []api.Condition{{Type: "Ready", Message: "m"}, orphans, pods}}})
 			if diff := cmp.Diff(c.seen, n.Status.Allocations); diff != "" || n.Status.OtherAllocations != c.others {
 				t.Errorf("a node: %d others, want %d; %s", n.Status.OtherAllocations, c.others, diff)
 			}
-			if got := n.Status.Conditions; got[0].Message != "m" || strings.Contains(got[1].Message, "secret") != (c.orphans != "") {
+			if got := n.Status.Conditions; got[0].Message != "m" || strings.Contains(got[1].Message, "secret") != (c.orphans != "") || strings.Contains(got[2].Message, "secret") != (c.orphans != "") {
 				t.Errorf("conditions %+v", got)
 			}
 			tree := sight.QuotaTree(&api.QuotaTree{Status: api.QuotaTreeStatus{Detached: work, Nodes: []api.QuotaNodeStatus{{Name: "all", Consumers: work}}}})

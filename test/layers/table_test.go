@@ -89,6 +89,8 @@ var table = map[string]row{
 	"agent/journal":                   {layer: adapter},
 	"agent/handoff":                   {layer: adapter},
 	"agent/assignment":                {layer: adapter, neighbours: []string{"agent/handoff"}},
+	"agent/deviceplugin":              {layer: adapter},
+	"agent/deviceplugin/kubelettest":  {layer: adapter, testOnly: true},
 	"agent/shim":                      {layer: adapter},
 	"agent/run":                       {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/usage":                     {layer: adapter},

@@ -190,6 +190,10 @@ func TestEachFaultOfAClusterIsFound(t *testing.T) {
 		"processes that no grant has": {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "OrphanProcesses", Status: "True", Message: "pid 7"}))), []string{"warning: nodes: gpu-1: processes that no grant has use its devices: pid 7"},
 		},
+		"a kubelet that the device plugin does not reach": {
+			(&fakeCluster{}).with("/api/v1/nodes", nodes(node("gpu-1", api.Condition{Type: "KubeletPool", Status: "False", Reason: "KubeletUnreachable", Message: "no socket"}))),
+			[]string{"warning: nodes: gpu-1: its device plugin does not reach the kubelet: no socket", "systemctl status kubelet"},
+		},
 		"a node in quarantine": {
 			(&fakeCluster{}).with("/api/v1/nodes", nodes(broken("gpu-1", "Quarantined", "Quarantined", "the store went back"))), []string{"error: nodes: gpu-1: Quarantined", "muster reconcile gpu-1"},
 		},

@@ -247,6 +247,8 @@ func judgeCondition(node, phase string, c api.Condition) (Finding, bool) {
 		return Finding{Error, checkNames, node, c.Message, "muster delete node " + node + ", where the host was renamed"}, true
 	case c.Type == "OrphanProcesses" && c.Status == "True":
 		return find(Warning, "processes that no grant has use its devices: "+c.Message, "on its host: stop them; muster describe node NODE names them")
+	case c.Type == "KubeletPool" && c.Status == "False":
+		return find(Warning, "its device plugin does not reach the kubelet: "+c.Message, "on its host: systemctl status kubelet; docs/kubernetes.md has the causes")
 	case c.Type == "GPUHealthy" && c.Status == "False":
 		return find(Warning, "devices are not well: "+strings.TrimSuffix(c.Message, "; "), "muster describe node NODE; docs/health.md says what ends each state")
 	case c.Type == "Suspected" && c.Status == "True":

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/musterd/muster/agent/deviceplugin"
+	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/rpc"
+)
+
+// openKubelet prepares the device plugin, where the configuration has one.
+func (a *Agent) openKubelet() (err error) {
+	if a.config.Kubelet == nil {
+		return nil
+	}
+	if a.kubelet, err = deviceplugin.New(*a.config.Kubelet, pluginHost{a}, a.log, a.deps.Now); err != nil {
+		return fmt.Errorf("agent: kubelet: %w", err)
+	}
+	return nil
+}
+
+// pluginHost is the agent as the device plugin sees it.
+type pluginHost struct{ *Agent }
+
+// View implements deviceplugin.Host.
+func (h pluginHost) View(ctx context.Context) (*ledger.View, error) { return h.view(ctx, nil) }
+
+// Lend implements deviceplugin.Host.
+func (h pluginHost) Lend(ctx context.Context, uuids []string) error {
+	return refusal(h.owner.do(ctx, ledger.Lend{Devices: uuids}))
+}
+
+// Return implements deviceplugin.Host.
+func (h pluginHost) Return(ctx context.Context, uuids []string) error {
+	return refusal(h.owner.do(ctx, ledger.Return{Devices: uuids, Busy: h.seen().observed().Busy}))
+}
+
+// refusal is the error of a command: its own, or the reasons of the ledger.
+func refusal(reply ledger.Reply, err error) error {
+	errs := []error{err}
+	for _, r := range reply.Reasons {
+		errs = append(errs, errors.New(r.Detail))
+	}
+	return errors.Join(errs...)
+}
+
+// fillPool gives the free devices of the kubelet's pool to the pool, and takes back
+// the devices that are not in the pool any more. Without a device plugin nobody asks
+// the kubelet: the devices that an earlier configuration lent are returned where no
+// process runs on them.
+func (o *owner) fillPool() {
+	var wanted ledger.Pool
+	switch k := o.agent.kubelet; {
+	case k != nil:
+		wanted.Devices = k.Pool()
+	case o.emptied:
+		return
+	default:
+		o.apply(ledger.Return{Devices: o.lent(), Busy: o.agent.seen().observed().Busy})
+	}
+	before := o.ledger.Hash()
+	o.apply(wanted)
+	if o.ledger.Hash() != before {
+		o.orphaned = true
+		o.log.Info("kubelet_pool_changed", "pool", wanted.Devices)
+	}
+	o.emptied = o.agent.kubelet == nil && o.ledger.Registration() > 0 && len(o.lent()) == 0
+}
+
+// lent are the devices that the kubelet has handed out.
+func (o *owner) lent() (list []string) {
+	for _, g := range o.ledger.Snapshot().Grants {
+		if uuid, lent, _ := ledger.PooledUUID(g.Tx); lent {
+			list = append(list, uuid)
+		}
+	}
+	return list
+}
+
+// kubeletPool is the condition about the pool, ok where there is one.
+func (a *Agent) kubeletPool() (c rpc.Condition, ok bool) {
+	c = rpc.Condition{Type: "KubeletPool", True: true, Reason: "Announced"}
+	if a.kubelet == nil {
+		return c, false
+	}
+	status := a.kubelet.Status()
+	c.Message = status.String()
+	if status.Kubelet != "" || status.PodResources != "" {
+		c.True, c.Reason = false, "KubeletUnreachable"
+	}
+	return c, true
+}

@@ -1,0 +1,155 @@
+package agent_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/deviceplugin"
+	"github.com/musterd/muster/agent/deviceplugin/kubelettest"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+)
+
+// withKubelet gives the first n GPUs of the rig's machine to the kubelet of a folder.
+func (r *rig) withKubelet(dir string, n int) (pool []string) {
+	r.t.Helper()
+	_, deps := r.config()
+	for _, d := range deps.Discovered.Inventory.Devices[:n] {
+		pool = append(pool, d.UUID)
+	}
+	r.tune = func(c *agent.Config, _ *agent.Deps) {
+		c.Heartbeat = 5 * time.Millisecond
+		c.Kubelet = &deviceplugin.Config{Pool: pool, Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond}
+	}
+	return slices.Sorted(slices.Values(pool))
+}
+
+// ofKubelet are the agent's grants of the kubelet: the pool, and what is lent.
+func (r *rig) ofKubelet() (pool, lent []string) {
+	s, err := r.agent.Snapshot(context.Background())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, g := range s.Grants {
+		switch g.State {
+		case "POOL":
+			pool = append(pool, g.Assignment.GPUs[0].UUID)
+		case "KUBELET":
+			lent = append(lent, g.Assignment.GPUs[0].UUID)
+		}
+	}
+	return pool, lent
+}
+
+func TestTheLeaderPlansNothingOnTheKubeletsPool(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 2)
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	l := r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	if got := l.reserve("seven", 7, time.Minute); got.GetState() == musterv1.Reply_RESERVED {
+		t.Error("a device of the pool was promised to the leader")
+	}
+	six := l.reserve("six", 6, time.Minute)
+	mustBe(t, six, musterv1.Reply_RESERVED)
+	for _, uuid := range uuids(six) {
+		if slices.Contains(pool, uuid) {
+			t.Errorf("%s is in the pool and was promised", uuid)
+		}
+	}
+	if _, err := k.Run("p", deviceplugin.DefaultResource, 1); err != nil {
+		t.Fatal(err)
+	}
+	told := func(m *schedulerv1.HeartbeatRequest) string {
+		for _, c := range m.GetConditions() {
+			if c.GetType() == "KubeletPool" {
+				return c.GetMessage()
+			}
+		}
+		return ""
+	}
+	deadline := time.After(patient)
+	for {
+		select {
+		case m := <-r.store.beats:
+			if strings.Contains(told(m), ": default/p/main") {
+				return
+			}
+		case <-deadline:
+			t.Fatal("no heartbeat names the pod")
+		}
+	}
+}
+
+func TestADeviceIsOnDiskBeforeTheKubeletStartsAContainer(t *testing.T) {
+	r, disk := newSyncedRig(t)
+	dir := kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 2)
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	before := disk.written.Load()
+	pod, err := k.Run("p", deviceplugin.DefaultResource, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if disk.written.Load() == before || !disk.durable() {
+		t.Error("a power cut would lose the grant of a container")
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.boot = "boot-2"
+	r.start()
+	r.lead(2)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	if free, lent := r.ofKubelet(); !slices.Equal(lent, pod.Units) || len(free) != 1 {
+		t.Errorf("after a restart the pool is %v, lent are %v, want %v lent", free, lent, pod.Units)
+	}
+}
+
+func TestAPoolThatIsConfiguredNoMoreIsFree(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 2)
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	if _, err := k.Run("p", deviceplugin.DefaultResource, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.tune = nil
+	r.start()
+	l := r.lead(2)
+	mustBe(t, l.reserve("all", 8, time.Minute), musterv1.Reply_RESERVED)
+}
+
+func TestThePoolIsLentWithoutACoordinator(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 1)
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.store.set(func(s *store) { s.away = true })
+	r.start()
+	k.Await(deviceplugin.DefaultResource, pool...)
+	if _, err := k.Run("p", deviceplugin.DefaultResource, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, lent := r.ofKubelet(); !slices.Equal(lent, pool) {
+		t.Errorf("lent are %v, want %v", lent, pool)
+	}
+}
