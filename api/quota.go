@@ -133,7 +133,7 @@ type QuotaNodeStatus struct {
 	// OverQuota names the resources of which more is allocated than the quota.
 	OverQuota []resource.Name `json:"overQuota,omitempty" example:"[nvidia.com/gpu]"`
 	// Consumers are the units that are counted here and that the caller may see, in the
-	// order in which they are evicted.
+	// order in which they came to the node.
 	Consumers []string `json:"consumers,omitempty" example:"[default/train]"`
 	// OtherConsumers counts the units that are counted here and that the caller may not
 	// see.

@@ -50,7 +50,12 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 	note("forests", forests, err)
 	bindings, err := k.ListQuotaBindings(t.Context())
 	note("bindings", bindings, err)
+	trees, err := k.ListQuotaTrees(t.Context())
+	note("trees", trees, err)
+	nodes, err := k.ListNodes(t.Context())
+	note("nodes", nodes, err)
 	// Lists of different coordinators need not be of the same revision.
+	trees.Metadata, nodes.Metadata = api.ListMeta{}, api.ListMeta{}
 	allocations.Metadata, jobs.Metadata, quotas.Metadata, forests.Metadata, bindings.Metadata = api.ListMeta{}, api.ListMeta{}, api.ListMeta{}, api.ListMeta{}, api.ListMeta{}
 	return all
 }
@@ -63,10 +68,12 @@ func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 				k := c.Bring(2)
 				f := c.StartCoordinator("c2")
 				c.Eventually("the follower is ready", func() bool { return f.Ready(t.Context()) == nil })
+				plant(t, k, "Lab", lab...)
+				bind(t, k, rig.Namespace, "queue", "Lab/a")
 				random := rand.New(rand.NewPCG(seed, 1))
 				for step := range 40 {
 					name := fmt.Sprint("x", random.IntN(6))
-					switch random.IntN(7) {
+					switch random.IntN(10) {
 					case 0, 1:
 						_, _, _ = k.Allocate(t.Context(), rig.Submission{Name: name, GPUs: 1 + random.IntN(4)})
 					case 2:
@@ -80,6 +87,14 @@ func TestAFollowerShowsWhatTheLeaderShows(t *testing.T) {
 					case 6:
 						grace := int64(random.IntN(3))
 						_, _, _ = k.Evict(t.Context(), lead.EvictOptions{Namespace: rig.Namespace, Name: name, GraceSeconds: &grace, Reason: "drill"})
+					case 7:
+						plant(t, k, "Lab", "all nil 16", fmt.Sprint("a all ", random.IntN(9)), fmt.Sprint("b all ", random.IntN(9)))
+					case 8:
+						cordoned := random.IntN(2) == 0
+						_, _ = k.PatchNode(t.Context(), fmt.Sprint("n", 1+random.IntN(2)), api.NodePatch{Unschedulable: &cordoned})
+					case 9:
+						modes := []string{api.ModeNormal, api.ModeMaintenance}
+						_, _ = k.PatchQuotaMode(t.Context(), api.QuotaModePatch{Mode: modes[random.IntN(2)], Reason: "drill"}, "ada")
 					}
 					first, second := k, f // the second must show all that the first shows
 					if random.IntN(2) == 0 {

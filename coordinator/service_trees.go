@@ -3,11 +3,14 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaTree implements service.Quotas. An update that leaves a node with less
@@ -34,12 +37,33 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 
 // GetQuotaTree implements service.Quotas.
 func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	return ask[*api.QuotaTree](ctx, c, lead.GetQuotaTree{Name: name})
+	return look(ctx, c, func(v *objects.View) (*api.QuotaTree, *api.Status) {
+		t, found, err := v.Tree(name)
+		switch {
+		case err != nil:
+			return nil, unchargeable(err)
+		case !found:
+			return nil, lead.NoQuotaTree(name)
+		}
+		return t, nil
+	})
 }
 
 // ListQuotaTrees implements service.Quotas.
 func (c *Coordinator) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
-	return ask[*api.QuotaTreeList](ctx, c, lead.ListQuotaTrees{})
+	return look(ctx, c, func(v *objects.View) (*api.QuotaTreeList, *api.Status) {
+		items, newest, err := v.Trees()
+		if err != nil {
+			return nil, unchargeable(err)
+		}
+		return &api.QuotaTreeList{Kind: "QuotaTreeList", Metadata: shown.ListMeta(newest), Items: items}, nil
+	})
+}
+
+// unchargeable is the answer where the records charge the trees in a way that no leader
+// could.
+func unchargeable(err error) *api.Status {
+	return api.Errorf(http.StatusInternalServerError, "the use of the quota trees: %v", err)
 }
 
 // DeleteQuotaTree implements service.Quotas.

@@ -39,6 +39,13 @@ var watchedResourceQuotas = watched[api.ResourceQuota, *apiv1.ResourceQuota, api
 	},
 }
 
+var watchedQuotaTrees = watched[api.QuotaTree, *apiv1.QuotaTree, apiv1.QuotaTreeWatchEvent]{
+	objects.QuotaTrees, service.ListedQuotaTrees, func() *apiv1.QuotaTree { return new(apiv1.QuotaTree) },
+	func(of apiv1.WatchEventType, id *apiv1.WatchID, o *apiv1.QuotaTree) *apiv1.QuotaTreeWatchEvent {
+		return &apiv1.QuotaTreeWatchEvent{Type: of, Id: id, Object: o}
+	},
+}
+
 var watchedQuotaForests = watched[api.QuotaForest, *apiv1.QuotaForest, apiv1.QuotaForestWatchEvent]{
 	objects.QuotaForests, service.ListedQuotaForests, func() *apiv1.QuotaForest { return new(apiv1.QuotaForest) },
 	func(of apiv1.WatchEventType, id *apiv1.WatchID, o *apiv1.QuotaForest) *apiv1.QuotaForestWatchEvent {
@@ -99,6 +106,11 @@ func (s nodes) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1
 // Watch implements apiv1.ResourceQuotasServer.
 func (s resourceQuotas) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1.ResourceQuotaWatchEvent]) error {
 	return watchedResourceQuotas.serve(s.a, s.a.may(out.Context(), service.VerbWatch, service.KindResourceQuotas, r.GetNamespace()), r, nil, out)
+}
+
+// Watch implements apiv1.QuotaTreesServer.
+func (s quotaTrees) Watch(r *apiv1.WatchRequest, out grpc.ServerStreamingServer[apiv1.QuotaTreeWatchEvent]) error {
+	return watchedQuotaTrees.serve(s.a, s.a.everywhere(out.Context(), service.KindQuotaTrees, r), r, nil, out)
 }
 
 // Watch implements apiv1.QuotaForestsServer.

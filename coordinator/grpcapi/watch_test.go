@@ -132,6 +132,9 @@ func kindsWatched() map[string]func(context.Context, *grpc.ClientConn, *apiv1.Wa
 		"resourcequotas": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
 			return receiving(apiv1.NewResourceQuotasClient(c).Watch(ctx, r))
 		},
+		"quotatrees": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
+			return receiving(apiv1.NewQuotaTreesClient(c).Watch(ctx, r))
+		},
 		"quotaforests": func(ctx context.Context, c *grpc.ClientConn, r *apiv1.WatchRequest) (func() (proto.Message, error), error) {
 			return receiving(apiv1.NewQuotaForestsClient(c).Watch(ctx, r))
 		},

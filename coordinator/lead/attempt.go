@@ -65,6 +65,8 @@ type attempt struct {
 	// the store has it.
 	held  map[resource.NodeID]bool
 	ready readiness
+	// seats are the nodes by tree that the attempt's record.Seats has; nil for none.
+	seats map[string]string
 	// work is the state of the members' work, by member, as agents have reported it.
 	// outcome is set where the work is why the attempt ends.
 	work    map[int]grant.WorkState
@@ -193,6 +195,12 @@ func (a *attempt) setVoted(now time.Time) { a.voted = now }
 
 // setStarted notes the time that the commit writes, which is sent once.
 func (a *attempt) setStarted(at string) { a.started = at }
+
+// setCharges takes over the charges that the commit writes.
+func (a *attempt) setCharges(charges []record.Charge) { a.charges = charges }
+
+// setSeats takes over the nodes of a record.Seats as it was written.
+func (a *attempt) setSeats(nodes map[string]string) { a.seats = nodes }
 
 // setCommitted notes the revision of the commit.
 func (a *attempt) setCommitted(rev resource.Revision) { a.committed = rev }

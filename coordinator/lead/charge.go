@@ -134,6 +134,7 @@ func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
 func (l *Leader) discharge(a *attempt) {
 	l.uncharge(a.machine.ID(), a.unit.record.Tenant)
 	l.noteFreed(a)
+	l.endSeats(a)
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
 			continue
@@ -173,6 +174,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 		}
 		l.chargeCommitted(a)
 	}
+	l.loadSeats()
 	if err := l.quotas.limits.Check(); err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (NodeThrottled) input()   {}
 
 // Apply takes one input at a time and appends its effects to out.
 func (l *Leader) Apply(now time.Time, in Input, out []Effect) []Effect {
-	return l.handle(now, out, func() { l.react(in) })
+	return l.handle(now, out, func() { l.react(in); l.writeSeats() })
 }
 
 // handle runs f as the handling of one input.
@@ -145,7 +145,7 @@ func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
 
 // Pass tries to place the waiting units and appends the effects to out.
 func (l *Leader) Pass(now time.Time, out []Effect) []Effect {
-	return l.handle(now, out, l.schedule)
+	return l.handle(now, out, func() { l.schedule(); l.writeSeats() })
 }
 
 func (l *Leader) react(in Input) {

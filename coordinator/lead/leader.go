@@ -73,6 +73,7 @@ type Leader struct {
 	retired      retired
 	readyPace    pace.Bucket
 	waiting      waitingNews
+	seats        seatNews
 	fates        fates
 	unwritten    []resource.TxID             // all of whose members are held, which the store is still to know
 	partly       map[resource.TxID]time.Time // units that are freed in part, and since when

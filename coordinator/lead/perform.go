@@ -93,6 +93,7 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	l.closeBreakers(a)
 	l.endVictims(a, revision)
 	a.setCommitted(revision)
+	l.noteSeats(a)
 	create := u.create
 	u.commit(a.machine.ID(), revision, a.started)
 	if create != nil {

@@ -34,6 +34,14 @@ func (v *view) loadQuotas(kvs []record.KV) error {
 			}
 			continue
 		}
+		if key.Kind == record.QuotaSeats {
+			rec, err := record.Decode[record.Seats](kv.Key, kv.Value)
+			if err != nil {
+				return err
+			}
+			v.quotas.loadedSeats[resource.TxID(key.Name)] = rec.Nodes
+			continue
+		}
 		if key.Kind == record.QuotaLimits {
 			if _, err := record.Decode[record.QuotaLimit](kv.Key, kv.Value); err != nil {
 				return err
@@ -73,7 +81,7 @@ func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Rev
 		}
 		_, err := v.quotas.setTree(*object, rev, spec, rec.Former)
 		return err
-	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes:
+	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes, record.QuotaSeats:
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ type quotas struct {
 	generation uint64
 	// changes wait for the first of them, which is being written.
 	changes []func(done func())
+	// loadedSeats are those of the store, by transaction, until the attempts have them.
+	loadedSeats map[resource.TxID]map[string]string
 	// outdated are keys of the version before, to be deleted.
 	outdated []string
 	sampled  time.Time // when utilization was noted last
@@ -48,7 +50,7 @@ func newQuotas(o quota.Options, now time.Time) *quotas {
 	q := &quotas{
 		limits: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
 		resources: map[string]*resourceQuota{}, treeObjects: map[string]*quotaTree{}, closed: map[string]bool{},
-		generation: 1, sampled: now,
+		generation: 1, sampled: now, loadedSeats: map[resource.TxID]map[string]string{},
 	}
 	must(q.trees.SetMode(quota.Normal))
 	must(q.trees.AddForest(everyTree))

@@ -36,6 +36,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	u := who.unit
 	l.reserveName(who)
 	a := l.chargeAdopted(u, g)
+	a.setCharges(l.seated(u, a.charges))
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
@@ -126,6 +127,7 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
 	a.setMachine(machine)
 	a.setCommitted(rev)
+	l.noteSeats(a)
 	l.insertAttempt(g.Tx, a)
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		if n := l.nodes[id]; n != nil {

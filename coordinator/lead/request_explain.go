@@ -1,11 +1,9 @@
 package lead
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -51,9 +49,6 @@ type (
 		Operator bool
 		Tenant   resource.TenantID
 	}
-	// GetQuotaTree and listQuotaTrees show trees with what is charged to them.
-	GetQuotaTree   struct{ Name string }
-	ListQuotaTrees struct{}
 )
 
 func (r ExplainAllocation) serve(l *Leader, c *call) {
@@ -126,24 +121,4 @@ func (r ExplainQuota) serve(l *Leader, c *call) {
 func (r TryQuota) serve(l *Leader, c *call) {
 	trial, status := l.tryQuota(r.Consumer, l.reader(r.Operator, r.Tenant))
 	c.answer(trial, status)
-}
-
-func (r GetQuotaTree) serve(l *Leader, c *call) {
-	t, status := l.quotaTree(r.Name)
-	if status != nil {
-		c.answer(nil, status)
-		return
-	}
-	c.answer(l.quotaTreeObject(t), nil)
-}
-
-func (r ListQuotaTrees) serve(l *Leader, c *call) {
-	list := &api.QuotaTreeList{Kind: "QuotaTreeList", Items: []api.QuotaTree{}}
-	newest := l.floor
-	for _, name := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
-		list.Items = append(list.Items, *l.quotaTreeObject(l.quotas.treeObjects[name]))
-		newest = max(newest, l.quotas.treeObjects[name].Rev)
-	}
-	list.Metadata.ResourceVersion = edit.At(api.ObjectMeta{}, newest).ResourceVersion
-	c.answer(list, nil)
 }

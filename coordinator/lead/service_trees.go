@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -56,24 +57,33 @@ func (l *Leader) quotaTree(name string) (*quotaTree, *api.Status) {
 	if t := l.quotas.treeObjects[name]; t != nil {
 		return t, nil
 	}
-	return nil, api.Errorf(404, "quota tree %s not found", name)
+	return nil, NoQuotaTree(name)
 }
+
+// NoQuotaTree is the answer where no tree has the name.
+func NoQuotaTree(name string) *api.Status { return api.Errorf(404, "quota tree %s not found", name) }
 
 // quotaTreeObject shows a tree as it is in force.
 func (l *Leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
 	o := t.Object
-	o.Status = api.QuotaTreeStatus{
-		Root: t.shape.Root, Dangling: slices.Clone(t.shape.Dangling), OtherRoots: slices.Clone(t.shape.OtherRoots),
-		Orphans: slices.Clone(t.shape.Orphans), Cyclic: slices.Clone(t.shape.Cyclic), Detached: slices.Sorted(maps.Keys(t.detached)),
-	}
 	nodes, err := l.quotas.trees.Nodes(o.Metadata.Name)
 	must(err)
+	o.Status = TreeStatus(t.shape, nodes, t.detached)
+	return &o
+}
+
+// TreeStatus shows a tree; detached are the units whose group is no leaf.
+func TreeStatus(shape quota.Shape, nodes []quota.NodeView, detached map[string]bool) api.QuotaTreeStatus {
+	s := api.QuotaTreeStatus{
+		Root: shape.Root, Dangling: slices.Clone(shape.Dangling), OtherRoots: slices.Clone(shape.OtherRoots),
+		Orphans: slices.Clone(shape.Orphans), Cyclic: slices.Clone(shape.Cyclic), Detached: slices.Sorted(maps.Keys(detached)),
+	}
 	for _, n := range nodes {
-		o.Status.Nodes = append(o.Status.Nodes, api.QuotaNodeStatus{
+		s.Nodes = append(s.Nodes, api.QuotaNodeStatus{
 			Name: n.Name, Parent: n.Parent, Depth: n.Depth, Hard: n.Hard, Leaf: n.Leaf,
 			Quota: shown.Quantities(n.Quota), Allocated: shown.Quantities(n.Allocated), Own: api.Amounts(n.Own),
 			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: shown.Exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
 		})
 	}
-	return &o
+	return s
 }

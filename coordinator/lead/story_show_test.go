@@ -177,11 +177,7 @@ func (s *story) reply(e lead.Effect) string {
 		}
 		return text
 	case *api.QuotaTree:
-		text += "tree " + r.Metadata.Name + ":"
-		for _, n := range r.Status.Nodes {
-			text += fmt.Sprintf(" %s has %s of %s GPUs,", n.Name, n.Allocated[resource.GPU], n.Quota[resource.GPU])
-		}
-		return text + fmt.Sprintf(" detached %v", r.Status.Detached)
+		return text + treeText(r)
 	case *api.BulkRelease:
 		text += fmt.Sprintf("%d released, %d failed, freed %v", r.Released, r.Failed, r.TotalResourcesFreed)
 		for _, f := range r.Failures {
@@ -221,6 +217,25 @@ func (s *story) showObject(namespace, name string) {
 		return
 	}
 	fmt.Fprintf(&s.told, "  %s is not found\n", name)
+}
+
+// showTree tells a quota tree as the leader has it.
+func (s *story) showTree(name string) {
+	t, status := s.l.TreeInForce(name)
+	if status != nil {
+		fmt.Fprintf(&s.told, "  %v\n", status)
+		return
+	}
+	fmt.Fprintf(&s.told, "  %s\n", treeText(t))
+}
+
+// treeText tells the use of a quota tree.
+func treeText(t *api.QuotaTree) string {
+	text := "tree " + t.Metadata.Name + ":"
+	for _, n := range t.Status.Nodes {
+		text += fmt.Sprintf(" %s has %s of %s GPUs,", n.Name, n.Allocated[resource.GPU], n.Quota[resource.GPU])
+	}
+	return text + fmt.Sprintf(" detached %v", t.Status.Detached)
 }
 
 // showUnsatisfiable tells the condition Unsatisfiable, where there is one.

@@ -213,7 +213,7 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 	case "rename":
 		s.ask(lead.RenameQuotaNode{Tree: words[1], From: words[2], To: words[3]})
 	case "look":
-		s.ask(lead.GetQuotaTree{Name: words[1]})
+		s.showTree(words[1])
 	case "mode":
 		if len(words) == 1 {
 			s.ask(lead.GetQuotaMode{})

@@ -111,6 +111,8 @@ func WithVersion(object any, at resource.Revision) any {
 		return versioned(o, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.QuotaBinding:
 		return versioned(o, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.QuotaTree:
+		return versioned(o, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Tenant:
 		return versioned(o, func(o *api.Tenant) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Namespace:

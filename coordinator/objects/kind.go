@@ -23,6 +23,7 @@ const (
 	Resources
 	AccessTokens
 	RoleBindings
+	QuotaTrees
 	Events     // derived from the changes of the others
 	kinds  int = iota
 )
@@ -30,7 +31,7 @@ const (
 // kindNames are the kinds as documents name them.
 var kindNames = [kinds]string{
 	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindResource,
-	api.KindAccessToken, api.KindRoleBinding, api.KindEvent,
+	api.KindAccessToken, api.KindRoleBinding, api.KindQuotaTree, api.KindEvent,
 }
 
 // String is the kind as documents name it.

@@ -40,20 +40,8 @@ func BenchmarkLife(b *testing.B) {
 	c.KeepEvents(events.New(events.Default, now), "c1", rev, now)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		name, tx := fmt.Sprint("a-", i), resource.TxID(fmt.Sprintf("u%d.1.1.%032x", i, i))
-		u := record.Unit{
-			UID: resource.UnitUID(fmt.Sprint("u", i)), Kind: record.AllocUnit, Namespace: "bench", Name: name, Tenant: "bench", Queue: "default",
-			Phase: "Running", Members: 1, Sequence: record.Sequence{Epoch: 1, Counter: uint64(i)}, TxID: tx, Created: "2026-01-02T03:04:05Z", Started: "2026-01-02T03:04:05Z",
-			Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"nvidia.com/gpu":"1","cpu":"4","memory":"16Gi"}}}}`, name),
-		}
-		node := resource.NodeID(fmt.Sprint("n", i%100))
-		held := record.Tx{State: grant.RecordCommitted, Epoch: 1, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant, Committed: "2026-01-02T03:04:05Z"}
-		held.Charges = []record.Charge{{Tree: "namespaces", Group: "bench", Request: resource.Vector{resource.GPU: 1000, resource.CPU: 4000, resource.Memory: 16 << 30}}}
-		held.Members = []record.Placement{{Node: node, Incarnation: resource.Incarnation{JournalID: "journal", BootID: "boot"}, Assignment: resource.Assignment{
-			GPUs:   []resource.GPUGrant{{Index: 1, UUID: "GPU-00000000-0000-0000-0000-000000000001", Milli: 1000}},
-			CPUs:   []resource.CPUGrant{{ID: 1, Milli: 1000}, {ID: 2, Milli: 1000}, {ID: 3, Milli: 1000}, {ID: 4, Milli: 1000}},
-			Memory: []resource.MemoryGrant{{Node: 0, Bytes: 16 << 30}},
-		}}}
+		u, held := running(i)
+		tx := u.TxID
 		write(record.Put(u.Path().Key(), record.MustEncode(u)), record.Put(record.TxKey(tx), record.MustEncode(held)))
 		write(record.Put(record.ReadyKey(tx), record.MustEncode(record.Ready{AtMillis: 1})))
 		u.Phase, held.State = "Terminating", grant.RecordReleasing
@@ -63,4 +51,22 @@ func BenchmarkLife(b *testing.B) {
 		delete(kvs, record.TxKey(tx)) // the record is collected later
 		delete(kvs, record.ReadyKey(tx))
 	}
+}
+
+// running is an allocation of one GPU that runs, and its record.
+func running(i int) (record.Unit, record.Tx) {
+	name, tx := fmt.Sprint("a-", i), resource.TxID(fmt.Sprintf("u%d.1.1.%032x", i, i))
+	u := record.Unit{
+		UID: resource.UnitUID(fmt.Sprint("u", i)), Kind: record.AllocUnit, Namespace: "bench", Name: name, Tenant: "bench", Queue: "default",
+		Phase: "Running", Members: 1, Sequence: record.Sequence{Epoch: 1, Counter: uint64(i)}, TxID: tx, Created: "2026-01-02T03:04:05Z", Started: "2026-01-02T03:04:05Z",
+		Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"nvidia.com/gpu":"1","cpu":"4","memory":"16Gi"}}}}`, name),
+	}
+	held := record.Tx{State: grant.RecordCommitted, Epoch: 1, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant, Committed: "2026-01-02T03:04:05Z"}
+	held.Charges = []record.Charge{{Tree: "namespaces", Group: "bench", Request: resource.Vector{resource.GPU: 1000, resource.CPU: 4000, resource.Memory: 16 << 30}}}
+	held.Members = []record.Placement{{Node: resource.NodeID(fmt.Sprint("n", i%100)), Incarnation: resource.Incarnation{JournalID: "journal", BootID: "boot"}, Assignment: resource.Assignment{
+		GPUs:   []resource.GPUGrant{{Index: 1, UUID: "GPU-00000000-0000-0000-0000-000000000001", Milli: 1000}},
+		CPUs:   []resource.CPUGrant{{ID: 1, Milli: 1000}, {ID: 2, Milli: 1000}, {ID: 3, Milli: 1000}, {ID: 4, Milli: 1000}},
+		Memory: []resource.MemoryGrant{{Node: 0, Bytes: 16 << 30}},
+	}}}
+	return u, held
 }

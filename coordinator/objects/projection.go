@@ -24,6 +24,7 @@ type Cache struct {
 	members map[string]cachedMember       // likewise
 	live    map[resource.TxID]*cachedUnit // the units that hold something
 	quotas  cachedQuotas
+	trees   cachedTrees
 	// tenants and namespaces are the objects, by name.
 	tenants    map[string]shown.Versioned[api.Tenant]
 	namespaces map[string]shown.Versioned[api.Namespace]
@@ -50,7 +51,7 @@ type Cache struct {
 func New() *Cache {
 	c := &Cache{
 		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
-		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(),
+		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), trees: newCachedTrees(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
 		resources:    newCachedResources(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},

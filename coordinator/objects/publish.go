@@ -63,6 +63,10 @@ func (c *Cache) entry(n Name) entry {
 		if b, found := c.quotas.bindings[n.Name]; found {
 			return &bindingEntry{b}
 		}
+	case QuotaTrees:
+		if t, found := c.trees.of[n.Name]; found {
+			return &treeEntry{t}
+		}
 	case Tenants:
 		if t, found := c.tenants[n.Name]; found {
 			return &tenantEntry{t}
@@ -89,7 +93,7 @@ func (c *Cache) entry(n Name) entry {
 // all views between two changes share their trees.
 func (c *Cache) View(at resource.Revision, now time.Time) *View {
 	if c.view == nil {
-		c.view = &View{queue: c.queue.Copy()}
+		c.view = &View{queue: c.queue.Copy(), trees: c.trees.now()}
 		for k, t := range c.tables {
 			c.view.tables[k] = t.Copy()
 		}

@@ -13,8 +13,7 @@ import (
 )
 
 // cachedQuotas are the limits of tenants, as the keys have them, and the
-// charges of their namespaces. Trees are not among them: only the leader knows
-// the placements of units on trees.
+// charges of their namespaces. Trees are cachedTrees.
 type cachedQuotas struct {
 	limits   *quota.Limits
 	of       map[string]map[string]*cachedQuota // resource quotas by namespace and name
@@ -66,7 +65,11 @@ func (c *Cache) remakeQuota(key string, kvs map[string]record.KV, now time.Time)
 	case record.QuotaNamespaces:
 		c.stale[Name{QuotaBindings, "", parsed.Name}] = true
 		return remakeIn(q.bindings, parsed.Name, kv, found, api.DecodeQuotaBinding, func(o *api.QuotaBinding) *api.ObjectMeta { return &o.Metadata })
-	case record.QuotaTrees, record.QuotaLimits, record.QuotaModes:
+	case record.QuotaTrees:
+		return c.remakeTree(parsed.Name, kv, found)
+	case record.QuotaSeats:
+		return c.trees.remakeSeats(resource.TxID(parsed.Name), kv, found)
+	case record.QuotaLimits, record.QuotaModes:
 	}
 	return nil
 }

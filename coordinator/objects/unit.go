@@ -277,6 +277,7 @@ func (c *Cache) hold(u *cachedUnit, rec record.Tx, kv record.KV) {
 			c.quotas.limits.Charge(h.tx, charge)
 		}
 	}
+	c.trees.charge(u)
 }
 
 // dropUnit takes a unit out with all that it holds.
@@ -294,6 +295,7 @@ func (c *Cache) dropUnit(u *cachedUnit) {
 	if h := u.holding; h != nil {
 		delete(c.live, h.tx)
 		c.quotas.limits.Discharge(h.tx)
+		c.trees.discharge(h.tx)
 		for _, id := range h.nodes {
 			if n := c.nodes[id]; n != nil { // else it was deleted since
 				delete(n.held, h.tx)

@@ -13,7 +13,7 @@ func TestEveryKindTakesARevision(t *testing.T) {
 	empty := map[Kind]any{
 		Allocations: &api.Allocation{}, Jobs: &api.Job{}, Nodes: &api.Node{}, ResourceQuotas: &api.ResourceQuota{}, QuotaForests: &api.QuotaForest{},
 		QuotaBindings: &api.QuotaBinding{}, Tenants: &api.Tenant{}, Namespaces: &api.Namespace{}, Resources: &api.Resource{},
-		AccessTokens: &api.AccessToken{}, RoleBindings: &api.RoleBinding{}, Events: &api.Event{},
+		AccessTokens: &api.AccessToken{}, RoleBindings: &api.RoleBinding{}, QuotaTrees: &api.QuotaTree{}, Events: &api.Event{},
 	}
 	for k := range Kind(kinds) {
 		t.Run(k.String(), func(t *testing.T) {

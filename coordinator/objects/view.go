@@ -36,6 +36,7 @@ type View struct {
 	now      time.Time
 	tables   [kinds]*table
 	queue    *order
+	trees    *treeUse
 	since    time.Time // of the events
 }
 

@@ -96,7 +96,7 @@ func (m *Manager) RemoveConsumer(id string) error {
 	m.beginRebuild()
 	for _, d := range c.demands {
 		if t := m.treeAt(d.slot); t != nil {
-			t.seats[d.seat] = seat{consumer: none, stay: stay{group: none}, node: none, via: none}
+			t.seats[d.seat] = seat{consumer: none, stay: stay{group: none}, node: none, via: none, moved: t.seats[d.seat].moved}
 			t.freeSeats = append(t.freeSeats, d.seat)
 		}
 	}
@@ -134,6 +134,7 @@ func (m *Manager) sit(t *tree, at int32, i int) int32 {
 	if last := len(t.freeSeats) - 1; last >= 0 {
 		d.seat = t.freeSeats[last]
 		t.freeSeats = t.freeSeats[:last]
+		made.moved = t.seats[d.seat].moved
 		t.seats[d.seat] = made
 	} else {
 		d.seat = int32(len(t.seats))

@@ -29,6 +29,7 @@ func (t *tree) link(s, n, via int32, order int64, prev, band, bandPrev int32) {
 	if via != none {
 		t.wait(via, s)
 	}
+	t.noteMoved(s)
 }
 
 // unlink takes the seat off its list.

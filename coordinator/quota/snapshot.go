@@ -68,7 +68,7 @@ func (t *tree) clone(o *Options, log *journal) *tree {
 		class: slices.Clone(t.bands.class), band: slices.Clone(t.bands.band), sums: slices.Clone(t.bands.sums),
 		freeClass: slices.Clone(t.bands.freeClass), freeBand: slices.Clone(t.bands.freeBand),
 	}
-	c.path, c.scratch = nil, make([]int64, t.width)
+	c.moved, c.path, c.scratch = slices.Clone(t.moved), nil, make([]int64, t.width)
 	if t.limits != nil {
 		c.limits = t.limits.clone()
 	}

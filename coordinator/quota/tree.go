@@ -25,6 +25,7 @@ type tree struct {
 
 	seats     []seat
 	freeSeats []int32
+	moved     []int32 // seats for TakeMoved
 	vectors   []int64 // per seat: its request, then the least request of its treap's subtree
 	allocated int     // seats on a node
 	order     int64   // the next place in any list
@@ -55,7 +56,8 @@ type node struct {
 
 // seat is a consumer on one tree.
 //
-// Invariant: node == none ⇔ it is in no list, band or treap.
+// Invariant: node == none ⇔ it is in no list, band or treap; moved ⇔ it is in
+// tree.moved, once.
 type seat struct {
 	consumer int32 // index in Manager.consumers, none for a free seat
 	demand   int32 // index in the consumer's demands
@@ -63,6 +65,7 @@ type seat struct {
 	priority int
 	kind     int // the demand's type
 	pinned   bool
+	moved    bool // it is in the tree's moved
 
 	home  int32  // node of the demand's group as of build, none where gone
 	build uint32 // the tree's build that home and the request are of

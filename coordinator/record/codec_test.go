@@ -200,6 +200,7 @@ func TestGoldenRecords(t *testing.T) {
 		Created: "2026-01-02T03:04:05Z",
 	})
 	roundTrip(t, "configured", record.Configured{By: "c1", At: "2026-01-02T03:04:05Z"})
+	roundTrip(t, "quota-seats", record.Seats{Nodes: map[string]string{"Org": "all"}})
 	roundTrip(t, "quota-mode", record.QuotaMode{UID: "quotamode-1", Maintenance: true, Reason: "moving groups", By: "admin", Since: "2026-01-02T03:04:05Z"})
 	roundTrip(t, "quota-limit", record.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
 	roundTrip(t, "cluster", record.Cluster{Name: "gpu-east"})

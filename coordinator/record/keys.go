@@ -192,8 +192,8 @@ func ParseNodeKey(key string) (NodeKey, error) {
 // QuotaKind says what a key below QuotaPrefix holds.
 type QuotaKind string
 
-// The kinds, which are also their path segments. All but QuotaLimits and QuotaModes
-// hold Quota.
+// The kinds, which are also their path segments. All but QuotaLimits, QuotaModes
+// and QuotaSeats hold Quota.
 const (
 	QuotaTrees      QuotaKind = "trees"          // a tree by its name
 	QuotaForests    QuotaKind = "forests"        // a forest by its name
@@ -204,6 +204,9 @@ const (
 	QuotaLimits QuotaKind = "limits"
 	// QuotaModes holds one QuotaMode, QuotaModeKey.
 	QuotaModes QuotaKind = "mode"
+	// QuotaSeats holds one Seats per transaction whose unit has moved on a tree since
+	// its commit, by the transaction.
+	QuotaSeats QuotaKind = "seats"
 )
 
 // QuotaKey is a parsed key below QuotaPrefix. Namespace is set for
@@ -235,10 +238,10 @@ func ParseQuotaKey(key string) (QuotaKey, error) {
 		return QuotaKey{}, err
 	}
 	switch k := QuotaKind(kind); k {
-	case QuotaTrees, QuotaForests, QuotaNamespaces, QuotaLimits, QuotaModes:
+	case QuotaTrees, QuotaForests, QuotaNamespaces, QuotaLimits, QuotaModes, QuotaSeats:
 		return QuotaKey{Kind: k, Name: name}, nil
 	}
-	return QuotaKey{}, fmt.Errorf("quota key %q: %q is not trees, forests, namespaces, resourcequotas/<namespace>, limits or mode", key, kind)
+	return QuotaKey{}, fmt.Errorf("quota key %q: %q is not trees, forests, namespaces, resourcequotas/<namespace>, limits, mode or seats", key, kind)
 }
 
 // LeaderKey is the key of a candidate, whose lease it is named after.

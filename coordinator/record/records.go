@@ -92,6 +92,9 @@ type Charge struct {
 	Tree    string          `json:"tree"`
 	Group   string          `json:"group"`
 	Request resource.Vector `json:"request"`
+	// Node is the node above Group that counted the amount at the commit; empty for
+	// Group itself. A QuotaSeats of the transaction is newer.
+	Node string `json:"node,omitempty"`
 }
 
 // Placement is what one member of a unit holds, in which memory of which agent.

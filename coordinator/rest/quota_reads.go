@@ -1,8 +1,6 @@
 package rest
 
 import (
-	"net/http"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/service"
@@ -38,7 +36,7 @@ func (h *handler) listQuotaTrees(c *call) (answer, error) {
 		return answer{}, status
 	}
 	if c.query.watch {
-		return answer{}, api.Errorf(http.StatusUnprocessableEntity, "quota trees cannot be watched: the placements in their status are the leader's alone; get again")
+		return watching(h, c, service.ListedQuotaTrees, objects.QuotaTrees)
 	}
 	return h.listing(c, func() (answer, error) {
 		got, err := h.Service.ListQuotaTrees(c.ctx())

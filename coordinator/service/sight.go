@@ -78,6 +78,9 @@ func (s Sight) object(o any) (seen any, cut bool) {
 	if n, is := o.(*api.Node); is && n != nil && !s.all {
 		return s.Node(n), true
 	}
+	if t, is := o.(*api.QuotaTree); is && t != nil && !s.all {
+		return s.QuotaTree(t), true
+	}
 	return o, false
 }
 
@@ -164,7 +167,7 @@ type sightedWatches struct {
 func (s sightedWatches) Watch(ctx context.Context, o objects.WatchOptions) (Watch, error) {
 	w, err := s.Watches.Watch(ctx, o)
 	sight := s.access.SightOf(CallerOf(ctx).Principal)
-	if err != nil || sight.all || o.Kind != objects.Nodes {
+	if err != nil || sight.all || o.Kind != objects.Nodes && o.Kind != objects.QuotaTrees {
 		return w, err
 	}
 	return sightedWatch{w, sight}, nil

@@ -173,8 +173,9 @@ var pure = map[string]bool{
 // pureExceptions are single imports beyond pure, with the prefix of the names
 // that may be used from them.
 var pureExceptions = map[string]map[string]string{
-	"api":              {"net/http": "Status"},                                    // status codes by their names
-	"coordinator/lead": {"crypto/sha256": "Sum256", "math/rand/v2": "NewChaCha8"}, // of given bytes, of a given seed
+	"api":                 {"net/http": "Status"},                                    // status codes by their names
+	"coordinator/lead":    {"crypto/sha256": "Sum256", "math/rand/v2": "NewChaCha8"}, // of given bytes, of a given seed
+	"coordinator/objects": {"sync": "Once"},                                          // a value that the first reader computes
 }
 
 // impureCalls are the names of pure packages that act on the world.

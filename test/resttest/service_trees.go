@@ -6,8 +6,10 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/shown"
 )
 
 // PutQuotaTree implements service.Quotas. An update that leaves a node with less
@@ -34,12 +36,23 @@ func (c *Cluster) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create boo
 
 // GetQuotaTree implements service.Quotas.
 func (c *Cluster) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
-	return ask[*api.QuotaTree](ctx, c, lead.GetQuotaTree{Name: name})
+	return see(ctx, c, func(v *objects.View) (*api.QuotaTree, *api.Status) {
+		t, found, err := v.Tree(name)
+		must(err)
+		if !found {
+			return nil, lead.NoQuotaTree(name)
+		}
+		return t, nil
+	})
 }
 
 // ListQuotaTrees implements service.Quotas.
 func (c *Cluster) ListQuotaTrees(ctx context.Context) (*api.QuotaTreeList, error) {
-	return ask[*api.QuotaTreeList](ctx, c, lead.ListQuotaTrees{})
+	return see(ctx, c, func(v *objects.View) (*api.QuotaTreeList, *api.Status) {
+		items, newest, err := v.Trees()
+		must(err)
+		return &api.QuotaTreeList{Kind: "QuotaTreeList", Metadata: shown.ListMeta(newest), Items: items}, nil
+	})
 }
 
 // DeleteQuotaTree implements service.Quotas.

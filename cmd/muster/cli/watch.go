@@ -155,9 +155,7 @@ type watchDocument struct {
 func watchedKinds() string {
 	var words []string
 	for _, k := range allKinds() {
-		if k != quotaTreeKind {
-			words = append(words, k.plural())
-		}
+		words = append(words, k.plural())
 	}
 	return cmp.Or(strings.Join(words, ", "), "none")
 }

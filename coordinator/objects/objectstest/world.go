@@ -79,8 +79,10 @@ func (w *World) change() []record.Op {
 		return w.label()
 	case 9, 10:
 		return w.release()
-	case 11, 12:
+	case 11:
 		return w.ready()
+	case 12:
+		return w.move()
 	case 13:
 		return w.changeSpace()
 	default:
@@ -151,7 +153,12 @@ func (w *World) changeQuota() []record.Op {
 	namespace, name := w.namespace(), fmt.Sprint("q", w.random.IntN(2))
 	var key record.QuotaKey
 	var document string
-	switch w.random.IntN(3) {
+	switch w.random.IntN(5) {
+	case 3:
+		key, name = record.QuotaKey{Kind: record.QuotaTrees, Name: "Org"}, "Org"
+		document = w.tree()
+	case 4:
+		return w.changeMode()
 	case 0:
 		key = record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: name}
 		document = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":%q},"spec":{"hard":{"nvidia.com/gpu":"%d"}}}`, name, namespace, 1+w.random.IntN(20))
@@ -170,6 +177,24 @@ func (w *World) changeQuota() []record.Op {
 		quota.Namespace = namespace
 	}
 	return []record.Op{record.Put(key.Key(), record.MustEncode(quota))}
+}
+
+// tree is the specification of the tree Org. Its groups are some of the namespaces, with
+// quotas that the work of a group may be above.
+func (w *World) tree() string {
+	nodes := fmt.Sprintf(`"all":{"quota":{"nvidia.com/gpu":%d}}`, 4+w.random.IntN(12))
+	for _, namespace := range w.Namespaces {
+		if w.random.IntN(4) > 0 {
+			nodes += fmt.Sprintf(`,%q:{"parent":"all","quota":{"nvidia.com/gpu":%d}}`, namespace, 1+w.random.IntN(6))
+		}
+	}
+	return fmt.Sprintf(`{"metadata":{"name":"Org"},"spec":{"resourceNames":["nvidia.com/gpu"],"nodes":{%s}}}`, nodes)
+}
+
+// changeMode changes the mode of the quota trees.
+func (w *World) changeMode() []record.Op {
+	mode := record.QuotaMode{UID: "mode", Since: "2000-01-01T00:00:00Z", Maintenance: w.random.IntN(2) == 0}
+	return []record.Op{record.Put(record.QuotaModeKey, record.MustEncode(mode))}
 }
 
 // changeSpace writes or removes a tenant, a namespace, the description of a resource, an
@@ -276,6 +301,13 @@ func (w *World) commit() []record.Op {
 	u.tx = &record.Tx{State: grant.RecordCommitted, Epoch: 1, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant}
 	request := resource.Vector{resource.GPU: int64(1000 * u.Members)}
 	u.tx.Charges = []record.Charge{{Tree: "namespaces", Group: u.Namespace, Request: request}}
+	if w.random.IntN(4) > 0 {
+		charge := record.Charge{Tree: "Org", Group: u.Namespace, Request: request}
+		if w.random.IntN(3) == 0 {
+			charge.Node = "all"
+		}
+		u.tx.Charges = append(u.tx.Charges, charge)
+	}
 	ops := []record.Op{record.Delete(u.Order().Key()), record.Put(u.Path().Key(), record.MustEncode(u.Unit))}
 	nodes := slices.Sorted(maps.Keys(w.nodes))
 	for i := range u.Members {
@@ -317,6 +349,19 @@ func (w *World) ready() []record.Op {
 		return nil
 	}
 	return []record.Op{record.Put(record.ReadyKey(u.TxID), record.MustEncode(record.Ready{AtMillis: 946_684_800_000}))}
+}
+
+// move moves a unit on the quota tree, or takes back that it has moved.
+func (w *World) move() []record.Op {
+	u, found := pick(w, w.units, func(u *unit) bool { return u.tx != nil && len(u.tx.Charges) > 1 })
+	if !found {
+		return nil
+	}
+	node := []string{"all", u.Namespace, ""}[w.random.IntN(3)]
+	if node == "" {
+		return []record.Op{record.Delete(record.SeatsKey(u.TxID))}
+	}
+	return []record.Op{record.Put(record.SeatsKey(u.TxID), record.MustEncode(record.Seats{Nodes: map[string]string{"Org": node}}))}
 }
 
 // release begins the end of a unit that runs.

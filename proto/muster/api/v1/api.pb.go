@@ -1918,12 +1918,13 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a&.muster.api.v1.ResourceQuotaWatchEvent0\x01\x12D\n" +
 	"\x06Update\x12\x1c.muster.api.v1.ResourceQuota\x1a\x1c.muster.api.v1.ResourceQuota\x12B\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1c.muster.api.v1.ResourceQuota\x12D\n" +
-	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1c.muster.api.v1.ResourceQuota2\xd5\x04\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1c.muster.api.v1.ResourceQuota2\xa1\x05\n" +
 	"\n" +
 	"QuotaTrees\x12<\n" +
 	"\x06Create\x12\x18.muster.api.v1.QuotaTree\x1a\x18.muster.api.v1.QuotaTree\x12:\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x18.muster.api.v1.QuotaTree\x12@\n" +
-	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1c.muster.api.v1.QuotaTreeList\x12<\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x1c.muster.api.v1.QuotaTreeList\x12J\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\".muster.api.v1.QuotaTreeWatchEvent0\x01\x12<\n" +
 	"\x06Update\x12\x18.muster.api.v1.QuotaTree\x1a\x18.muster.api.v1.QuotaTree\x12>\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x18.muster.api.v1.QuotaTree\x12@\n" +
 	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x18.muster.api.v1.QuotaTree\x12E\n" +
@@ -2113,35 +2114,36 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*ResourceQuotaList)(nil),               // 79: muster.api.v1.ResourceQuotaList
 	(*ResourceQuotaWatchEvent)(nil),         // 80: muster.api.v1.ResourceQuotaWatchEvent
 	(*QuotaTreeList)(nil),                   // 81: muster.api.v1.QuotaTreeList
-	(*QuotaReclaim)(nil),                    // 82: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 83: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 84: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 85: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 86: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 87: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 88: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 89: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 90: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 91: muster.api.v1.ResourceWatchEvent
-	(*NamespaceList)(nil),                   // 92: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 93: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 94: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 95: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 96: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 97: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 98: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 99: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 100: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 101: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 102: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 103: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 104: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 105: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 106: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 107: muster.api.v1.Event
-	(*EventList)(nil),                       // 108: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 109: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 110: muster.api.v1.AuditEntryList
+	(*QuotaTreeWatchEvent)(nil),             // 82: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 83: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 84: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 85: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 86: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 87: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 88: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 89: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 90: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 91: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 92: muster.api.v1.ResourceWatchEvent
+	(*NamespaceList)(nil),                   // 93: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 94: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 95: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 96: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 97: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 98: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 99: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 100: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 101: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 102: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 103: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 104: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 105: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 106: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 107: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 108: muster.api.v1.Event
+	(*EventList)(nil),                       // 109: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 110: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 111: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	32,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
@@ -2210,205 +2212,207 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	51,  // 63: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
 	3,   // 64: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
 	4,   // 65: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	51,  // 66: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	5,   // 67: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 68: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	18,  // 69: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	19,  // 70: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	52,  // 71: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	53,  // 72: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	3,   // 73: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 74: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	47,  // 75: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	53,  // 76: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	5,   // 77: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 78: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	54,  // 79: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	3,   // 80: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 81: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	47,  // 82: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	54,  // 83: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	5,   // 84: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 85: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	55,  // 86: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	3,   // 87: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 88: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	47,  // 89: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	55,  // 90: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	5,   // 91: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 92: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	56,  // 93: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	3,   // 94: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 95: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	47,  // 96: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 97: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	5,   // 98: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 99: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	57,  // 100: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	3,   // 101: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 102: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	47,  // 103: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	57,  // 104: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	5,   // 105: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 106: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 107: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	3,   // 108: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 109: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	47,  // 110: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	25,  // 111: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	1,   // 112: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 113: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	3,   // 114: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 115: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	47,  // 116: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	59,  // 117: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	5,   // 118: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 119: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 120: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	28,  // 121: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	24,  // 122: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	27,  // 123: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	29,  // 124: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	26,  // 125: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	61,  // 126: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	30,  // 127: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	24,  // 128: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	62,  // 129: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	31,  // 130: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	24,  // 131: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	20,  // 132: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	21,  // 133: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	22,  // 134: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	0,   // 135: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	63,  // 136: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	3,   // 137: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 138: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	47,  // 139: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	2,   // 140: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	37,  // 141: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	64,  // 142: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	37,  // 143: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	65,  // 144: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	66,  // 145: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	37,  // 146: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	37,  // 147: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	67,  // 148: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	64,  // 149: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	68,  // 150: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	69,  // 151: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	38,  // 152: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	64,  // 153: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	38,  // 154: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	70,  // 155: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	71,  // 156: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	38,  // 157: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	38,  // 158: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	38,  // 159: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	64,  // 160: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	68,  // 161: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	48,  // 162: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	72,  // 163: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	73,  // 164: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	48,  // 165: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	48,  // 166: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	48,  // 167: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	48,  // 168: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	48,  // 169: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	74,  // 170: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	48,  // 171: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	48,  // 172: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	75,  // 173: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	48,  // 174: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	76,  // 175: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	77,  // 176: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	78,  // 177: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	50,  // 178: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	50,  // 179: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	79,  // 180: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	80,  // 181: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	50,  // 182: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	50,  // 183: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	50,  // 184: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	51,  // 185: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	51,  // 186: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	81,  // 187: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	51,  // 188: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	51,  // 189: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	51,  // 190: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	82,  // 191: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	51,  // 192: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	83,  // 193: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	53,  // 194: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	53,  // 195: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	84,  // 196: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	85,  // 197: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	53,  // 198: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	53,  // 199: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	53,  // 200: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	54,  // 201: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	54,  // 202: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	86,  // 203: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	87,  // 204: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	54,  // 205: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	54,  // 206: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	54,  // 207: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	55,  // 208: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	55,  // 209: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	88,  // 210: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	89,  // 211: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	55,  // 212: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	55,  // 213: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	55,  // 214: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	56,  // 215: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	56,  // 216: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	90,  // 217: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	91,  // 218: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	56,  // 219: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	56,  // 220: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	56,  // 221: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	57,  // 222: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	57,  // 223: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	92,  // 224: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	93,  // 225: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	57,  // 226: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	57,  // 227: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	57,  // 228: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	58,  // 229: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	58,  // 230: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	94,  // 231: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	95,  // 232: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	58,  // 233: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	58,  // 234: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	59,  // 235: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	59,  // 236: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	96,  // 237: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	97,  // 238: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	59,  // 239: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	59,  // 240: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	59,  // 241: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	60,  // 242: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	98,  // 243: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	60,  // 244: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	99,  // 245: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	100, // 246: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	100, // 247: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	61,  // 248: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	101, // 249: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	101, // 250: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	62,  // 251: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	102, // 252: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	62,  // 253: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	103, // 254: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	104, // 255: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	105, // 256: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	106, // 257: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	106, // 258: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	107, // 259: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	108, // 260: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	109, // 261: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	110, // 262: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	141, // [141:263] is the sub-list for method output_type
-	19,  // [19:141] is the sub-list for method input_type
+	47,  // 66: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
+	51,  // 67: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	5,   // 68: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 69: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	18,  // 70: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	19,  // 71: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	52,  // 72: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	53,  // 73: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	3,   // 74: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 75: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	47,  // 76: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	53,  // 77: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	5,   // 78: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 79: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	54,  // 80: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	3,   // 81: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 82: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	47,  // 83: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	54,  // 84: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	5,   // 85: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 86: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	55,  // 87: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	3,   // 88: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 89: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	47,  // 90: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	55,  // 91: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	5,   // 92: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 93: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	56,  // 94: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	3,   // 95: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 96: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	47,  // 97: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 98: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	5,   // 99: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 100: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	57,  // 101: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	3,   // 102: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 103: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	47,  // 104: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	57,  // 105: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	5,   // 106: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 107: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	58,  // 108: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	3,   // 109: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 110: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	47,  // 111: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	25,  // 112: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	1,   // 113: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 114: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	3,   // 115: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 116: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	47,  // 117: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	59,  // 118: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	5,   // 119: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	1,   // 120: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	60,  // 121: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	28,  // 122: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	24,  // 123: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	27,  // 124: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	29,  // 125: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	26,  // 126: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	61,  // 127: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	30,  // 128: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	24,  // 129: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	62,  // 130: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	31,  // 131: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	24,  // 132: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	20,  // 133: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	21,  // 134: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	22,  // 135: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	0,   // 136: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	63,  // 137: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	3,   // 138: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	4,   // 139: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	47,  // 140: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	2,   // 141: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	37,  // 142: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	64,  // 143: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	37,  // 144: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	65,  // 145: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	66,  // 146: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	37,  // 147: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	37,  // 148: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	67,  // 149: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	64,  // 150: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	68,  // 151: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	69,  // 152: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	38,  // 153: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	64,  // 154: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	38,  // 155: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	70,  // 156: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	71,  // 157: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	38,  // 158: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	38,  // 159: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	38,  // 160: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	64,  // 161: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	68,  // 162: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	48,  // 163: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	72,  // 164: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	73,  // 165: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	48,  // 166: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	48,  // 167: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	48,  // 168: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	48,  // 169: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	48,  // 170: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	74,  // 171: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	48,  // 172: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	48,  // 173: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	75,  // 174: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	48,  // 175: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	76,  // 176: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	77,  // 177: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	78,  // 178: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	50,  // 179: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	50,  // 180: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	79,  // 181: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	80,  // 182: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	50,  // 183: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	50,  // 184: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	50,  // 185: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	51,  // 186: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	51,  // 187: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	81,  // 188: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	82,  // 189: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	51,  // 190: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	51,  // 191: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	51,  // 192: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	83,  // 193: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	51,  // 194: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	84,  // 195: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	53,  // 196: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	53,  // 197: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	85,  // 198: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	86,  // 199: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	53,  // 200: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	53,  // 201: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	53,  // 202: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	54,  // 203: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	54,  // 204: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	87,  // 205: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	88,  // 206: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	54,  // 207: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	54,  // 208: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	54,  // 209: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	55,  // 210: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	55,  // 211: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	89,  // 212: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	90,  // 213: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	55,  // 214: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	55,  // 215: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	55,  // 216: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	56,  // 217: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	56,  // 218: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	91,  // 219: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	92,  // 220: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	56,  // 221: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	56,  // 222: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	56,  // 223: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	57,  // 224: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	57,  // 225: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	93,  // 226: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	94,  // 227: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	57,  // 228: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	57,  // 229: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	57,  // 230: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	58,  // 231: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	58,  // 232: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	95,  // 233: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	96,  // 234: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	58,  // 235: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	58,  // 236: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	59,  // 237: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	59,  // 238: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	97,  // 239: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	98,  // 240: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	59,  // 241: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	59,  // 242: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	59,  // 243: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	60,  // 244: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	99,  // 245: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	60,  // 246: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	100, // 247: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	101, // 248: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	101, // 249: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	61,  // 250: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	102, // 251: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	102, // 252: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	62,  // 253: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	103, // 254: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	62,  // 255: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	104, // 256: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	105, // 257: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	106, // 258: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	107, // 259: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	107, // 260: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	108, // 261: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	109, // 262: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	110, // 263: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	111, // 264: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	142, // [142:265] is the sub-list for method output_type
+	19,  // [19:142] is the sub-list for method input_type
 	19,  // [19:19] is the sub-list for extension type_name
 	19,  // [19:19] is the sub-list for extension extendee
 	0,   // [0:19] is the sub-list for field type_name

@@ -2114,6 +2114,7 @@ const (
 	QuotaTrees_Create_FullMethodName      = "/muster.api.v1.QuotaTrees/Create"
 	QuotaTrees_Get_FullMethodName         = "/muster.api.v1.QuotaTrees/Get"
 	QuotaTrees_List_FullMethodName        = "/muster.api.v1.QuotaTrees/List"
+	QuotaTrees_Watch_FullMethodName       = "/muster.api.v1.QuotaTrees/Watch"
 	QuotaTrees_Update_FullMethodName      = "/muster.api.v1.QuotaTrees/Update"
 	QuotaTrees_Patch_FullMethodName       = "/muster.api.v1.QuotaTrees/Patch"
 	QuotaTrees_Delete_FullMethodName      = "/muster.api.v1.QuotaTrees/Delete"
@@ -2131,6 +2132,8 @@ type QuotaTreesClient interface {
 	Create(ctx context.Context, in *QuotaTree, opts ...grpc.CallOption) (*QuotaTree, error)
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaTree, error)
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*QuotaTreeList, error)
+	// Follows the changes of trees, not of their use; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuotaTreeWatchEvent], error)
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(ctx context.Context, in *QuotaTree, opts ...grpc.CallOption) (*QuotaTree, error)
@@ -2182,6 +2185,25 @@ func (c *quotaTreesClient) List(ctx context.Context, in *ListRequest, opts ...gr
 	}
 	return out, nil
 }
+
+func (c *quotaTreesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuotaTreeWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &QuotaTrees_ServiceDesc.Streams[0], QuotaTrees_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, QuotaTreeWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QuotaTrees_WatchClient = grpc.ServerStreamingClient[QuotaTreeWatchEvent]
 
 func (c *quotaTreesClient) Update(ctx context.Context, in *QuotaTree, opts ...grpc.CallOption) (*QuotaTree, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -2252,6 +2274,8 @@ type QuotaTreesServer interface {
 	Create(context.Context, *QuotaTree) (*QuotaTree, error)
 	Get(context.Context, *GetRequest) (*QuotaTree, error)
 	List(context.Context, *ListRequest) (*QuotaTreeList, error)
+	// Follows the changes of trees, not of their use; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[QuotaTreeWatchEvent]) error
 	// Replaces an object, or creates one where there is none and no
 	// metadata.resource_version asks for one.
 	Update(context.Context, *QuotaTree) (*QuotaTree, error)
@@ -2282,6 +2306,9 @@ func (UnimplementedQuotaTreesServer) Get(context.Context, *GetRequest) (*QuotaTr
 }
 func (UnimplementedQuotaTreesServer) List(context.Context, *ListRequest) (*QuotaTreeList, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedQuotaTreesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[QuotaTreeWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedQuotaTreesServer) Update(context.Context, *QuotaTree) (*QuotaTree, error) {
 	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
@@ -2375,6 +2402,17 @@ func _QuotaTrees_List_Handler(srv interface{}, ctx context.Context, dec func(int
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _QuotaTrees_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(QuotaTreesServer).Watch(m, &grpc.GenericServerStream[WatchRequest, QuotaTreeWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QuotaTrees_WatchServer = grpc.ServerStreamingServer[QuotaTreeWatchEvent]
 
 func _QuotaTrees_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(QuotaTree)
@@ -2528,7 +2566,13 @@ var QuotaTrees_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _QuotaTrees_TryConsumer_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _QuotaTrees_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "muster/api/v1/api.proto",
 }
 

@@ -582,6 +582,66 @@ func (x *ResourceQuotaWatchEvent) GetObject() *ResourceQuota {
 	return nil
 }
 
+type QuotaTreeWatchEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
+	Id            *WatchID               `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Object        *QuotaTree             `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaTreeWatchEvent) Reset() {
+	*x = QuotaTreeWatchEvent{}
+	mi := &file_muster_api_v1_watch_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaTreeWatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaTreeWatchEvent) ProtoMessage() {}
+
+func (x *QuotaTreeWatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_watch_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaTreeWatchEvent.ProtoReflect.Descriptor instead.
+func (*QuotaTreeWatchEvent) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *QuotaTreeWatchEvent) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *QuotaTreeWatchEvent) GetId() *WatchID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *QuotaTreeWatchEvent) GetObject() *QuotaTree {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
 type QuotaForestWatchEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
@@ -593,7 +653,7 @@ type QuotaForestWatchEvent struct {
 
 func (x *QuotaForestWatchEvent) Reset() {
 	*x = QuotaForestWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[8]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +665,7 @@ func (x *QuotaForestWatchEvent) String() string {
 func (*QuotaForestWatchEvent) ProtoMessage() {}
 
 func (x *QuotaForestWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[8]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +678,7 @@ func (x *QuotaForestWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestWatchEvent.ProtoReflect.Descriptor instead.
 func (*QuotaForestWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *QuotaForestWatchEvent) GetType() WatchEventType {
@@ -653,7 +713,7 @@ type QuotaBindingWatchEvent struct {
 
 func (x *QuotaBindingWatchEvent) Reset() {
 	*x = QuotaBindingWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[9]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +725,7 @@ func (x *QuotaBindingWatchEvent) String() string {
 func (*QuotaBindingWatchEvent) ProtoMessage() {}
 
 func (x *QuotaBindingWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[9]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +738,7 @@ func (x *QuotaBindingWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingWatchEvent.ProtoReflect.Descriptor instead.
 func (*QuotaBindingWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *QuotaBindingWatchEvent) GetType() WatchEventType {
@@ -713,7 +773,7 @@ type TenantWatchEvent struct {
 
 func (x *TenantWatchEvent) Reset() {
 	*x = TenantWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[10]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +785,7 @@ func (x *TenantWatchEvent) String() string {
 func (*TenantWatchEvent) ProtoMessage() {}
 
 func (x *TenantWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[10]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +798,7 @@ func (x *TenantWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantWatchEvent.ProtoReflect.Descriptor instead.
 func (*TenantWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TenantWatchEvent) GetType() WatchEventType {
@@ -773,7 +833,7 @@ type ResourceWatchEvent struct {
 
 func (x *ResourceWatchEvent) Reset() {
 	*x = ResourceWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +845,7 @@ func (x *ResourceWatchEvent) String() string {
 func (*ResourceWatchEvent) ProtoMessage() {}
 
 func (x *ResourceWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[11]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +858,7 @@ func (x *ResourceWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceWatchEvent.ProtoReflect.Descriptor instead.
 func (*ResourceWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResourceWatchEvent) GetType() WatchEventType {
@@ -833,7 +893,7 @@ type NamespaceWatchEvent struct {
 
 func (x *NamespaceWatchEvent) Reset() {
 	*x = NamespaceWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +905,7 @@ func (x *NamespaceWatchEvent) String() string {
 func (*NamespaceWatchEvent) ProtoMessage() {}
 
 func (x *NamespaceWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[12]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +918,7 @@ func (x *NamespaceWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceWatchEvent.ProtoReflect.Descriptor instead.
 func (*NamespaceWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *NamespaceWatchEvent) GetType() WatchEventType {
@@ -893,7 +953,7 @@ type AccessTokenWatchEvent struct {
 
 func (x *AccessTokenWatchEvent) Reset() {
 	*x = AccessTokenWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +965,7 @@ func (x *AccessTokenWatchEvent) String() string {
 func (*AccessTokenWatchEvent) ProtoMessage() {}
 
 func (x *AccessTokenWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +978,7 @@ func (x *AccessTokenWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessTokenWatchEvent.ProtoReflect.Descriptor instead.
 func (*AccessTokenWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AccessTokenWatchEvent) GetType() WatchEventType {
@@ -953,7 +1013,7 @@ type RoleBindingWatchEvent struct {
 
 func (x *RoleBindingWatchEvent) Reset() {
 	*x = RoleBindingWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1025,7 @@ func (x *RoleBindingWatchEvent) String() string {
 func (*RoleBindingWatchEvent) ProtoMessage() {}
 
 func (x *RoleBindingWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1038,7 @@ func (x *RoleBindingWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBindingWatchEvent.ProtoReflect.Descriptor instead.
 func (*RoleBindingWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RoleBindingWatchEvent) GetType() WatchEventType {
@@ -1015,7 +1075,7 @@ type EventWatchEvent struct {
 
 func (x *EventWatchEvent) Reset() {
 	*x = EventWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1087,7 @@ func (x *EventWatchEvent) String() string {
 func (*EventWatchEvent) ProtoMessage() {}
 
 func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1100,7 @@ func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventWatchEvent.ProtoReflect.Descriptor instead.
 func (*EventWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *EventWatchEvent) GetType() WatchEventType {
@@ -1101,7 +1161,11 @@ const file_muster_api_v1_watch_proto_rawDesc = "" +
 	"\x17ResourceQuotaWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x124\n" +
-	"\x06object\x18\x03 \x01(\v2\x1c.muster.api.v1.ResourceQuotaR\x06object\"\xa6\x01\n" +
+	"\x06object\x18\x03 \x01(\v2\x1c.muster.api.v1.ResourceQuotaR\x06object\"\xa2\x01\n" +
+	"\x13QuotaTreeWatchEvent\x121\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
+	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x120\n" +
+	"\x06object\x18\x03 \x01(\v2\x18.muster.api.v1.QuotaTreeR\x06object\"\xa6\x01\n" +
 	"\x15QuotaForestWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x122\n" +
@@ -1154,7 +1218,7 @@ func file_muster_api_v1_watch_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_api_v1_watch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_muster_api_v1_watch_proto_goTypes = []any{
 	(WatchEventType)(0),             // 0: muster.api.v1.WatchEventType
 	(*WatchRequest)(nil),            // 1: muster.api.v1.WatchRequest
@@ -1165,75 +1229,80 @@ var file_muster_api_v1_watch_proto_goTypes = []any{
 	(*NodeWatchEvent)(nil),          // 6: muster.api.v1.NodeWatchEvent
 	(*EvictionWatchEvent)(nil),      // 7: muster.api.v1.EvictionWatchEvent
 	(*ResourceQuotaWatchEvent)(nil), // 8: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaForestWatchEvent)(nil),   // 9: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingWatchEvent)(nil),  // 10: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantWatchEvent)(nil),        // 11: muster.api.v1.TenantWatchEvent
-	(*ResourceWatchEvent)(nil),      // 12: muster.api.v1.ResourceWatchEvent
-	(*NamespaceWatchEvent)(nil),     // 13: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenWatchEvent)(nil),   // 14: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingWatchEvent)(nil),   // 15: muster.api.v1.RoleBindingWatchEvent
-	(*EventWatchEvent)(nil),         // 16: muster.api.v1.EventWatchEvent
-	(*Allocation)(nil),              // 17: muster.api.v1.Allocation
-	(*Job)(nil),                     // 18: muster.api.v1.Job
-	(*Node)(nil),                    // 19: muster.api.v1.Node
-	(*EvictionNotice)(nil),          // 20: muster.api.v1.EvictionNotice
-	(*ResourceQuota)(nil),           // 21: muster.api.v1.ResourceQuota
-	(*QuotaForest)(nil),             // 22: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),            // 23: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                  // 24: muster.api.v1.Tenant
-	(*Resource)(nil),                // 25: muster.api.v1.Resource
-	(*Namespace)(nil),               // 26: muster.api.v1.Namespace
-	(*AccessToken)(nil),             // 27: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),             // 28: muster.api.v1.RoleBinding
-	(*Event)(nil),                   // 29: muster.api.v1.Event
+	(*QuotaTreeWatchEvent)(nil),     // 9: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaForestWatchEvent)(nil),   // 10: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingWatchEvent)(nil),  // 11: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantWatchEvent)(nil),        // 12: muster.api.v1.TenantWatchEvent
+	(*ResourceWatchEvent)(nil),      // 13: muster.api.v1.ResourceWatchEvent
+	(*NamespaceWatchEvent)(nil),     // 14: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenWatchEvent)(nil),   // 15: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingWatchEvent)(nil),   // 16: muster.api.v1.RoleBindingWatchEvent
+	(*EventWatchEvent)(nil),         // 17: muster.api.v1.EventWatchEvent
+	(*Allocation)(nil),              // 18: muster.api.v1.Allocation
+	(*Job)(nil),                     // 19: muster.api.v1.Job
+	(*Node)(nil),                    // 20: muster.api.v1.Node
+	(*EvictionNotice)(nil),          // 21: muster.api.v1.EvictionNotice
+	(*ResourceQuota)(nil),           // 22: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),               // 23: muster.api.v1.QuotaTree
+	(*QuotaForest)(nil),             // 24: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),            // 25: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                  // 26: muster.api.v1.Tenant
+	(*Resource)(nil),                // 27: muster.api.v1.Resource
+	(*Namespace)(nil),               // 28: muster.api.v1.Namespace
+	(*AccessToken)(nil),             // 29: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),             // 30: muster.api.v1.RoleBinding
+	(*Event)(nil),                   // 31: muster.api.v1.Event
 }
 var file_muster_api_v1_watch_proto_depIdxs = []int32{
 	3,  // 0: muster.api.v1.WatchRequest.after:type_name -> muster.api.v1.WatchID
 	3,  // 1: muster.api.v1.WatchEvictionsRequest.after:type_name -> muster.api.v1.WatchID
 	0,  // 2: muster.api.v1.AllocationWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 3: muster.api.v1.AllocationWatchEvent.id:type_name -> muster.api.v1.WatchID
-	17, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
+	18, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
 	0,  // 5: muster.api.v1.JobWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 6: muster.api.v1.JobWatchEvent.id:type_name -> muster.api.v1.WatchID
-	18, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
+	19, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
 	0,  // 8: muster.api.v1.NodeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 9: muster.api.v1.NodeWatchEvent.id:type_name -> muster.api.v1.WatchID
-	19, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
+	20, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
 	0,  // 11: muster.api.v1.EvictionWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 12: muster.api.v1.EvictionWatchEvent.id:type_name -> muster.api.v1.WatchID
-	20, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
+	21, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
 	0,  // 14: muster.api.v1.ResourceQuotaWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 15: muster.api.v1.ResourceQuotaWatchEvent.id:type_name -> muster.api.v1.WatchID
-	21, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
-	0,  // 17: muster.api.v1.QuotaForestWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 18: muster.api.v1.QuotaForestWatchEvent.id:type_name -> muster.api.v1.WatchID
-	22, // 19: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
-	0,  // 20: muster.api.v1.QuotaBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 21: muster.api.v1.QuotaBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	23, // 22: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
-	0,  // 23: muster.api.v1.TenantWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 24: muster.api.v1.TenantWatchEvent.id:type_name -> muster.api.v1.WatchID
-	24, // 25: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
-	0,  // 26: muster.api.v1.ResourceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 27: muster.api.v1.ResourceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	25, // 28: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
-	0,  // 29: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 30: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	26, // 31: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
-	0,  // 32: muster.api.v1.AccessTokenWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 33: muster.api.v1.AccessTokenWatchEvent.id:type_name -> muster.api.v1.WatchID
-	27, // 34: muster.api.v1.AccessTokenWatchEvent.object:type_name -> muster.api.v1.AccessToken
-	0,  // 35: muster.api.v1.RoleBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 36: muster.api.v1.RoleBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	28, // 37: muster.api.v1.RoleBindingWatchEvent.object:type_name -> muster.api.v1.RoleBinding
-	0,  // 38: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 39: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
-	29, // 40: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	22, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
+	0,  // 17: muster.api.v1.QuotaTreeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 18: muster.api.v1.QuotaTreeWatchEvent.id:type_name -> muster.api.v1.WatchID
+	23, // 19: muster.api.v1.QuotaTreeWatchEvent.object:type_name -> muster.api.v1.QuotaTree
+	0,  // 20: muster.api.v1.QuotaForestWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 21: muster.api.v1.QuotaForestWatchEvent.id:type_name -> muster.api.v1.WatchID
+	24, // 22: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
+	0,  // 23: muster.api.v1.QuotaBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 24: muster.api.v1.QuotaBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
+	25, // 25: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
+	0,  // 26: muster.api.v1.TenantWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 27: muster.api.v1.TenantWatchEvent.id:type_name -> muster.api.v1.WatchID
+	26, // 28: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
+	0,  // 29: muster.api.v1.ResourceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 30: muster.api.v1.ResourceWatchEvent.id:type_name -> muster.api.v1.WatchID
+	27, // 31: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
+	0,  // 32: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 33: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
+	28, // 34: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
+	0,  // 35: muster.api.v1.AccessTokenWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 36: muster.api.v1.AccessTokenWatchEvent.id:type_name -> muster.api.v1.WatchID
+	29, // 37: muster.api.v1.AccessTokenWatchEvent.object:type_name -> muster.api.v1.AccessToken
+	0,  // 38: muster.api.v1.RoleBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 39: muster.api.v1.RoleBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
+	30, // 40: muster.api.v1.RoleBindingWatchEvent.object:type_name -> muster.api.v1.RoleBinding
+	0,  // 41: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 42: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
+	31, // 43: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_watch_proto_init() }
@@ -1252,7 +1321,7 @@ func file_muster_api_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_watch_proto_rawDesc), len(file_muster_api_v1_watch_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,206 @@
+package lead
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file writes on which nodes of quota trees the live units are counted, so that
+// every coordinator shows the use of trees from keys alone (ADR 46). The record of a
+// commit has the nodes of that moment. A unit that arrivals push up, or that departures
+// let slide down, moves later: the moves of some milliseconds share a Txn.
+
+// The writes of moves: at most one Txn at a time, one every seatsEvery, with at most
+// seatsAtOnce keys.
+const (
+	seatsEvery  = 20 * time.Millisecond
+	seatsAtOnce = 60
+)
+
+// seatNews are the moves that the store is still to know.
+type seatNews struct {
+	// moved are the units, by path and in the order of their moves, whose nodes may be
+	// others than the store says; noted are the same.
+	moved []string
+	noted map[string]bool
+	// ended are transactions without a record that have a key still.
+	ended   []resource.TxID
+	writing bool
+	next    time.Time // no Txn before
+	alarm   *alarm
+}
+
+// note has a unit's nodes compared with the store's.
+func (s *seatNews) note(path string) {
+	if s.noted[path] {
+		return
+	}
+	if s.noted == nil {
+		s.noted = map[string]bool{}
+	}
+	s.noted[path] = true
+	s.moved = append(s.moved, path)
+}
+
+// seated are a unit's charges with the nodes that count them now.
+func (l *Leader) seated(u *unit, charges []record.Charge) []record.Charge {
+	if len(charges) < 2 { // of the namespace alone
+		return charges
+	}
+	charges = slices.Clone(charges)
+	for i := range charges {
+		c := &charges[i]
+		c.Node = ""
+		if node, counted := l.quotas.trees.NodeOf(c.Tree, u.path); counted && node != l.quotas.group(c.Tree, c.Group) {
+			c.Node = node
+		}
+	}
+	return charges
+}
+
+// movedSeats are the nodes of an attempt on all its trees, nil where the store has them
+// already.
+func (l *Leader) movedSeats(a *attempt) map[string]string {
+	nodes, moved := map[string]string{}, false
+	for i := range a.charges {
+		c := &a.charges[i]
+		t := l.quotas.treeObjects[c.Tree]
+		node, counted := l.quotas.trees.NodeOf(c.Tree, a.unit.path)
+		if t == nil || !counted {
+			continue
+		}
+		nodes[c.Tree] = node
+		moved = moved || node != t.group(cmp.Or(a.seats[c.Tree], c.Node, c.Group))
+	}
+	if !moved {
+		return nil
+	}
+	return nodes
+}
+
+// writeSeats writes the moves since the last call, or has them written soon.
+func (l *Leader) writeSeats() {
+	news := &l.seats
+	for _, path := range l.quotas.trees.TakeMoved() {
+		news.note(path)
+	}
+	if news.writing || len(news.moved)+len(news.ended) == 0 {
+		return
+	}
+	if wait := news.next.Sub(l.now); wait > 0 {
+		if news.alarm == nil {
+			news.alarm = l.after(wait, func() { news.alarm = nil })
+		}
+		return
+	}
+	l.submitSeats(l.takeSeats())
+}
+
+// seatWrite is the key of one transaction: its nodes, or nil where the key goes.
+type seatWrite struct {
+	tx    resource.TxID
+	unit  string
+	nodes map[string]string
+}
+
+// takeSeats takes the writes of one Txn.
+func (l *Leader) takeSeats() []seatWrite {
+	news := &l.seats
+	most := min(seatsAtOnce, l.maxOps)
+	var writes []seatWrite
+	for len(news.ended) > 0 && len(writes) < most {
+		writes = append(writes, seatWrite{tx: news.ended[0]})
+		news.ended = news.ended[1:]
+	}
+	for len(news.moved) > 0 && len(writes) < most {
+		path := news.moved[0]
+		news.moved = news.moved[1:]
+		delete(news.noted, path)
+		u := l.units[path]
+		if u == nil || u.attempt == nil || u.attempt.committed == 0 { // the commit writes the nodes
+			continue
+		}
+		if nodes := l.movedSeats(u.attempt); nodes != nil {
+			writes = append(writes, seatWrite{u.attempt.machine.ID(), path, nodes})
+		}
+	}
+	return writes
+}
+
+// submitSeats writes keys. A key whose transaction ends meanwhile is deleted after that.
+func (l *Leader) submitSeats(writes []seatWrite) {
+	if len(writes) == 0 {
+		return
+	}
+	news := &l.seats
+	news.writing = true
+	var d decision
+	for _, w := range writes {
+		if key := record.SeatsKey(w.tx); w.nodes == nil {
+			d.ops = append(d.ops, record.Delete(key))
+		} else {
+			d.ops = append(d.ops, record.Put(key, record.MustEncode(record.Seats{Nodes: w.nodes})))
+		}
+	}
+	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		news.writing, news.next = false, l.now.Add(seatsEvery)
+		if o != txn.Landed {
+			news.next = l.now.Add(time.Second)
+		}
+		for _, w := range writes {
+			l.seatWritten(w, o == txn.Landed)
+		}
+	}
+	first := d.ops[0]
+	l.settle(d, first.Key, func(value []byte, found bool) bool {
+		return found != first.Delete && bytes.Equal(value, first.Value)
+	})
+}
+
+// seatWritten takes over the answer about a key.
+func (l *Leader) seatWritten(w seatWrite, landed bool) {
+	a := l.attempts[w.tx]
+	switch {
+	case w.nodes == nil && landed:
+	case a == nil: // it ended meanwhile, or its key is to go still
+		l.seats.ended = append(l.seats.ended, w.tx)
+	case landed:
+		a.setSeats(w.nodes)
+	default:
+		l.seats.note(w.unit)
+	}
+}
+
+// noteSeats has the nodes of a unit compared that has committed: others may have moved
+// the unit since its commit was sent.
+func (l *Leader) noteSeats(a *attempt) {
+	if len(a.charges) > 1 {
+		l.seats.note(a.unit.path)
+	}
+}
+
+// endSeats has the key of an attempt deleted that ends.
+func (l *Leader) endSeats(a *attempt) {
+	if a.seats != nil {
+		l.seats.ended = append(l.seats.ended, a.machine.ID())
+	}
+}
+
+// loadSeats takes over the keys of earlier leaders. A key beside no live transaction goes.
+func (l *Leader) loadSeats() {
+	for _, tx := range slices.Sorted(maps.Keys(l.quotas.loadedSeats)) {
+		if a := l.attempts[tx]; a != nil {
+			a.setSeats(l.quotas.loadedSeats[tx])
+		} else {
+			l.seats.ended = append(l.seats.ended, tx)
+		}
+	}
+	l.quotas.loadedSeats = nil
+}
