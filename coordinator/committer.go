@@ -41,9 +41,12 @@ type committer struct {
 	// barrier has every decision from submit until post has run after its done.
 	barrier barrier
 	post    func(func())
-	wg      sync.WaitGroup
-	wake    chan struct{}   // capacity 1: something was submitted
-	inputs  chan batchInput // from the goroutines that begin started
+	// writes takes the operations of each Txn before it is sent; nil = nobody needs
+	// them.
+	writes func([]record.Op)
+	wg     sync.WaitGroup
+	wake   chan struct{}   // capacity 1: something was submitted
+	inputs chan batchInput // from the goroutines that begin started
 
 	// Of run's goroutine alone.
 	batcher *batch.Batcher
@@ -154,6 +157,9 @@ func (c *committer) begin(f func() batchInput) {
 
 // send sends a Txn.
 func (c *committer) send(ctx context.Context, e batch.Effect) batchInput {
+	if c.writes != nil {
+		c.writes(e.Txn.Then)
+	}
 	result, err := c.store.Txn(ctx, e.Txn)
 	a := batch.StoreAnswer{Revision: result.Revision, Err: err}
 	switch {

@@ -119,6 +119,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.disconnectViolator, c.letBack, c.follower.Facts
 	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)
+	l.commit.writes = c.follower.Expect
 	if c.config.observe != nil {
 		c.config.observe(l, b)
 	}

@@ -30,6 +30,7 @@ type Follower struct {
 	log        *slog.Logger
 	check      time.Duration
 	index      readIndex
+	written    written
 	moved      func(resource.Revision)
 	forget     func(context.Context, *record.WentBackError)
 	leads      func() bool
@@ -186,14 +187,18 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 
 // put takes a key. f.mu is held.
 func (f *Follower) put(kv record.KV) {
+	of := f.written.take(&kv)
 	if strings.HasPrefix(kv.Key, record.RequestsPrefix) {
-		if key, r, err := lead.ReadRequest(kv); err == nil { // else the next term reads it, and reports the fault
+		if key, r, err := readRequest(kv, of); err == nil { // else the next term reads it, and reports the fault
 			f.requests[key] = r
 			return
 		}
 	}
-	if f.noteChange(&kv) {
+	if apart := f.noteChange(&kv, &of); apart {
 		return
+	}
+	if of != nil && !f.unseen && !f.loading {
+		f.cache.Know(kv.Key, of)
 	}
 	f.kvs[kv.Key] = kv
 	f.noteOwner(kv.Key, &kv)
@@ -203,6 +208,14 @@ func (f *Follower) put(kv record.KV) {
 	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
 	}
+}
+
+// readRequest is lead.ReadRequest, where of points to the record or is nil.
+func readRequest(kv record.KV, of any) (lead.RequestKey, lead.Remembered, error) {
+	if rec, known := of.(*record.Request); known {
+		return lead.RequestOf(kv.Key, *rec)
+	}
+	return lead.ReadRequest(kv)
 }
 
 // remove takes a key out. f.mu is held.
@@ -341,13 +354,13 @@ func (f *Follower) take(b record.Batch) (told []News) {
 		if n, is := f.newsOf(e); is {
 			told = append(told, n)
 		}
+		if !f.unseen {
+			f.cache.Touch(e.KV.Key)
+		}
 		if e.Type == record.EventDelete {
 			f.remove(e.KV.Key)
 		} else {
 			f.put(e.KV)
-		}
-		if !f.unseen {
-			f.cache.Touch(e.KV.Key)
 		}
 	}
 	f.move(b.Revision)

@@ -16,8 +16,9 @@ func isApart(key string) bool {
 }
 
 // noteChange tells of the change that a key notes, and reports whether the key is
-// nothing else. f.mu is held.
-func (f *Follower) noteChange(kv *record.KV) bool {
+// nothing else. of points to the key's record, nil where it was not decoded yet; noteChange
+// sets it where it decodes the record of a unit. f.mu is held.
+func (f *Follower) noteChange(kv *record.KV, of *any) bool {
 	switch {
 	case strings.HasPrefix(kv.Key, record.AuditPrefix):
 		a, err := record.Decode[record.Audit](kv.Key, kv.Value)
@@ -30,7 +31,16 @@ func (f *Follower) noteChange(kv *record.KV) bool {
 	case f.noted == nil:
 	case kv.CreateRev != kv.ModRev && !f.loading: // the submission was noted before
 	case strings.HasPrefix(kv.Key, record.UnitsPrefix):
-		if u, err := record.Decode[record.Unit](kv.Key, kv.Value); err == nil && u.Made != nil {
+		u, known := (*of).(*record.Unit)
+		if !known {
+			read, err := record.Decode[record.Unit](kv.Key, kv.Value)
+			if err != nil {
+				return false // it is refused where it is shown
+			}
+			u = &read
+			*of = u
+		}
+		if u.Made != nil {
 			f.noted(record.Submission(u.Made, "allocations", u.Namespace, u.Name))
 		}
 	case strings.HasPrefix(kv.Key, record.JobsPrefix):

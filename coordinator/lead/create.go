@@ -236,7 +236,9 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 		l.insertJob(s.job)
 	}
 	if key, rec, ok := s.requested(); ok {
-		create.ops = append(create.ops, record.PutLeased(record.RequestKey(first.record.Tenant, s.RequestID), record.MustEncode(rec), l.requestLease))
+		op := record.MustPutRecord(record.RequestKey(first.record.Tenant, s.RequestID), rec)
+		op.Lease = l.requestLease
+		create.ops = append(create.ops, op)
 		create.request = key
 		l.requests.remember(key, newRequest(rec), l.now)
 	}

@@ -196,10 +196,15 @@ func (l *Leader) loadRequests(cached map[RequestKey]Remembered, kvs []record.KV)
 
 // ReadRequest reads a key below record.RequestsPrefix.
 func ReadRequest(kv record.KV) (RequestKey, Remembered, error) {
-	tenant, id, err := record.ParseRequestKey(kv.Key)
+	rec, err := record.Decode[record.Request](kv.Key, kv.Value)
 	if err != nil {
 		return RequestKey{}, Remembered{}, err
 	}
-	rec, err := record.Decode[record.Request](kv.Key, kv.Value)
+	return RequestOf(kv.Key, rec)
+}
+
+// RequestOf is the request that a record below record.RequestsPrefix remembers.
+func RequestOf(key string, rec record.Request) (RequestKey, Remembered, error) {
+	tenant, id, err := record.ParseRequestKey(key)
 	return RequestKeyOf(tenant, id), newRequest(rec), err
 }

@@ -70,7 +70,7 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 	key := record.ReadyKey(tx)
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
-		ops:      []record.Op{record.Put(key, record.MustEncode(r))},
+		ops:      []record.Op{record.MustPutRecord(key, r)},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:

@@ -59,7 +59,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	if len(rec.Members) != u.record.Members {
 		return d, fmt.Errorf("votes for %d members, the unit has %d", len(rec.Members), u.record.Members)
 	}
-	value, err := record.Encode(rec)
+	committed, err := record.PutRecord(record.TxKey(tx), rec)
 	if err != nil {
 		return d, err
 	}
@@ -69,7 +69,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	if unit.Started == "" {
 		unit.Started = a.started
 	}
-	d.ops = append(d.ops, record.Put(record.TxKey(tx), value), record.Put(unit.Path().Key(), record.MustEncode(unit)))
+	d.ops = append(d.ops, committed, record.MustPutRecord(unit.Path().Key(), unit))
 	if u.queued {
 		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
 	}

@@ -34,9 +34,9 @@ type Cache struct {
 	roleBindings map[string]shown.Versioned[api.RoleBinding]
 	// addresses are the nodes by the addresses of their agents.
 	addresses map[string]map[resource.NodeID]bool
-	touched   map[string]bool      // keys that have changed
-	stale     map[Name]bool        // objects whose entries are out of date
-	decoded   map[string]record.Tx // records that this Refresh has read, by key
+	touched   map[string]bool // keys that have changed
+	stale     map[Name]bool   // objects whose entries are out of date
+	known     map[string]any  // pointers to the records of keys that have changed, where they were decoded
 
 	tables  [kinds]*table
 	queue   *order
@@ -56,7 +56,7 @@ func New() *Cache {
 		resources:    newCachedResources(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
-		touched:   map[string]bool{}, stale: map[Name]bool{}, decoded: map[string]record.Tx{}, queue: newOrder(),
+		touched:   map[string]bool{}, stale: map[Name]bool{}, known: map[string]any{}, queue: newOrder(),
 	}
 	for k := range c.tables {
 		c.tables[k] = new(table)
@@ -67,8 +67,17 @@ func New() *Cache {
 	return c
 }
 
+// Know gives the cache a pointer to the record of a key that was touched, which nobody
+// changes. Each other touch of the key forgets it.
+func (c *Cache) Know(key string, of any) {
+	if c.touched[key] {
+		c.known[key] = of
+	}
+}
+
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
+	delete(c.known, key)
 	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix, record.AuthPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
@@ -91,7 +100,7 @@ func (c *Cache) Refresh(kvs map[string]record.KV, at resource.Revision, now time
 		}
 	}
 	clear(c.touched)
-	defer clear(c.decoded)
+	defer clear(c.known)
 	for id := range stale.nodes {
 		if err := c.remakeNode(id, kvs); err != nil {
 			return err
@@ -180,10 +189,19 @@ func (c *Cache) concernsTx(key string, kvs map[string]record.KV, s stale) error 
 	if !found {
 		return nil
 	}
-	rec, err := record.Decode[record.Tx](key, kv.Value)
+	rec, err := read[record.Tx](c, kv)
 	if err == nil && !rec.State.Terminal() {
 		s.units[rec.Unit.String()] = true
-		c.decoded[key] = rec
+		c.known[key] = rec
 	}
 	return err
+}
+
+// read reads the record of a key, unless it was decoded before. Nobody changes it.
+func read[R record.Type](c *Cache, kv record.KV) (*R, error) {
+	if r, known := c.known[kv.Key].(*R); known {
+		return r, nil
+	}
+	r, err := record.Decode[R](kv.Key, kv.Value)
+	return &r, err
 }

@@ -38,7 +38,7 @@ type cachedUnit struct {
 type cachedTx struct {
 	tx        resource.TxID
 	stored    resource.Revision // of the record
-	record    record.Tx
+	record    *record.Tx
 	unit      *cachedUnit
 	committed resource.Revision
 	nodes     []resource.NodeID
@@ -104,19 +104,16 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 		return err
 	}
 	c.hold(u, rec, held)
-	return u.readReady(kvs)
+	return c.readReady(u, kvs)
 }
 
 // readTx reads the record that a unit holds its devices by, unless the unit held them
 // by the same record before.
-func (c *Cache) readTx(kv record.KV, before *cachedUnit) (record.Tx, error) {
-	if rec, read := c.decoded[kv.Key]; read {
-		return rec, nil
-	}
+func (c *Cache) readTx(kv record.KV, before *cachedUnit) (*record.Tx, error) {
 	if before != nil && before.holding != nil && before.holding.stored == kv.ModRev {
 		return before.holding.record, nil
 	}
-	return record.Decode[record.Tx](kv.Key, kv.Value)
+	return read[record.Tx](c, kv)
 }
 
 // readOrder takes over a unit's place in the order, and why the unit waits.
@@ -126,18 +123,18 @@ func (c *Cache) readOrder(u *cachedUnit, kvs map[string]record.KV) error {
 		return nil
 	}
 	c.queue.Set(u.waiting())
-	order, err := record.Decode[record.Order](kv.Key, kv.Value)
+	order, err := read[record.Order](c, kv)
 	u.Waiting, u.Revision = order.Waiting, max(u.Revision, kv.ModRev)
 	return err
 }
 
 // readReady takes over since when the agents hold all members.
-func (u *cachedUnit) readReady(kvs map[string]record.KV) error {
+func (c *Cache) readReady(u *cachedUnit, kvs map[string]record.KV) error {
 	kv, found := kvs[record.ReadyKey(u.record.TxID)]
 	if !found {
 		return nil
 	}
-	r, err := record.Decode[record.Ready](kv.Key, kv.Value)
+	r, err := read[record.Ready](c, kv)
 	u.Ready, u.freed, u.Revision = r.AtMillis, r.Freed, max(u.Revision, kv.ModRev)
 	return err
 }
@@ -193,12 +190,12 @@ func (c *Cache) readUnit(kv record.KV, before *cachedUnit) (*cachedUnit, error) 
 	if before != nil && before.stored == kv.ModRev {
 		u.record, u.path = before.record, before.path
 	} else {
-		rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
+		rec, err := read[record.Unit](c, kv)
 		if err != nil {
 			return nil, err
 		}
-		rec.Queue = cmp.Or(rec.Queue, lead.DefaultQueue)
-		u.record, u.path = rec, rec.Path().String()
+		u.record, u.path = *rec, rec.Path().String()
+		u.record.Queue = cmp.Or(rec.Queue, lead.DefaultQueue)
 	}
 	rec := &u.record
 	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}
@@ -251,7 +248,7 @@ func (c *Cache) addUnit(u *cachedUnit) {
 }
 
 // hold gives a unit the shares in its record.
-func (c *Cache) hold(u *cachedUnit, rec record.Tx, kv record.KV) {
+func (c *Cache) hold(u *cachedUnit, rec *record.Tx, kv record.KV) {
 	h := &cachedTx{tx: u.record.TxID, stored: kv.ModRev, record: rec, unit: u, committed: kv.CreateRev} // a record's first state is COMMITTED
 	u.holding, c.live[h.tx] = h, u
 	var places []shown.Place
@@ -269,7 +266,7 @@ func (c *Cache) hold(u *cachedUnit, rec record.Tx, kv record.KV) {
 		}
 		n.held[h.tx].members = append(n.held[h.tx].members, m)
 	}
-	u.Places, u.Ending = places, shown.EndingOf(&u.record, &rec)
+	u.Places, u.Ending = places, shown.EndingOf(&u.record, rec)
 	for _, charged := range rec.Charges {
 		if charged.Tree == quota.Tree {
 			charge := u.scope
@@ -325,7 +322,7 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 	if !found {
 		return nil
 	}
-	rec, err := record.Decode[record.Job](kv.Key, kv.Value)
+	rec, err := read[record.Job](c, kv)
 	if err != nil {
 		return err
 	}
@@ -333,7 +330,7 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 	if status != nil {
 		return fmt.Errorf("%s: document: %w", kv.Key, status)
 	}
-	c.jobs[position] = &cachedJob{record: rec, stored: kv.ModRev, doc: doc}
+	c.jobs[position] = &cachedJob{record: *rec, stored: kv.ModRev, doc: doc}
 	for _, path := range rec.Units {
 		units[path.String()] = true
 	}

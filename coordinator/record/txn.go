@@ -55,11 +55,27 @@ type Op struct {
 	Value  []byte
 	Lease  LeaseID
 	Delete bool
+	// Of points to the record that Value encodes, nil where the writer does not keep
+	// it: a reader in the same process then need not decode Value. Nobody changes the
+	// record, and no store looks at it.
+	Of any
 }
 
 // Put writes a key without a lease; a lease the key had is detached. The store
 // does not keep value after the Txn has returned.
 func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
+
+// PutRecord is Put of a record, which the caller changes no more, nor anything that
+// it points to.
+func PutRecord[R Type](key string, r R) (Op, error) {
+	value, err := Encode(r)
+	return Op{Key: key, Value: value, Of: &r}, err
+}
+
+// MustPutRecord is PutRecord for a record that its caller has made whole, as MustEncode.
+func MustPutRecord[R Type](key string, r R) Op {
+	return Op{Key: key, Value: MustEncode(r), Of: &r}
+}
 
 // PutLeased writes a key that lives no longer than the lease.
 func PutLeased(key string, value []byte, lease LeaseID) Op {
