@@ -62,6 +62,10 @@ type AccessTokenSpec struct {
 	TTL string `json:"ttl,omitempty" range:"1s..87600h" format:"duration" example:"720h"`
 	// Description is for people: one line of at most 256 bytes.
 	Description string `json:"description,omitempty" example:"nightly training"`
+	// Request is a certificate request (PKCS #10). With a request the token is a client
+	// certificate for the key of the request, and has no secret. Its user gets the prefix
+	// cert:, and its ttl is 720h where absent. Answers do not have the request.
+	Request string `json:"request,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE REQUEST-----…"`
 }
 
 // AccessTokenStatus is a token and the state of its use.
@@ -81,6 +85,14 @@ type AccessTokenStatus struct {
 	Expired bool `json:"expired,omitempty" example:"false"`
 	// Creator is the name of the person that asked for the token.
 	Creator string `json:"creator,omitempty" example:"admin"`
+	// Serial is the serial number of the client certificate, in hex; absent for a token
+	// with a secret.
+	Serial string `json:"serial,omitempty" example:"5d1f09c2ab8e4f7a91c3d2b06e5a7f81"`
+	// Chain is the client certificate and its intermediate authorities. The answer to
+	// its creation alone has chain and authorities.
+	Chain string `json:"chain,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	// Authorities are the certificates of the cluster's authorities.
+	Authorities string `json:"authorities,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 	// NotFollowedBy are the coordinators that did not confirm the change within 5 s.
 	// The answer to a change alone has them.
 	NotFollowedBy []string `json:"notFollowedBy,omitempty" example:"[coordinator-3]"`
@@ -163,8 +175,10 @@ const (
 	MaxGrantNamespaces = 64
 	MaxSubjects        = 256
 	MaxTokenTTL        = 10 * 365 * 24 * time.Hour
-	MaxOverlap         = 30 * 24 * time.Hour
-	DefaultOverlap     = 24 * time.Hour
+	// DefaultCertificateTTL is that of client certificates.
+	DefaultCertificateTTL = 30 * 24 * time.Hour
+	MaxOverlap            = 30 * 24 * time.Hour
+	DefaultOverlap        = 24 * time.Hour
 )
 
 var (
@@ -182,8 +196,47 @@ func DecodeAccessToken(doc []byte) (*AccessToken, time.Duration, *Status) {
 	if status != nil {
 		return nil, 0, status
 	}
-	ttl, status := between("spec.ttl", t.Spec.TTL, 0, time.Second, MaxTokenTTL)
+	ttl, status := t.Spec.lifetime()
 	return t, ttl, status
+}
+
+// CertificatePrefix begins the name of each user who has a client certificate, and of no
+// other user.
+const CertificatePrefix = "cert:"
+
+// requestBegins is the first line of a certificate request in PEM.
+const requestBegins = "-----BEGIN CERTIFICATE REQUEST-----"
+
+// lifetime is the time that the token is valid for; 0 is a token that does not end.
+func (s *AccessTokenSpec) lifetime() (time.Duration, *Status) {
+	absent := time.Duration(0)
+	if s.Request != "" {
+		absent = DefaultCertificateTTL
+	}
+	return between("spec.ttl", s.TTL, absent, time.Second, MaxTokenTTL)
+}
+
+// Owner is the name of the user: that of a client certificate begins with
+// CertificatePrefix.
+func (s *AccessTokenSpec) Owner() string {
+	if s.Request == "" {
+		return s.User
+	}
+	return CertificatePrefix + strings.TrimPrefix(s.User, CertificatePrefix)
+}
+
+// checkProof refuses a request that is none, and a name that needs one.
+func (s *AccessTokenSpec) checkProof() *Status {
+	name, certified := strings.CutPrefix(s.User, CertificatePrefix)
+	switch {
+	case s.Request != "" && !strings.HasPrefix(s.Request, requestBegins):
+		return invalid("spec.request", "%q: want a certificate request (PKCS #10) in PEM, which begins with %s", clip(s.Request), requestBegins)
+	case certified && s.Request == "":
+		return invalid("spec.user", "%q: names that begin with %s are those of client certificates: choose another name, or give spec.request", clip(s.User), CertificatePrefix)
+	case certified && strings.TrimSpace(name) == "":
+		return invalid("spec.user", "%q: no name after %s", clip(s.User), CertificatePrefix)
+	}
+	return nil
 }
 
 // Validate refuses a token of nobody, and a role at a place where it cannot count.
@@ -200,7 +253,8 @@ func (s *AccessTokenSpec) Validate() *Status {
 		faults.add(invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority))
 	}
 	faults.add(checkLine("spec.description", s.Description))
-	faults.add(statusOf(between("spec.ttl", s.TTL, 0, time.Second, MaxTokenTTL)))
+	faults.add(s.checkProof())
+	faults.add(statusOf(s.lifetime()))
 	return faults.status()
 }
 

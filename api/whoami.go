@@ -11,6 +11,7 @@ const (
 	ProofAdminToken  = "adminToken"  // the token file of the administrator
 	ProofAccessToken = "accessToken" // a token of muster token create
 	ProofOIDC        = "oidc"        // an ID token of the identity provider
+	ProofCertificate = "certificate" // a client certificate of muster token create --dir
 )
 
 // WhoAmI is the caller of a request as the server knows the caller.
@@ -22,8 +23,8 @@ type WhoAmI struct {
 	// User is the name of the caller, as role bindings, records and logs have it.
 	User string `json:"user" example:"oidc:ada@example.org"`
 	// Proof is the way in which the caller has proven the name.
-	Proof string `json:"proof" oneof:"adminToken,accessToken,oidc"`
-	// Token is the id of the access token, or the serial number of the certificate.
+	Proof string `json:"proof" oneof:"adminToken,accessToken,oidc,certificate"`
+	// Token is the id of the access token, or of the client certificate.
 	Token string `json:"token,omitempty" example:"at-5d1f09c2ab"`
 	// Tenant is the tenant of the caller; absent for a caller of no tenant.
 	Tenant string `json:"tenant,omitempty" example:"vision"`

@@ -161,7 +161,7 @@ func MarshalKey(key crypto.Signer) ([]byte, error) {
 
 // Issue certifies that public is the key of identity i, for ttl from now, but
 // never beyond the authority's own end. It is good for both ends of a
-// connection. names are further host names and IP addresses, for browsers and
+// connection; that of a user is good for the end that calls. names are further host names and IP addresses, for browsers and
 // tools that look at those alone. A node has NodeServerName beside them.
 func (a *Authority) Issue(public crypto.PublicKey, i Identity, names []string, now time.Time, ttl time.Duration) (*x509.Certificate, error) {
 	if err := i.Check(); err != nil {
@@ -189,7 +189,10 @@ func (a *Authority) Issue(public crypto.PublicKey, i Identity, names []string, n
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	if i.Role == Node {
+	switch i.Role {
+	case User:
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	case Node:
 		template.DNSNames = append(template.DNSNames, NodeServerName)
 	}
 	return sign(template, a.Certificate, public, a.Key)

@@ -15,6 +15,7 @@ const (
 	Node        Role = "node"        // the agent of one host
 	Coordinator Role = "coordinator" // may lead
 	Operator    Role = "operator"    // reads the status of agents
+	User        Role = "user"        // uses the API; its ID is that of an access token
 )
 
 // scheme is the URI scheme of identities.
@@ -39,9 +40,9 @@ func (i Identity) String() string {
 // Check returns the first fault of an identity, nil if it has none.
 func (i Identity) Check() error {
 	switch i.Role {
-	case Node, Coordinator, Operator:
+	case Node, Coordinator, Operator, User:
 	default:
-		return fmt.Errorf("identity %q: role %q: want node, coordinator or operator", i, i.Role)
+		return fmt.Errorf("identity %q: role %q: want node, coordinator, operator or user", i, i.Role)
 	}
 	if !isName(i.Cluster) || !isName(i.ID) {
 		return fmt.Errorf("identity %q: want cluster and id of 1 to %d letters, digits, '-', '_' and '.', the first a letter or digit", i, maxName)

@@ -440,6 +440,28 @@ func FuzzIdentityOf(f *testing.F) {
 	})
 }
 
+// A request that is read has a key of a kind that the cluster certifies.
+func FuzzParseRequest(f *testing.F) {
+	der, err := pki.NewRequest(key(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(pki.FormatRequestPEM(der))
+	f.Add(pki.FormatRequestPEM([]byte{0x30, 0}))
+	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		der, err := pki.ParseRequestPEM(text)
+		if err != nil {
+			return
+		}
+		if public, err := pki.ParseRequest(der); err == nil {
+			if _, err := pki.KeyHash(public); err != nil {
+				t.Errorf("a request with a key that nothing can hash: %v", err)
+			}
+		}
+	})
+}
+
 func BenchmarkIssue(b *testing.B) {
 	a, public := authority(b), key(b).Public()
 	for b.Loop() {

@@ -132,6 +132,28 @@ func (t *TLS) WebConfig() *tls.Config {
 	}
 }
 
+// APIConfig is a WebConfig that asks for a certificate, and takes any and none: the
+// requests of the connection are judged one by one.
+func (t *TLS) APIConfig() *tls.Config {
+	c := t.WebConfig()
+	c.ClientAuth = tls.RequestClientCert
+	c.VerifyPeerCertificate = func(raw [][]byte, _ [][]*x509.Certificate) error {
+		bytes := 0
+		for _, one := range raw {
+			bytes += len(one)
+		}
+		if bytes > maxWebChain {
+			return fmt.Errorf("client certificates of %d bytes, at most %d", bytes, maxWebChain)
+		}
+		return nil
+	}
+	return c
+}
+
+// maxWebChain bounds the certificates that a client of HTTP shows, in bytes: a connection
+// keeps them.
+const maxWebChain = 16 << 10
+
 // ClientConfig is for clients that mean to reach want: the other end's identity
 // decides, not its host name.
 func (t *TLS) ClientConfig(want Want) *tls.Config {

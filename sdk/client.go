@@ -54,6 +54,9 @@ type Config struct {
 	// CAFile is a PEM file of the authorities by which servers are trusted; "" is
 	// the system's. It is for the HTTPClient that is made here.
 	CAFile string
+	// Certificate is the client certificate that proves who calls, where there is no
+	// token. It is for the HTTPClient that is made here, and for https.
+	Certificate Certificate
 	// HTTPClient sends the requests; nil = one that keeps connections open and
 	// uses no proxy.
 	// It is copied; redirects are never followed, since the token would be.
@@ -101,6 +104,9 @@ func NewClient(c Config) (*Client, error) {
 		client.http = *c.HTTPClient
 	} else {
 		trust, err := Trust(c.CAFile)
+		if err == nil {
+			trust, err = c.Certificate.AddTo(trust)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -23,3 +23,43 @@ func Trust(path string) (*tls.Config, error) {
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 }
+
+// Certificate is a client certificate: the PEM files of the certificate with its
+// intermediate authorities, and of its key. The zero value is none.
+type Certificate struct {
+	CertFile string
+	// KeyFile is "" where CertFile has the key too. Others may not read the file.
+	KeyFile string
+}
+
+// AddTo adds the certificate to a configuration, nil for the zero one, and returns it.
+// The zero certificate adds nothing.
+func (c Certificate) AddTo(config *tls.Config) (*tls.Config, error) {
+	if c.CertFile == "" {
+		if c.KeyFile != "" {
+			return nil, fmt.Errorf("client certificate: the key %s is given without the certificate", c.KeyFile)
+		}
+		return config, nil
+	}
+	key := c.KeyFile
+	if key == "" {
+		key = c.CertFile
+	}
+	info, err := os.Stat(key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("client certificate: the key in %s: mode %04o lets others use it; run: chmod 0600 %[1]s", key, mode)
+	}
+	pair, err := tls.LoadX509KeyPair(c.CertFile, key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate %s, key %s: %w", c.CertFile, key, err)
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	// Each server gets the certificate, so that one of another cluster can word its refusal.
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	return config, nil
+}

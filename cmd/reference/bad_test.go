@@ -122,7 +122,7 @@ var wrongByMeaning = map[string][]wrong{
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
 	"RoleBinding spec.tenant": wrongNames, "RoleBinding spec.namespaces": wrongLists, "RoleBinding spec.subjects.name": wrongLines,
 	"AccessToken spec.user": append([]wrong{{" ", "required"}}, wrongLines...), "AccessToken spec.tenant": wrongNames, "AccessToken spec.namespaces": wrongLists,
-	"AccessToken spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "AccessToken spec.description": wrongLines,
+	"AccessToken spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "AccessToken spec.description": wrongLines, "AccessToken spec.request": {{"zzz", "zzz"}, {"-----BEGIN CERTIFICATE-----", "BEGIN CERTIFICATE-----"}},
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 	"QuotaModePatch reason": wrongLines,
 	"spec.command":          {{[]any{"a\x00"}, "zero byte"}, {[]any{""}, "empty"}}, "spec.args": {{[]any{"a\x00"}, "zero byte"}},

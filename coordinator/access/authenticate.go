@@ -22,9 +22,13 @@ type Authenticator struct {
 	Table *Table
 	// Persons knows the tokens of the identity provider; nil where there is none.
 	Persons Persons
+	// Authorities judge client certificates; nil where the cluster runs without TLS.
+	Authorities Authorities
 	// Other knows the tokens of another form: the administrator's token file.
 	Other service.Authenticator
 }
+
+var _ service.Certified = Authenticator{}
 
 // Persons finds people by the tokens of an identity provider.
 type Persons interface {

@@ -3,6 +3,8 @@
 // finds the caller of a request in it; Keeper changes them in the store, and answers
 // once all live coordinators have followed.
 //
+// A token has a secret or, for people with a key of their own, a client certificate.
+//
 // The package decides who a caller is. Package service decides what a caller may do,
 // and who may change tokens and bindings.
 package access

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -40,6 +41,11 @@ type Keeper struct {
 	// names of the coordinators that did not confirm it in time.
 	Settle func(ctx context.Context, at resource.Revision) (missing []string)
 	Logger *slog.Logger
+	// Issuer certifies client certificates; nil where the cluster runs without TLS.
+	Issuer Issuer
+	// Reserved begins the names of users and groups of the identity provider, which no
+	// token has; "" for none.
+	Reserved string
 }
 
 var _ service.Credentials = (*Keeper)(nil)
@@ -47,16 +53,14 @@ var _ service.Credentials = (*Keeper)(nil)
 // CreateToken implements service.Credentials.
 func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.Duration) (*api.AccessToken, error) {
 	by, s := service.CallerOf(ctx), t.Spec
+	s.User = t.Spec.Owner()
 	if status := service.MayGrant(by.Principal, service.GrantOf(s.Role, s.Tenant, s.Namespaces)); status != nil {
 		return nil, status
 	}
 	if own := by.Ceiling; own != nil && (s.PriorityCeiling == nil || *s.PriorityCeiling > *own) {
 		return nil, api.Errorf(http.StatusForbidden, "spec.priorityCeiling: nobody gives more than they have: want %d or less, the ceiling of %q", *own, by.Name)
 	}
-	if strings.HasPrefix(s.User, service.HostPrefix) {
-		return nil, api.Errorf(http.StatusUnprocessableEntity, "spec.user: %q: names that begin with %s are those of hosts", service.Clip(s.User), service.HostPrefix)
-	}
-	if status := k.hasRoom(s.Tenant); status != nil {
+	if status := cmp.Or(k.checkUser(s.User), k.hasRoom(s.Tenant)); status != nil {
 		return nil, status
 	}
 	now := time.Now()
@@ -67,8 +71,10 @@ func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.D
 	if ttl > 0 {
 		rec.Expires = stamp(now.Add(ttl))
 	}
-	drawn := newSecret(rec.ID)
-	rec.Secrets = []record.TokenSecret{secretOf(drawn, now)}
+	given, err := k.prove(&rec, s.Request, now, ttl)
+	if err != nil {
+		return nil, err
+	}
 	key := record.AccessTokenKey(rec.ID)
 	result, err := k.Store.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(key)}, Then: []record.Op{record.Put(key, record.MustEncode(rec))}})
 	switch {
@@ -78,7 +84,32 @@ func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.D
 		return nil, api.Errorf(http.StatusConflict, "the id %s is taken by chance: ask again", rec.ID)
 	}
 	k.Logger.Info("access_token_made", "token", rec.ID, "user", rec.User, "role", rec.Role, "tenant", rec.Tenant, "expires", rec.Expires, "by", by.Name, "request_id", by.RequestID)
-	return k.changed(ctx, rec, drawn.text(), result.Revision), nil
+	made := k.changed(ctx, rec, given.Token, result.Revision)
+	made.Status.Chain, made.Status.Authorities = given.Chain, given.Authorities
+	return made, nil
+}
+
+// checkUser refuses the names of users of another origin. Records, the audit and
+// quotas have the name of a user alone, so no token has such a name, whoever asks.
+func (k *Keeper) checkUser(user string) *api.Status {
+	switch {
+	case strings.HasPrefix(user, service.HostPrefix):
+		return api.Errorf(http.StatusUnprocessableEntity, "spec.user: %q: names that begin with %s are those of hosts", service.Clip(user), service.HostPrefix)
+	case k.Reserved != "" && strings.HasPrefix(user, k.Reserved):
+		return api.Errorf(http.StatusUnprocessableEntity, "spec.user: %q: names that begin with %s are those of the identity provider, which alone proves them (muster login): choose another name", service.Clip(user), k.Reserved)
+	}
+	return nil
+}
+
+// prove draws the secret of a new token, or makes its client certificate. The status has
+// the parts of the answer that no other answer has.
+func (k *Keeper) prove(rec *record.AccessToken, request string, now time.Time, ttl time.Duration) (api.AccessTokenStatus, error) {
+	if request != "" {
+		return k.certify(rec, request, ttl)
+	}
+	drawn := newSecret(rec.ID)
+	rec.Secrets = []record.TokenSecret{secretOf(drawn, now)}
+	return api.AccessTokenStatus{Token: drawn.text()}, nil
 }
 
 // hasRoom refuses a token beyond the bounds.
@@ -141,6 +172,9 @@ func (k *Keeper) RotateToken(ctx context.Context, id string, overlap time.Durati
 		rec, kv, err := k.read(ctx, id)
 		if err != nil {
 			return nil, err
+		}
+		if rec.Certificate != nil {
+			return nil, api.Errorf(http.StatusConflict, "the token %s is a client certificate, which has no secret: make another certificate for %s, and revoke this one later", id, rec.User).Because(api.FailedPrecondition)
 		}
 		now := time.Now()
 		if isOver(instant(rec.Expires), now) {

@@ -46,6 +46,8 @@ type token struct {
 	record    record.AccessToken
 	principal service.Principal // without the grants of bindings
 	secrets   [record.MostSecrets]secret
+
+	certificate certificate
 }
 
 // secret is the digest of one secret and the time when it ends; the zero value
@@ -160,6 +162,9 @@ func newToken(rec record.AccessToken) *token {
 	}}
 	if rec.Role != "" {
 		t.principal.Grants = append(t.principal.Grants, service.GrantOf(rec.Role, rec.Tenant, rec.Namespaces))
+	}
+	if t.certificate = certificateOf(rec.Certificate); t.certificate.valid {
+		t.principal.Proof = api.ProofCertificate
 	}
 	for i, s := range rec.Secrets {
 		sum, err := hex.DecodeString(s.SHA256)

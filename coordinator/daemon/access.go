@@ -4,6 +4,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/audit"
+	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/oidc"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/service"
@@ -18,6 +19,9 @@ func (d *Daemon) openCallers() (err error) {
 			return err
 		}
 		callers.Persons = d.persons
+	}
+	if d.security.enroll != nil {
+		callers.Authorities = enroll.Documents{Service: d.security.enroll}
 	}
 	d.callers = callers
 	return nil
@@ -34,5 +38,12 @@ func (d *Daemon) login() *api.LoginMethod {
 // credentials serves the tokens and the role bindings of the cluster.
 func (d *Daemon) credentials() *access.Keeper {
 	peers := access.Peers{Roster: d.coordinator, Reach: d.coordinator.Reach, Ask: rest.Asker(d.security.peer)}
-	return &access.Keeper{Store: audit.Noted(d.store), Table: d.coordinator.Rights(), Settle: peers.Settled, Logger: d.log}
+	keeper := &access.Keeper{Store: audit.Noted(d.store), Table: d.coordinator.Rights(), Settle: peers.Settled, Logger: d.log, Reserved: oidc.DefaultPrefix}
+	if d.config.OIDC != nil {
+		keeper.Reserved = d.config.OIDC.NamesBegin()
+	}
+	if d.security.enroll != nil {
+		keeper.Issuer = enroll.Documents{Service: d.security.enroll}
+	}
+	return keeper
 }

@@ -113,7 +113,7 @@ func (d *Daemon) secured(l net.Listener) net.Listener {
 	if d.config.TLS == nil || !d.config.TLS.REST && isLoopback(l.Addr()) {
 		return l
 	}
-	return tls.NewListener(l, d.security.enroll.TLS().WebConfig())
+	return tls.NewListener(l, d.security.enroll.TLS().APIConfig())
 }
 
 // MetricsAddr is where /metrics is served.

@@ -96,6 +96,9 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 			if err := writeRoots(t.Dir, roots); err != nil {
 				d.log.Error("authorities_not_written", "error", err)
 			}
+			if d.coordinator != nil { // once the coordinator runs: open requests by certificates are judged again
+				d.coordinator.Rights().Judge()
+			}
 		},
 	}, func(keys [][]byte) (enroll.Keyring, error) {
 		var err error
@@ -107,7 +110,7 @@ func (d *Daemon) openSecurity(ctx context.Context, registry prometheus.Registere
 	}
 	d.security = security{member: service.TLS(), enroll: service, keyring: keyring}
 	if t.REST || !isLoopback(d.listen.rest.Addr()) {
-		d.security.web = service.TLS().WebConfig()
+		d.security.web = service.TLS().APIConfig()
 		d.security.peer = service.TLS().ClientConfig(rpcauth.AnyCoordinator())
 	}
 	return nil

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/gate"
@@ -19,7 +21,7 @@ import (
 // tenant, and without a valid token by its address. A call that another coordinator
 // has counted and passed on is not counted again.
 func (a *API) known(ctx context.Context, md metadata.MD, counted bool) (service.Principal, *api.Status) {
-	p, refused := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
+	p, refused := service.Authenticate(ctx, a.Authenticator, proofsOf(ctx, md))
 	switch {
 	case refused != nil:
 		if refused.Code == http.StatusUnauthorized && !counted {
@@ -42,7 +44,7 @@ func (a *API) known(ctx context.Context, md metadata.MD, counted bool) (service.
 // hopIn is the hop in the metadata of a call, which anybody can send.
 func hopIn(md metadata.MD) service.Hop {
 	return service.Hop{
-		By: only(md.Get(hopKey)), RequestID: only(md.Get(requestKey)), Authorization: only(md.Get("authorization")), Address: only(md.Get(clientKey)),
+		By: only(md.Get(hopKey)), RequestID: only(md.Get(requestKey)), Authorization: only(md.Get("authorization")), Certificate: only(md.Get(certificateKey)), Address: only(md.Get(clientKey)),
 	}
 }
 
@@ -51,6 +53,17 @@ func hopIn(md metadata.MD) service.Hop {
 func hopOf(f *service.Forward, md metadata.MD) (hop service.Hop, proven bool) {
 	hop = hopIn(md)
 	return hop, hop.By != "" && f.PassedOn(hop, only(md.Get(hopProofKey)))
+}
+
+// proofsOf are the proofs of a call.
+func proofsOf(ctx context.Context, md metadata.MD) service.Proofs {
+	proofs := service.Proofs{Authorization: md.Get("authorization"), PassedOn: only(md.Get(certificateKey))}
+	if p, known := peer.FromContext(ctx); known {
+		if secure, is := p.AuthInfo.(credentials.TLSInfo); is {
+			proofs.Chain = service.ChainOf(&secure.State)
+		}
+	}
+	return proofs
 }
 
 // countAnonymous counts a call without a valid token.

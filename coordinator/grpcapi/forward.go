@@ -54,6 +54,9 @@ const (
 	hopProofKey = "muster-forward-proof"
 	clientKey   = "muster-forwarded-for"
 	revisionKey = "muster-revision"
+	// certificateKey names the client certificate of a caller without a token
+	// (service.CertificateName).
+	certificateKey = "muster-client-certificate"
 )
 
 // connectWithin bounds an attempt to connect to another coordinator.
@@ -220,6 +223,9 @@ func (r *Relay) send(ctx, try context.Context, address, method string, req any) 
 		outgoing.Set(requestKey, id)
 	}
 	outgoing.Set(clientKey, clientAddress(ctx))
+	if name := proofsOf(ctx, incoming).Certificate(); name != "" {
+		outgoing.Set(certificateKey, name)
+	}
 	outgoing.Set(hopProofKey, r.Forward.HopProof(hopIn(outgoing)))
 	var header metadata.MD
 	if err := conn.Invoke(metadata.NewOutgoingContext(try, outgoing), method, req, answer, grpc.Header(&header)); err != nil {

@@ -63,7 +63,7 @@ func (a *API) hold(ctx context.Context) (held context.Context, end func()) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	before := caller(ctx)
 	return service.Hold(ctx, a.Authenticator, func(ctx context.Context) (service.Principal, *api.Status) {
-		p, status := service.Authenticate(ctx, a.Authenticator, md.Get("authorization"))
+		p, status := service.Authenticate(ctx, a.Authenticator, proofsOf(ctx, md))
 		if status == nil {
 			status = service.SameRoles(before, p)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -119,7 +120,13 @@ func (c Config) user(in claims) (string, error) {
 			return "", refuse("the provider has not verified the address %s (email_verified is %s)", clip(text), clip(said))
 		}
 	}
-	return c.prefix() + text, nil
+	user := c.prefix() + text
+	for _, other := range []string{service.HostPrefix, api.CertificatePrefix} {
+		if strings.HasPrefix(user, other) {
+			return "", refuse("the claim %s of the token names the user %q: names that begin with %s are of another origin; set oidc.prefix", name, clip(user), other)
+		}
+	}
+	return user, nil
 }
 
 // groups are the groups of the bearer.

@@ -145,6 +145,9 @@ func isLine(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
 }
 
+// NamesBegin is the prefix of the names of users and groups, "" for none.
+func (c Config) NamesBegin() string { return c.prefix() }
+
 // prefix is what stands before each name.
 func (c Config) prefix() string {
 	switch c.Prefix {

@@ -41,7 +41,11 @@ const MostSecrets = 2
 type AccessToken struct {
 	ID string `json:"id"`
 	// Secrets are the secrets that prove the token, the newest first.
-	Secrets []TokenSecret `json:"secrets"`
+	//
+	// Invariant: either there are secrets or there is a certificate.
+	Secrets []TokenSecret `json:"secrets,omitempty"`
+	// Certificate is the client certificate that proves the token.
+	Certificate *TokenCertificate `json:"certificate,omitempty"`
 	// User is the person or the program that uses the token.
 	User string `json:"user"`
 	// Role, Tenant and Namespaces are the grant of the token; without a role the token
@@ -66,11 +70,36 @@ type TokenSecret struct {
 	Expires string `json:"expires,omitempty"` // RFC 3339; "" = with the token
 }
 
+// TokenCertificate is the client certificate of a token.
+type TokenCertificate struct {
+	// SHA256 is the digest of the certificate in DER, in hex.
+	SHA256 string `json:"sha256"`
+	// Serial is the serial number, in hex.
+	Serial string `json:"serial"`
+	// Authority is the key identifier of the authority that has signed, in hex.
+	Authority string `json:"authority"`
+}
+
+func (c *TokenCertificate) check(expires string) error {
+	if sum, err := hex.DecodeString(c.SHA256); err != nil || len(sum) != 32 {
+		return errors.New("certificate.sha256: want 64 hex digits")
+	}
+	if id, err := hex.DecodeString(c.Authority); err != nil || len(id) == 0 {
+		return errors.New("certificate.authority: want a key identifier in hex")
+	}
+	if c.Serial == "" || expires == "" {
+		return fmt.Errorf("certificate: serial %q, expires %q: want both", c.Serial, expires)
+	}
+	return nil
+}
+
 func (t AccessToken) check() error {
 	switch n := len(t.Secrets); {
 	case t.ID == "" || t.User == "" || t.Creator == "" || t.Created == "":
 		return fmt.Errorf("token %q of user %q: want id, user, creator and created", t.ID, t.User)
-	case n < 1 || n > MostSecrets:
+	case t.Certificate != nil && n > 0:
+		return fmt.Errorf("secrets: %d of them beside a certificate", n)
+	case t.Certificate == nil && (n < 1 || n > MostSecrets):
 		return fmt.Errorf("secrets: %d of them, want 1 to %d", n, MostSecrets)
 	case t.Role == "" && (t.Tenant != "" || len(t.Namespaces) > 0):
 		return errors.New("a tenant or namespaces without a role")
@@ -87,6 +116,9 @@ func (t AccessToken) check() error {
 	}
 	if err := checkTime(t.Expires); err != nil {
 		return fmt.Errorf("expires: %w", err)
+	}
+	if t.Certificate != nil {
+		return t.Certificate.check(t.Expires)
 	}
 	return nil
 }

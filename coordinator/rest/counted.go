@@ -37,7 +37,7 @@ func (h *handler) known(w http.ResponseWriter, r *http.Request) (service.Princip
 // hopIn is the hop in the headers of a request, which anybody can send.
 func hopIn(header http.Header) service.Hop {
 	return service.Hop{
-		By: header.Get(hopHeader), RequestID: header.Get(requestIDHeader), Authorization: header.Get("Authorization"), Address: header.Get(clientHeader),
+		By: header.Get(hopHeader), RequestID: header.Get(requestIDHeader), Authorization: header.Get("Authorization"), Certificate: header.Get(certificateHeader), Address: header.Get(clientHeader),
 	}
 }
 

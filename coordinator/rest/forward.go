@@ -127,6 +127,10 @@ func (h *handler) send(ctx context.Context, c *call, leader service.Leader, wait
 	out.Header = endToEnd(c.r.Header)
 	out.Header.Set(hopHeader, h.Forward.ID())
 	out.Header.Set(clientHeader, c.r.RemoteAddr)
+	out.Header.Del(certificateHeader)
+	if name := proofsOf(c.r).Certificate(); name != "" {
+		out.Header.Set(certificateHeader, name)
+	}
 	out.Header.Set(hopProofHeader, h.Forward.HopProof(hopIn(out.Header)))
 	answer, err = h.peers.Do(out)
 	return answer, connected.Load(), err

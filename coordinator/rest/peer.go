@@ -24,6 +24,9 @@ const (
 	// clientHeader is the address of the client of a request that was passed on. It
 	// counts with the proof alone.
 	clientHeader = "Muster-Forwarded-For"
+	// certificateHeader names the client certificate of a caller without a token, where a
+	// coordinator passes the request on (service.CertificateName).
+	certificateHeader = "Muster-Client-Certificate"
 	// revisionHeader is, in answers, a revision that is not older than any
 	// object of the answer.
 	revisionHeader = "Muster-Revision"

@@ -10,29 +10,40 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Authenticate returns the caller by the header "Authorization: Bearer TOKEN", or
-// a 401 that names the missing part. A request with two such headers is refused: a
-// proxy in between may judge the one and the coordinator the other.
-func Authenticate(ctx context.Context, a Authenticator, headers []string) (Principal, *api.Status) {
-	switch {
-	case len(headers) > 1:
+// Authenticate returns the caller by the header "Authorization: Bearer TOKEN" or, without
+// the header, by the client certificate; else a 401 that names the missing part. A
+// request with two such headers is refused: a proxy in between may judge the one and the
+// coordinator the other. A certificate beside a token proves nothing.
+func Authenticate(ctx context.Context, a Authenticator, shown Proofs) (Principal, *api.Status) {
+	headers := shown.Authorization
+	if len(headers) > 1 {
 		return Principal{}, api.Errorf(http.StatusUnauthorized, "%d Authorization headers: send one", len(headers))
-	case len(headers) == 0 || headers[0] == "":
-		return Principal{}, api.Errorf(http.StatusUnauthorized, "no token: send the header Authorization: Bearer TOKEN")
 	}
-	token, ok := bearer(headers[0])
-	if !ok {
-		return Principal{}, api.Errorf(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
+	if shown.hasToken() {
+		token, ok := bearer(headers[0])
+		if !ok {
+			return Principal{}, api.Errorf(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
+		}
+		p, err := a.Authenticate(ctx, token)
+		return p, unproven(err)
 	}
-	p, err := a.Authenticate(ctx, token)
+	if certified, is := a.(Certified); is && len(shown.Chain) > 0 {
+		p, err := certified.AuthenticateCertificate(shown.Chain, shown.PassedOn)
+		return p, unproven(err)
+	}
+	return Principal{}, api.Errorf(http.StatusUnauthorized, "no token: send the header Authorization: Bearer TOKEN")
+}
+
+// unproven is the refusal of a caller who has proven nothing; nil for no error.
+func unproven(err error) *api.Status {
 	if err == nil {
-		return p, nil
+		return nil
 	}
 	var status *api.Status
 	if errors.As(err, &status) {
-		return Principal{}, status
+		return status
 	}
-	return Principal{}, api.Errorf(http.StatusUnauthorized, "the token is not valid here")
+	return api.Errorf(http.StatusUnauthorized, "the token is not valid here")
 }
 
 // bearer extracts the token of an Authorization header.

@@ -18,6 +18,9 @@ type Hop struct {
 	RequestID string
 	// Authorization is the header of the request's caller.
 	Authorization string
+	// Certificate names the client certificate of a caller without that header
+	// (CertificateName).
+	Certificate string
 	// Address is the address of the client, "host:port"; "" where unknown.
 	Address string
 }
@@ -53,7 +56,7 @@ func (f *Forward) PassedOn(h Hop, proof string) bool {
 // digest is the digest of a hop under the key.
 func (f *Forward) digest(h Hop) []byte {
 	mac := hmac.New(sha256.New, []byte(f.key))
-	for _, part := range []string{hopDomain, h.By, "\n", h.RequestID, "\n", h.Authorization, "\n", h.Address} {
+	for _, part := range []string{hopDomain, h.By, "\n", h.RequestID, "\n", h.Authorization, "\n", h.Certificate, "\n", h.Address} {
 		_, _ = mac.Write([]byte(part)) // never fails
 	}
 	return mac.Sum(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/x509"
 	"errors"
 	"slices"
 	"strings"
@@ -29,8 +30,8 @@ type Principal struct {
 	// Proof is the way in which the caller has proven the name: api.ProofAccessToken and
 	// its like.
 	Proof string
-	// Token is the id of the access token, or the serial number of the certificate, that
-	// the caller has shown; "" for none.
+	// Token is the id of the access token, or of the client certificate, that the caller
+	// has shown; "" for none.
 	Token string
 	// Ceiling is the greatest priority of work that the caller submits; nil = any.
 	Ceiling *int32
@@ -99,6 +100,18 @@ func (p Principal) Roles() string {
 // error as 401 without its text.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Principal, error)
+}
+
+// AuthenticateCertificate implements Certified: the last one that knows certificates
+// answers.
+func (a anyOf) AuthenticateCertificate(chain []*x509.Certificate, passedOn string) (p Principal, err error) {
+	err = errUnknownToken
+	for _, one := range a {
+		if certified, is := one.(Certified); is {
+			p, err = certified.AuthenticateCertificate(chain, passedOn)
+		}
+	}
+	return p, err
 }
 
 // StaticToken is an Authenticator with one token, whose bearer is the admin.

@@ -29,6 +29,10 @@ func AccessToken(rec *record.AccessToken, at resource.Revision, now time.Time) *
 			}
 		}
 	}
+	if c := rec.Certificate; c != nil {
+		t.Status.Serial = c.Serial
+		return t
+	}
 	if newest := rec.Secrets[0].Created; newest != rec.Created {
 		t.Status.Rotated = newest
 	}

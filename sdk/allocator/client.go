@@ -18,6 +18,8 @@ type Config struct {
 	// CAFile is a PEM file of the authorities by which servers are trusted; "" is
 	// the system's.
 	CAFile string
+	// Certificate proves who calls, where there is no token.
+	Certificate sdk.Certificate
 	// HTTPClient sends the requests; nil is a client of the SDK's own.
 	HTTPClient *http.Client
 }
@@ -27,7 +29,7 @@ type Client struct{ all *sdk.Client }
 
 // NewClient checks the configuration; it connects to nothing.
 func NewClient(c Config) (*Client, error) {
-	all, err := sdk.NewClient(sdk.Config{Endpoint: c.Endpoint, Token: c.Token, CAFile: c.CAFile, HTTPClient: c.HTTPClient})
+	all, err := sdk.NewClient(sdk.Config{Endpoint: c.Endpoint, Token: c.Token, CAFile: c.CAFile, Certificate: c.Certificate, HTTPClient: c.HTTPClient})
 	if err != nil {
 		return nil, err
 	}

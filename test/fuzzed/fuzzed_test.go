@@ -28,8 +28,6 @@ var unfuzzed = map[string]string{
 	"devices/fake.UnmarshalJSON":       "FuzzParseProfile reads it through encoding/json",
 	"grant.UnmarshalText":              "a switch over the names of states",
 	"pki.ParseKey":                     "the administrator's own key file",
-	"pki.ParseRequest":                 "crypto/x509 reads the request, and checks its signature",
-	"pki.ParseRequestPEM":              "as ParseRequest",
 	"resource.UnmarshalJSON":           "FuzzReadReason reads it through encoding/json",
 	"resource/bitset.UnmarshalText":    "Parse reads the same text",
 }

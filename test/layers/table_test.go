@@ -108,7 +108,7 @@ var table = map[string]row{
 	"coordinator/service":             {layer: adapter},
 	"coordinator/audit":               {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
 	"coordinator/oidc":                {layer: adapter, neighbours: []string{"coordinator/service"}},
-	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/oidc", "coordinator/service", "coordinator/store"}},
+	"coordinator/access":              {layer: adapter, neighbours: []string{"coordinator/oidc", "coordinator/service", "coordinator/store", "pki"}},
 	"coordinator/gate":                {layer: adapter, neighbours: []string{"coordinator/service"}},
 	"coordinator/rest":                {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "netlimit", "yamldoc"}},
 	"coordinator/grpcapi":             {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},

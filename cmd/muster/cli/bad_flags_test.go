@@ -74,6 +74,9 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 	rows := map[string][]manualtest.BadValue{
 		"muster --addr":                 bad("", "http://a b", "ftp://127.0.0.1:1"),
 		"muster --ca-file":              bad("", "/nowhere/ca.pem", noPEM),
+		"muster --client-certificate":   bad("", "/nowhere/party.pem", noPEM),
+		"muster --client-key":           bad("", "/nowhere/key.pem", noPEM),
+		"muster token create --dir":     bad("--user ada --role viewer", noPEM),
 		"muster --context":              bad("", "zzz"),
 		"muster --namespace":            bad("", "Zzz!", long[:100]),
 		"muster --output":               {{Value: "zzz"}, {Value: ""}, {Value: "jsonpath={", Shown: `jsonpath="{"`}, {Value: "custom-columns=zzz", Shown: `custom-columns="zzz"`}},

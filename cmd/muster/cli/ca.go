@@ -2,17 +2,12 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
-	"io/fs"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/pki"
-	"github.com/musterd/muster/pki/folder"
 )
 
 func (a *app) caCommand() *cobra.Command {
@@ -167,32 +162,15 @@ func (a *app) caOperatorCommand() *cobra.Command {
 
 // certify keeps the private key here: only the request travels.
 func (a *app) certify(ctx context.Context, name, dir string, ttl time.Duration) error {
-	f, err := folder.Open(dir)
+	f, key, request, err := newRequest(dir)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Load(); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(usagef("--dir: %q holds a certificate already", dir), err)
-	}
-	key, err := f.PendingKey()
+	made, err := a.client.Identity().CertifyOperator(ctx, name, request, ttl)
 	if err != nil {
 		return err
 	}
-	request, err := pki.NewRequest(key)
-	if err != nil {
-		return err
-	}
-	made, err := a.client.Identity().CertifyOperator(ctx, name, string(pki.FormatRequestPEM(request)), ttl)
-	if err != nil {
-		return err
-	}
-	var lists [2][]*x509.Certificate
-	for i, text := range []string{made.Status.Chain, made.Status.Authorities} {
-		if lists[i], err = pki.ParsePEM([]byte(text)); err != nil {
-			return err
-		}
-	}
-	if err := f.Save(folder.Party{Chain: lists[0], Key: key, Roots: lists[1]}); err != nil {
+	if err := save(f, key, made.Status.Chain, made.Status.Authorities); err != nil {
 		return err
 	}
 	a.printf("%s\n%s\n", f.PartyPath(), f.RootsPath())

@@ -151,8 +151,8 @@ func (a *app) setContextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set-context NAME | --current",
 		Short: "Add a context, or change the fields that are given",
-		Long: "set-context sets the fields of a context for which a flag is given: --addr, --token, -n and\n" +
-			"--ca-file. An empty value removes the field. The first context becomes the current one.",
+		Long: "set-context sets the fields of a context for which a flag is given: --addr, --token, -n,\n" +
+			"--ca-file, --client-certificate and --client-key. An empty value removes the field. The first context becomes the current one.",
 		Example: "  muster config set-context prod --addr https://head-1:8470,https://head-2:8470 --ca-file ca.pem --token \"$TOKEN\"\n" +
 			"  muster config set-context --current -n ml",
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -210,6 +210,7 @@ func (a *app) setFields(cmd *cobra.Command, c *clicontext.Context) error {
 	}{
 		"addr": {&c.Addr, strings.Join(endpoints(a.addr), ",")}, "token": {&c.Token, a.token},
 		"namespace": {&c.Namespace, a.namespace}, "ca-file": {&c.CertificateAuthority, a.caFile},
+		"client-certificate": {&c.ClientCertificate, a.own.CertFile}, "client-key": {&c.ClientKey, a.own.KeyFile},
 	}
 	for flag, f := range set {
 		if cmd.Flags().Changed(flag) {
@@ -219,17 +220,20 @@ func (a *app) setFields(cmd *cobra.Command, c *clicontext.Context) error {
 	if c.Namespace != "" && !api.IsLabel(c.Namespace) {
 		return usagef("-n %q: want an RFC 1123 label (1..63 of a-z, 0-9 and '-')", c.Namespace)
 	}
-	if c.CertificateAuthority != "" {
-		path, err := absolute(c.CertificateAuthority)
+	for _, file := range []*string{&c.CertificateAuthority, &c.ClientCertificate, &c.ClientKey} {
+		if *file == "" {
+			continue
+		}
+		path, err := absolute(*file)
 		if err != nil {
 			return err
 		}
-		c.CertificateAuthority = path
+		*file = path
 	}
 	if c.Addr == "" {
 		return usagef("--addr: the context has no address")
 	}
-	if _, err := sdk.NewClient(sdk.Config{Endpoint: c.Addr, Token: c.Token, CAFile: c.CertificateAuthority}); err != nil {
+	if _, err := sdk.NewClient(sdk.Config{Endpoint: c.Addr, Token: c.Token, CAFile: c.CertificateAuthority, Certificate: sdk.Certificate{CertFile: c.ClientCertificate, KeyFile: c.ClientKey}}); err != nil {
 		return err
 	}
 	return nil

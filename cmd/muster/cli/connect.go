@@ -26,7 +26,8 @@ type app struct {
 	addr, token, namespace, output string
 	caFile, contextName            string
 	allNamespaces, showLabels      bool
-	outside                        bool // of namespaces: the events of a node are asked for
+	own                            sdk.Certificate // of the caller
+	outside                        bool            // of namespaces: the events of a node are asked for
 	noHeaders, recursive           bool
 	allowUnknown                   bool // names of resources in quotas
 	severalKinds                   bool // get was asked for several
@@ -62,7 +63,7 @@ func (a *app) named(of kind, args []string) ([]string, error) {
 // to no other.
 func (a *app) connect() error {
 	a.namespaceGiven = a.namespace != ""
-	addr, token, caFile := a.addr, a.token, a.caFile
+	addr, token, caFile, own := a.addr, a.token, a.caFile, a.certificate()
 	if a.contextName == "" {
 		addr, token, caFile = cmp.Or(addr, a.Env("MUSTER_ADDR")), cmp.Or(token, a.Env("MUSTER_TOKEN")), cmp.Or(caFile, a.Env("MUSTER_CA_FILE"))
 	}
@@ -82,6 +83,9 @@ func (a *app) connect() error {
 				return err
 			}
 		}
+		if among(addr, c.Addr) {
+			own = cmp.Or(own, sdk.Certificate{CertFile: c.ClientCertificate, KeyFile: c.ClientKey})
+		}
 		caFile = cmp.Or(caFile, c.CertificateAuthority)
 		a.ownNamespace = c.Namespace
 	}
@@ -93,15 +97,31 @@ func (a *app) connect() error {
 		}
 		return usagef("namespace %q of the context is not an RFC 1123 label (1..63 of a-z, 0-9 and '-')", a.namespace)
 	}
-	return a.dial(addr, token, caFile)
+	return a.dial(addr, token, caFile, own)
+}
+
+// certificate is the client certificate of the flags or, without --context, of the
+// environment.
+func (a *app) certificate() sdk.Certificate {
+	if a.own != (sdk.Certificate{}) || a.contextName != "" {
+		return a.own
+	}
+	return sdk.Certificate{CertFile: a.Env("MUSTER_CLIENT_CERTIFICATE"), KeyFile: a.Env("MUSTER_CLIENT_KEY")}
 }
 
 // dial builds the client of the servers at addr.
-func (a *app) dial(addr, token, caFile string) error {
+func (a *app) dial(addr, token, caFile string, own sdk.Certificate) error {
 	a.trusted = caFile
 	trust, err := sdk.Trust(caFile)
 	if err != nil {
 		return a.misplaced(err, "--ca-file", a.caFile, "MUSTER_CA_FILE")
+	}
+	if trust, err = own.AddTo(trust); err != nil {
+		flag, given, variable := "--client-certificate", a.own.CertFile, "MUSTER_CLIENT_CERTIFICATE"
+		if own.CertFile == "" {
+			flag, given, variable = "--client-key", a.own.KeyFile, "MUSTER_CLIENT_KEY"
+		}
+		return a.misplaced(err, flag, given, variable)
 	}
 	client, err := sdk.NewClient(sdk.Config{Endpoint: strings.Join(endpoints(addr), ","), Token: token, Warnings: a.showWarning, AllowUnknownResources: a.allowUnknown, HTTPClient: &http.Client{
 		Transport: &http.Transport{

@@ -104,7 +104,7 @@ func isPort(text string) bool {
 // endpointsToLookAt resolves addresses, token and trust as connect does, and
 // judges the file of contexts.
 func (a *app) endpointsToLookAt(o *doctor.Options, findings *[]doctor.Finding) error {
-	addr, token, caFile := a.addr, a.token, a.caFile
+	addr, token, caFile, own := a.addr, a.token, a.caFile, a.certificate()
 	if a.contextName == "" {
 		addr, token, caFile = cmp.Or(addr, a.Env("MUSTER_ADDR")), cmp.Or(token, a.Env("MUSTER_TOKEN")), cmp.Or(caFile, a.Env("MUSTER_CA_FILE"))
 	}
@@ -120,6 +120,9 @@ func (a *app) endpointsToLookAt(o *doctor.Options, findings *[]doctor.Finding) e
 		if token == "" && among(addr, c.Addr) {
 			token = c.Token
 		}
+		if among(addr, c.Addr) {
+			own = cmp.Or(own, sdk.Certificate{CertFile: c.ClientCertificate, KeyFile: c.ClientKey})
+		}
 		caFile = cmp.Or(caFile, c.CertificateAuthority)
 	}
 	if path, err := clicontext.Path(a.Env); err == nil {
@@ -130,6 +133,9 @@ func (a *app) endpointsToLookAt(o *doctor.Options, findings *[]doctor.Finding) e
 		}
 	}
 	trust, err := sdk.Trust(caFile)
+	if err == nil {
+		trust, err = own.AddTo(trust)
+	}
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (a *app) loginContext() (name string, kept clicontext.Context, err error) {
 	if a.namespace != "" {
 		kept.Namespace = a.namespace
 	}
-	return name, kept, a.dial(kept.Addr, "", kept.CertificateAuthority)
+	return name, kept, a.dial(kept.Addr, "", kept.CertificateAuthority, sdk.Certificate{})
 }
 
 // nameOf is the name of a context for an address: its host.

@@ -43,9 +43,11 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 		Short: "Make an access token, or a bootstrap token",
 		Long: "create --user prints an access token: the person or the program NAME uses the API with it. create --node prints a\n" +
 			"bootstrap token, with which hosts join whose node id matches PATTERN: put it into the file that the agents'\n" +
-			"bootstrapTokenFile names, with mode 0600. Each token is shown once.",
+			"bootstrapTokenFile names, with mode 0600. Each token is shown once. With --dir the person gets a client certificate\n" +
+			"in place of a secret. Its key is made here and stays here, and the user is cert:NAME.",
 		Example: "  muster token create --user ada@example.org --role editor --tenant vision --ttl 720h\n" +
 			"  muster token create --user ci --role editor --tenant vision --in vision-dev --ceiling 100\n" +
+			"  muster token create --user ada@example.org --dir ~/muster-ada --ttl 720h\n" +
 			"  muster token create --node 'gpu-*' --ttl 1h --uses 10\n  muster token create --node gpu-17 --replace\n" +
 			"  muster token create --node 'gpu-*' --uses 10 --label zone=a --label rack=r1",
 		Args: arguments(cobra.NoArgs),

@@ -23,6 +23,7 @@ const accessIDPrefix = "at-"
 type accessFlags struct {
 	spec    api.AccessTokenSpec
 	ceiling int32
+	dir     string // of the key and the certificate, "" for a token with a secret
 }
 
 func (f *accessFlags) add(cmd *cobra.Command) {
@@ -33,11 +34,12 @@ func (f *accessFlags) add(cmd *cobra.Command) {
 	set.StringSliceVar(&f.spec.Namespaces, "in", nil, "count in these namespaces of the tenant alone, separated by commas")
 	set.Int32Var(&f.ceiling, "ceiling", 0, "the greatest priority of work that the token submits (default: any)")
 	set.StringVar(&f.spec.Description, "description", "", "a line for people")
+	set.StringVar(&f.dir, "dir", "", "make a client certificate in place of a secret: folder of mode 0700 for its key and for the certificate")
 }
 
 // used are the flags that were given and that an access token alone has.
 func (f *accessFlags) used(cmd *cobra.Command) string {
-	for _, name := range []string{"user", "role", "tenant", "in", "ceiling", "description"} {
+	for _, name := range []string{"user", "role", "tenant", "in", "ceiling", "description", "dir"} {
 		if cmd.Flags().Changed(name) {
 			return name
 		}
@@ -59,6 +61,9 @@ func (a *app) createAccess(cmd *cobra.Command, f *accessFlags, ttl time.Duration
 			return usagef("--ttl: %s is outside %s..%s", ttl, time.Second, api.MaxTokenTTL)
 		}
 		spec.TTL = ttl.String()
+	}
+	if f.dir != "" {
+		return a.createCertificate(cmd, spec, f.dir)
 	}
 	if status := spec.Validate(); status != nil {
 		return usagef("%s", flagOf.Replace(status.Message))
@@ -129,12 +134,20 @@ func (a *app) listAccess(ctx context.Context) error {
 			expires += " (over)"
 		}
 		t.add(token.Metadata.Name, token.Spec.User, token.Spec.Role, token.Spec.Tenant, strings.Join(token.Spec.Namespaces, ","), ceiling,
-			strconv.Itoa(token.Status.Secrets), expires, token.Status.Creator)
+			secretsOf(token), expires, token.Status.Creator)
 	}
 	if a.isTable() {
 		t.write(a.Stdout, "")
 	}
 	return nil
+}
+
+// secretsOf is the number of secrets of a token; a client certificate has none.
+func secretsOf(t *api.AccessToken) string {
+	if t.Status.Serial != "" {
+		return "certificate"
+	}
+	return strconv.Itoa(t.Status.Secrets)
 }
 
 func (a *app) tokenRotateCommand() *cobra.Command {

@@ -43,6 +43,7 @@ func (a *app) whoAmICommand() *cobra.Command {
 // proofs are the proofs of callers for people.
 var proofs = map[string]string{
 	api.ProofAdminToken: "the token file of the administrator", api.ProofAccessToken: "access token", api.ProofOIDC: "identity provider (muster login)",
+	api.ProofCertificate: "client certificate",
 }
 
 func (a *app) showCaller(me *api.WhoAmI) {

@@ -42,6 +42,10 @@ type Context struct {
 	// CertificateAuthority is a PEM file of the authorities that the server is
 	// trusted by; "" is the system's.
 	CertificateAuthority string `json:"certificateAuthority,omitempty"`
+	// ClientCertificate is a PEM file with the certificate that proves the caller where
+	// there is no token; "" is none. ClientKey has its key, "" for the same file.
+	ClientCertificate string `json:"clientCertificate,omitempty"`
+	ClientKey         string `json:"clientKey,omitempty"`
 	// Login is how the token was got and is renewed; nil for a token that a person has
 	// set.
 	Login *Login `json:"login,omitempty"`

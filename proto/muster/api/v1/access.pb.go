@@ -108,8 +108,10 @@ type AccessTokenSpec struct {
 	PriorityCeiling *int32                 `protobuf:"varint,5,opt,name=priority_ceiling,json=priorityCeiling,proto3,oneof" json:"priority_ceiling,omitempty"`
 	Ttl             string                 `protobuf:"bytes,6,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	Description     string                 `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// With a request (PKCS #10 in PEM) the token is a client certificate.
+	Request       string `protobuf:"bytes,8,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AccessTokenSpec) Reset() {
@@ -191,6 +193,13 @@ func (x *AccessTokenSpec) GetDescription() string {
 	return ""
 }
 
+func (x *AccessTokenSpec) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
 type AccessTokenStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The answers of Create and Rotate alone have the token.
@@ -203,6 +212,10 @@ type AccessTokenStatus struct {
 	Creator     string `protobuf:"bytes,7,opt,name=creator,proto3" json:"creator,omitempty"`
 	// The answers of changes alone have these.
 	NotFollowedBy []string `protobuf:"bytes,8,rep,name=not_followed_by,json=notFollowedBy,proto3" json:"not_followed_by,omitempty"`
+	// Of a client certificate. The answer of Create alone has chain and authorities.
+	Serial        string `protobuf:"bytes,9,opt,name=serial,proto3" json:"serial,omitempty"`
+	Chain         string `protobuf:"bytes,10,opt,name=chain,proto3" json:"chain,omitempty"`
+	Authorities   string `protobuf:"bytes,11,opt,name=authorities,proto3" json:"authorities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -291,6 +304,27 @@ func (x *AccessTokenStatus) GetNotFollowedBy() []string {
 		return x.NotFollowedBy
 	}
 	return nil
+}
+
+func (x *AccessTokenStatus) GetSerial() string {
+	if x != nil {
+		return x.Serial
+	}
+	return ""
+}
+
+func (x *AccessTokenStatus) GetChain() string {
+	if x != nil {
+		return x.Chain
+	}
+	return ""
+}
+
+func (x *AccessTokenStatus) GetAuthorities() string {
+	if x != nil {
+		return x.Authorities
+	}
+	return ""
 }
 
 type AccessTokenList struct {
@@ -672,7 +706,7 @@ const file_muster_api_v1_access_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x122\n" +
 	"\x04spec\x18\x04 \x01(\v2\x1e.muster.api.v1.AccessTokenSpecR\x04spec\x128\n" +
-	"\x06status\x18\x05 \x01(\v2 .muster.api.v1.AccessTokenStatusR\x06status\"\xea\x01\n" +
+	"\x06status\x18\x05 \x01(\v2 .muster.api.v1.AccessTokenStatusR\x06status\"\x84\x02\n" +
 	"\x0fAccessTokenSpec\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x16\n" +
@@ -682,8 +716,9 @@ const file_muster_api_v1_access_proto_rawDesc = "" +
 	"namespaces\x12.\n" +
 	"\x10priority_ceiling\x18\x05 \x01(\x05H\x00R\x0fpriorityCeiling\x88\x01\x01\x12\x10\n" +
 	"\x03ttl\x18\x06 \x01(\tR\x03ttl\x12 \n" +
-	"\vdescription\x18\a \x01(\tR\vdescriptionB\x13\n" +
-	"\x11_priority_ceiling\"\xf6\x01\n" +
+	"\vdescription\x18\a \x01(\tR\vdescription\x12\x18\n" +
+	"\arequest\x18\b \x01(\tR\arequestB\x13\n" +
+	"\x11_priority_ceiling\"\xc6\x02\n" +
 	"\x11AccessTokenStatus\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\x03R\asecrets\x12\x18\n" +
@@ -692,7 +727,11 @@ const file_muster_api_v1_access_proto_rawDesc = "" +
 	"\aexpires\x18\x05 \x01(\tR\aexpires\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x18\n" +
 	"\acreator\x18\a \x01(\tR\acreator\x12&\n" +
-	"\x0fnot_followed_by\x18\b \x03(\tR\rnotFollowedBy\"\x8c\x01\n" +
+	"\x0fnot_followed_by\x18\b \x03(\tR\rnotFollowedBy\x12\x16\n" +
+	"\x06serial\x18\t \x01(\tR\x06serial\x12\x14\n" +
+	"\x05chain\x18\n" +
+	" \x01(\tR\x05chain\x12 \n" +
+	"\vauthorities\x18\v \x01(\tR\vauthorities\"\x8c\x01\n" +
 	"\x0fAccessTokenList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
 	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x120\n" +
