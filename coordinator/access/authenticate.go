@@ -91,10 +91,7 @@ func (a Authenticator) other(ctx context.Context, text string) (service.Principa
 // claims, and those of the bindings of the user and of the groups.
 func (t *Table) person(found oidc.Person) service.Principal {
 	now := t.now.Load()
-	p := service.Principal{Name: found.User, Groups: found.Groups, Proof: api.ProofOIDC, Expires: found.Expires, Grants: slices.Concat(found.Grants, now.users[found.User])}
-	for _, g := range found.Groups {
-		p.Grants = append(p.Grants, now.groups[g]...)
-	}
+	p := service.Principal{Name: found.User, Groups: found.Groups, Proof: api.ProofOIDC, Expires: found.Expires, Grants: now.persons.of(&found, now)}
 	if len(p.Grants) > 0 { // a caller of a tenant without a role would be its editor
 		p.Tenant = cmp.Or(found.Tenant, p.Grants[0].Tenant)
 	}

@@ -39,6 +39,9 @@ type rules struct {
 	bound    map[string][]service.Grant // by the id of the token
 	// over is closed when other rules are in force.
 	over chan struct{}
+	// persons are the roles of people under these rules; a pointer, for it is filled
+	// later.
+	persons *persons
 }
 
 // token is one access token. The value is immutable.
@@ -64,7 +67,7 @@ func NewTable(log *slog.Logger) *Table {
 		log = slog.New(slog.DiscardHandler)
 	}
 	t := &Table{log: log, tokens: map[string]*token{}, bindings: map[string]*api.RoleBinding{}}
-	t.now.Store(&rules{over: make(chan struct{})})
+	t.now.Store(&rules{over: make(chan struct{}), persons: new(persons)})
 	return t
 }
 
@@ -115,7 +118,7 @@ func (t *Table) Publish() {
 		return
 	}
 	t.dirty = false
-	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string][]service.Grant{}, groups: map[string][]service.Grant{}, bound: map[string][]service.Grant{}, over: make(chan struct{})}
+	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string][]service.Grant{}, groups: map[string][]service.Grant{}, bound: map[string][]service.Grant{}, over: make(chan struct{}), persons: new(persons)}
 	for _, name := range slices.Sorted(maps.Keys(t.bindings)) {
 		b := t.bindings[name]
 		g := service.GrantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces)

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,6 +33,8 @@ type Person struct {
 	Grants []service.Grant
 	// Expires is when the token ends, the skew included.
 	Expires time.Time
+	// Token is the digest of the token, from which the rest follows.
+	Token [sha256.Size]byte
 }
 
 // claims are those of a token.

@@ -94,6 +94,7 @@ func (v *Verifier) Identify(ctx context.Context, token string) (Person, bool, er
 	if err != nil {
 		return Person{}, true, statusOf(err)
 	}
+	p.Token = digest
 	v.cache.put(digest, p, generation)
 	return p, true, nil
 }

@@ -118,10 +118,10 @@ func GrantOf(role, tenant string, namespaces []string) Grant {
 }
 
 // everywhere reports whether the role counts in the whole cluster.
-func (g Grant) everywhere() bool { return g.Tenant == "" }
+func (g *Grant) everywhere() bool { return g.Tenant == "" }
 
 // covers reports whether the role counts in a namespace that belongs to a tenant.
-func (g Grant) covers(namespace string, owner resource.TenantID) bool {
+func (g *Grant) covers(namespace string, owner resource.TenantID) bool {
 	return g.everywhere() || g.Tenant == owner && (len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, namespace))
 }
 
