@@ -10,13 +10,13 @@ BENCHTIME ?= 1s
 # What holds Muster against other libraries is a module of its own, so that
 # they stay out of go.mod. It counts when all packages do.
 ifeq ($(PACKAGES),./...)
-NESTED  := test/bench
+NESTED  := test/bench test/kubelet/manager
 endif
 
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kubelet hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -81,6 +81,11 @@ hostile: ## every attack at full size on real processes, with latencies compared
 	@test/prerequisites.sh $(BUILD) etcd
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/hostile -count=1 -timeout 0 -v -run '^TestAttacks$$$(if $(ONLY),/of/./$(ONLY))' -args -hostile.long $(if $(ROWS),-hostile.rows=$(ROWS)) $(if $(RESULTS),-hostile.results=$(RESULTS))
+
+kubelet: ## ROUNDS=200 restarts of the agent and the real kubelet's device manager in every order (half an hour; the first build takes minutes)
+	@test/prerequisites.sh $(BUILD) etcd
+	@test/prerequisites.sh $(BUILD) net
+	$(GO) test ./test/kubelet -count=1 -timeout 0 -v -args -kubelet.rounds=$(or $(ROUNDS),200) $(if $(SEED),-kubelet.seed=$(SEED))
 
 watches: ## CHANGES=10000 changes over watches of curl, SDK, gRPC and muster get -w, while the leader and a follower are killed
 	@test/prerequisites.sh $(BUILD) etcd

@@ -146,6 +146,9 @@ func hostOf(node string, snapshot *schedulerv1.ResourceSnapshot) invariant.Host 
 				g.State = state
 			}
 		}
+		if _, _, pooled := ledger.PooledUUID(g.Tx); pooled {
+			g.Origin, g.State = ledger.OriginKubelet, grant.Held
+		}
 		m := ledger.Holding{Index: int(a.Member)}
 		for _, uuid := range a.GpuUuids {
 			m.Assignment.GPUs = append(m.Assignment.GPUs, resource.GPUGrant{UUID: uuid, Milli: resource.WholeDevice})

@@ -62,6 +62,8 @@ type Options struct {
 	Namespaces Settings
 	// AgentDir returns the folder of an agent's data; "" is one of the test's.
 	AgentDir func(node resource.NodeID) string
+	// AgentSettings are added to the configuration of an agent; nil adds none.
+	AgentSettings func(node resource.NodeID) Settings
 	// Quiet leaves the store unwitnessed: for benchmarks.
 	Quiet bool
 }

@@ -58,5 +58,18 @@ func (k *Client) Node(ctx context.Context, name string) (*api.Node, error) {
 	})
 }
 
+// Held are the devices that an agent's grants hold, by the state that the agent shows.
+func (c *Cluster) Held(ctx context.Context, a *Agent) (map[string][]string, error) {
+	s, err := c.snapshot(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string][]string{}
+	for _, g := range s.GetAllocations() {
+		held[g.GetState()] = append(held[g.GetState()], g.GetGpuUuids()...)
+	}
+	return held, nil
+}
+
 // SerfAddress is where a coordinator's process is in the serf ring.
 func (p *Process) SerfAddress() string { return p.Address(leaderSerfPort) }

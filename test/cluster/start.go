@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +134,9 @@ func (c *Cluster) startAgents() {
 			"gossip": Settings{
 				"serfBind": h.Address(agentSerfPort), "serfRPC": h.Address(serfRPCPort), "capacityBind": h.Address(agentCapacityPort), "join": join,
 			},
+		}
+		if c.Options.AgentSettings != nil {
+			maps.Copy(settings, c.Options.AgentSettings(a.Node))
 		}
 		env := nvmltest.Environ(library, nvmltest.WriteScript(c.t, dir, profile, h.Name))
 		a.Process = newProcess(c.t, h, dir, "muster-agent", env, "--config", c.config(dir, settings))

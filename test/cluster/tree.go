@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/numa"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 )
 
@@ -102,4 +103,14 @@ func writeFile(t testing.TB, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Devices are the UUIDs of the GPUs of a node, by index.
+func Devices(t testing.TB, node resource.NodeID, gpus int) []string {
+	t.Helper()
+	var list []string
+	for _, d := range profileOf(t, gpus).Inventory(string(node)).Devices {
+		list = append(list, d.UUID)
+	}
+	return list
 }
