@@ -169,7 +169,7 @@ func (a *Agent) open() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
-	a.server = rpc.NewServer(a.config.Cluster, a.member(), a.owner, a, a.calls)
+	a.server = rpc.NewServer(a.config.Cluster, a.member(), a.owner, a, a, a.calls)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -65,6 +66,8 @@ func statusOf(err error) error {
 		code = codes.FailedPrecondition
 	case errors.Is(err, ErrWrongNode), errors.Is(err, ErrBadMessage):
 		code = codes.InvalidArgument
+	case errors.Is(err, grant.ErrNoLog):
+		code = codes.NotFound
 	case errors.Is(err, ErrSlowLeader):
 		code = codes.ResourceExhausted
 	case errors.Is(err, ErrReplaced), errors.Is(err, ErrHostChanged):

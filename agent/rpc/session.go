@@ -62,15 +62,17 @@ type agentServer struct {
 	musterv1.UnimplementedAgentServer
 	cluster string
 	owner   Owner
+	logs    Logs
+	readers chan struct{} // one for each reader of output
 }
 
 // NewServer returns a server of the agent's two services, whose callers prove
 // themselves to member. The caller serves a listener made by ListenAs, and
 // stops it.
-func NewServer(cluster string, member rpcauth.Member, owner Owner, snapshots Snapshots, evictions Evictions) *grpc.Server {
+func NewServer(cluster string, member rpcauth.Member, owner Owner, snapshots Snapshots, logs Logs, evictions Evictions) *grpc.Server {
 	server := grpc.NewServer(serverOptions(member)...)
 	services := rpcauth.Register(server)
-	musterv1.RegisterAgentServer(services, &agentServer{cluster: cluster, owner: owner})
+	musterv1.RegisterAgentServer(services, &agentServer{cluster: cluster, owner: owner, logs: logs, readers: make(chan struct{}, mostLogReaders)})
 	schedulerv1.RegisterNodeAgentServer(services, &nodeAgent{snapshots: snapshots, evictions: evictions})
 	return server
 }

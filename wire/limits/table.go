@@ -39,6 +39,7 @@ const (
 	maxAddress  = 256  // bytes of a host's address
 	maxDir      = 4096 // bytes of a path
 	maxRestarts = 1 << 20
+	maxLog      = 32 << 10 // bytes of output in one message
 	maxMIG      = devices.MaxDevices * devices.MaxMIGInstances
 )
 

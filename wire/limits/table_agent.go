@@ -60,6 +60,16 @@ var agentFields = map[string]Limit{
 	"muster.v1.StartMember.member":  memberIndex,
 	"muster.v1.StartMember.restart": between(0, maxRestarts),
 
+	"muster.v1.ReadLogRequest.cluster": prose(maxID),
+	"muster.v1.ReadLogRequest.tx":      transaction,
+	"muster.v1.ReadLogRequest.member":  memberIndex,
+	"muster.v1.ReadLogRequest.restart": between(0, maxRestarts),
+	"muster.v1.ReadLogRequest.offset":  natural,
+	"muster.v1.ReadLogRequest.follow":  boolean,
+
+	"muster.v1.LogChunk.offset": natural,
+	"muster.v1.LogChunk.data":   blob(maxLog),
+
 	"muster.v1.Work.tx":     transaction,
 	"muster.v1.Work.states": listOf(maxMembers, message),
 

@@ -72,7 +72,7 @@ func (x WorkState_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkState_Phase.Descriptor instead.
 func (WorkState_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type Reply_State int32
@@ -139,7 +139,149 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21, 0}
+}
+
+// ReadLogRequest names a start, and the place in its output to begin at.
+type ReadLogRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Tx      string                 `protobuf:"bytes,2,opt,name=tx,proto3" json:"tx,omitempty"`
+	Member  int32                  `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
+	Restart int32                  `protobuf:"varint,4,opt,name=restart,proto3" json:"restart,omitempty"`
+	// The output begins at this offset, in bytes; later where the output at the offset
+	// is kept no more.
+	Offset int64 `protobuf:"varint,5,opt,name=offset,proto3" json:"offset,omitempty"`
+	// The answer ends with the work, and waits for its start. Otherwise the answer ends
+	// with the output that there is.
+	Follow        bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadLogRequest) Reset() {
+	*x = ReadLogRequest{}
+	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadLogRequest) ProtoMessage() {}
+
+func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
+func (*ReadLogRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ReadLogRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetTx() string {
+	if x != nil {
+		return x.Tx
+	}
+	return ""
+}
+
+func (x *ReadLogRequest) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetRestart() int32 {
+	if x != nil {
+		return x.Restart
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ReadLogRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+// LogChunk is a piece of output, in order.
+type LogChunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogChunk) Reset() {
+	*x = LogChunk{}
+	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogChunk) ProtoMessage() {}
+
+func (x *LogChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
+func (*LogChunk) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *LogChunk) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *LogChunk) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
 }
 
 type LeaderMessage struct {
@@ -164,7 +306,7 @@ type LeaderMessage struct {
 
 func (x *LeaderMessage) Reset() {
 	*x = LeaderMessage{}
-	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	mi := &file_muster_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -176,7 +318,7 @@ func (x *LeaderMessage) String() string {
 func (*LeaderMessage) ProtoMessage() {}
 
 func (x *LeaderMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	mi := &file_muster_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -189,7 +331,7 @@ func (x *LeaderMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderMessage.ProtoReflect.Descriptor instead.
 func (*LeaderMessage) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *LeaderMessage) GetMessage() isLeaderMessage_Message {
@@ -386,7 +528,7 @@ type LeaderHello struct {
 
 func (x *LeaderHello) Reset() {
 	*x = LeaderHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	mi := &file_muster_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +540,7 @@ func (x *LeaderHello) String() string {
 func (*LeaderHello) ProtoMessage() {}
 
 func (x *LeaderHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	mi := &file_muster_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +553,7 @@ func (x *LeaderHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHello.ProtoReflect.Descriptor instead.
 func (*LeaderHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *LeaderHello) GetCluster() string {
@@ -479,7 +621,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_muster_v1_agent_proto_msgTypes[2]
+	mi := &file_muster_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +633,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[2]
+	mi := &file_muster_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,7 +646,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Reserve) GetTx() string {
@@ -588,7 +730,7 @@ type MemberRequest struct {
 
 func (x *MemberRequest) Reset() {
 	*x = MemberRequest{}
-	mi := &file_muster_v1_agent_proto_msgTypes[3]
+	mi := &file_muster_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +742,7 @@ func (x *MemberRequest) String() string {
 func (*MemberRequest) ProtoMessage() {}
 
 func (x *MemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[3]
+	mi := &file_muster_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +755,7 @@ func (x *MemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberRequest.ProtoReflect.Descriptor instead.
 func (*MemberRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MemberRequest) GetMember() int32 {
@@ -648,7 +790,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_muster_v1_agent_proto_msgTypes[4]
+	mi := &file_muster_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +802,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[4]
+	mi := &file_muster_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +815,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Commit) GetTx() string {
@@ -707,7 +849,7 @@ type Abort struct {
 
 func (x *Abort) Reset() {
 	*x = Abort{}
-	mi := &file_muster_v1_agent_proto_msgTypes[5]
+	mi := &file_muster_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +861,7 @@ func (x *Abort) String() string {
 func (*Abort) ProtoMessage() {}
 
 func (x *Abort) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[5]
+	mi := &file_muster_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +874,7 @@ func (x *Abort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Abort.ProtoReflect.Descriptor instead.
 func (*Abort) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Abort) GetTx() string {
@@ -761,7 +903,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_muster_v1_agent_proto_msgTypes[6]
+	mi := &file_muster_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +915,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[6]
+	mi := &file_muster_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +928,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Release) GetTx() string {
@@ -829,7 +971,7 @@ type Evict struct {
 
 func (x *Evict) Reset() {
 	*x = Evict{}
-	mi := &file_muster_v1_agent_proto_msgTypes[7]
+	mi := &file_muster_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +983,7 @@ func (x *Evict) String() string {
 func (*Evict) ProtoMessage() {}
 
 func (x *Evict) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[7]
+	mi := &file_muster_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +996,7 @@ func (x *Evict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evict.ProtoReflect.Descriptor instead.
 func (*Evict) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Evict) GetTx() string {
@@ -895,7 +1037,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_muster_v1_agent_proto_msgTypes[8]
+	mi := &file_muster_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1049,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[8]
+	mi := &file_muster_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1062,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Forget) GetTx() string {
@@ -939,7 +1081,7 @@ type Resync struct {
 
 func (x *Resync) Reset() {
 	*x = Resync{}
-	mi := &file_muster_v1_agent_proto_msgTypes[9]
+	mi := &file_muster_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1093,7 @@ func (x *Resync) String() string {
 func (*Resync) ProtoMessage() {}
 
 func (x *Resync) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[9]
+	mi := &file_muster_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1106,7 @@ func (x *Resync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resync.ProtoReflect.Descriptor instead.
 func (*Resync) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 // Cordon sets whether the node takes new work.
@@ -977,7 +1119,7 @@ type Cordon struct {
 
 func (x *Cordon) Reset() {
 	*x = Cordon{}
-	mi := &file_muster_v1_agent_proto_msgTypes[10]
+	mi := &file_muster_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1131,7 @@ func (x *Cordon) String() string {
 func (*Cordon) ProtoMessage() {}
 
 func (x *Cordon) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[10]
+	mi := &file_muster_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1144,7 @@ func (x *Cordon) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cordon.ProtoReflect.Descriptor instead.
 func (*Cordon) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Cordon) GetCordoned() bool {
@@ -1030,7 +1172,7 @@ type Reconcile struct {
 
 func (x *Reconcile) Reset() {
 	*x = Reconcile{}
-	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1184,7 @@ func (x *Reconcile) String() string {
 func (*Reconcile) ProtoMessage() {}
 
 func (x *Reconcile) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1197,7 @@ func (x *Reconcile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconcile.ProtoReflect.Descriptor instead.
 func (*Reconcile) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reconcile) GetEpoch() int64 {
@@ -1112,7 +1254,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_muster_v1_agent_proto_msgTypes[12]
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1266,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[12]
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1279,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AgentMessage) GetMessage() isAgentMessage_Message {
@@ -1274,7 +1416,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1428,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1441,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Start) GetTx() string {
@@ -1375,7 +1517,7 @@ type StartMember struct {
 
 func (x *StartMember) Reset() {
 	*x = StartMember{}
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1529,7 @@ func (x *StartMember) String() string {
 func (*StartMember) ProtoMessage() {}
 
 func (x *StartMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1542,7 @@ func (x *StartMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMember.ProtoReflect.Descriptor instead.
 func (*StartMember) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartMember) GetMember() int32 {
@@ -1429,7 +1571,7 @@ type Work struct {
 
 func (x *Work) Reset() {
 	*x = Work{}
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1583,7 @@ func (x *Work) String() string {
 func (*Work) ProtoMessage() {}
 
 func (x *Work) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1596,7 @@ func (x *Work) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Work.ProtoReflect.Descriptor instead.
 func (*Work) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Work) GetTx() string {
@@ -1489,7 +1631,7 @@ type WorkState struct {
 
 func (x *WorkState) Reset() {
 	*x = WorkState{}
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1643,7 @@ func (x *WorkState) String() string {
 func (*WorkState) ProtoMessage() {}
 
 func (x *WorkState) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1656,7 @@ func (x *WorkState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkState.ProtoReflect.Descriptor instead.
 func (*WorkState) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WorkState) GetMember() int32 {
@@ -1584,7 +1726,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1738,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1751,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -1666,7 +1808,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1820,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1833,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -1724,7 +1866,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1878,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1891,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Reply) GetTx() string {
@@ -1809,7 +1951,7 @@ type Occupancy struct {
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1963,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1976,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -1899,7 +2041,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2053,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2066,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Grant) GetTx() string {
@@ -2003,7 +2145,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2157,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2170,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -2078,7 +2220,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2232,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2245,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -2131,7 +2273,17 @@ var File_muster_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x92\x04\n" +
+	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x9c\x01\n" +
+	"\x0eReadLogRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x0e\n" +
+	"\x02tx\x18\x02 \x01(\tR\x02tx\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\x05R\x06member\x12\x18\n" +
+	"\arestart\x18\x04 \x01(\x05R\arestart\x12\x16\n" +
+	"\x06offset\x18\x05 \x01(\x03R\x06offset\x12\x16\n" +
+	"\x06follow\x18\x06 \x01(\bR\x06follow\"6\n" +
+	"\bLogChunk\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x92\x04\n" +
 	"\rLeaderMessage\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.muster.v1.LeaderHelloH\x00R\x05hello\x12.\n" +
 	"\areserve\x18\x02 \x01(\v2\x12.muster.v1.ReserveH\x00R\areserve\x12+\n" +
@@ -2302,9 +2454,10 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\fDeviceHealth\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x16\n" +
 	"\x06health\x18\x02 \x01(\tR\x06health\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason2I\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason2\x86\x01\n" +
 	"\x05Agent\x12@\n" +
-	"\aSession\x12\x18.muster.v1.LeaderMessage\x1a\x17.muster.v1.AgentMessage(\x010\x01B4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
+	"\aSession\x12\x18.muster.v1.LeaderMessage\x1a\x17.muster.v1.AgentMessage(\x010\x01\x12;\n" +
+	"\aReadLog\x12\x19.muster.v1.ReadLogRequest\x1a\x13.muster.v1.LogChunk0\x01B4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_agent_proto_rawDescOnce sync.Once
@@ -2319,82 +2472,86 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
 	(Reply_State)(0),         // 1: muster.v1.Reply.State
-	(*LeaderMessage)(nil),    // 2: muster.v1.LeaderMessage
-	(*LeaderHello)(nil),      // 3: muster.v1.LeaderHello
-	(*Reserve)(nil),          // 4: muster.v1.Reserve
-	(*MemberRequest)(nil),    // 5: muster.v1.MemberRequest
-	(*Commit)(nil),           // 6: muster.v1.Commit
-	(*Abort)(nil),            // 7: muster.v1.Abort
-	(*Release)(nil),          // 8: muster.v1.Release
-	(*Evict)(nil),            // 9: muster.v1.Evict
-	(*Forget)(nil),           // 10: muster.v1.Forget
-	(*Resync)(nil),           // 11: muster.v1.Resync
-	(*Cordon)(nil),           // 12: muster.v1.Cordon
-	(*Reconcile)(nil),        // 13: muster.v1.Reconcile
-	(*AgentMessage)(nil),     // 14: muster.v1.AgentMessage
-	(*Start)(nil),            // 15: muster.v1.Start
-	(*StartMember)(nil),      // 16: muster.v1.StartMember
-	(*Work)(nil),             // 17: muster.v1.Work
-	(*WorkState)(nil),        // 18: muster.v1.WorkState
-	(*AgentHello)(nil),       // 19: muster.v1.AgentHello
-	(*Registered)(nil),       // 20: muster.v1.Registered
-	(*Reply)(nil),            // 21: muster.v1.Reply
-	(*Occupancy)(nil),        // 22: muster.v1.Occupancy
-	(*Grant)(nil),            // 23: muster.v1.Grant
-	(*HealthChange)(nil),     // 24: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 25: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 26: muster.v1.Incarnation
-	(*Request)(nil),          // 27: muster.v1.Request
-	(*Host)(nil),             // 28: muster.v1.Host
-	(*MemberAssignment)(nil), // 29: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 30: muster.v1.Reason
+	(*ReadLogRequest)(nil),   // 2: muster.v1.ReadLogRequest
+	(*LogChunk)(nil),         // 3: muster.v1.LogChunk
+	(*LeaderMessage)(nil),    // 4: muster.v1.LeaderMessage
+	(*LeaderHello)(nil),      // 5: muster.v1.LeaderHello
+	(*Reserve)(nil),          // 6: muster.v1.Reserve
+	(*MemberRequest)(nil),    // 7: muster.v1.MemberRequest
+	(*Commit)(nil),           // 8: muster.v1.Commit
+	(*Abort)(nil),            // 9: muster.v1.Abort
+	(*Release)(nil),          // 10: muster.v1.Release
+	(*Evict)(nil),            // 11: muster.v1.Evict
+	(*Forget)(nil),           // 12: muster.v1.Forget
+	(*Resync)(nil),           // 13: muster.v1.Resync
+	(*Cordon)(nil),           // 14: muster.v1.Cordon
+	(*Reconcile)(nil),        // 15: muster.v1.Reconcile
+	(*AgentMessage)(nil),     // 16: muster.v1.AgentMessage
+	(*Start)(nil),            // 17: muster.v1.Start
+	(*StartMember)(nil),      // 18: muster.v1.StartMember
+	(*Work)(nil),             // 19: muster.v1.Work
+	(*WorkState)(nil),        // 20: muster.v1.WorkState
+	(*AgentHello)(nil),       // 21: muster.v1.AgentHello
+	(*Registered)(nil),       // 22: muster.v1.Registered
+	(*Reply)(nil),            // 23: muster.v1.Reply
+	(*Occupancy)(nil),        // 24: muster.v1.Occupancy
+	(*Grant)(nil),            // 25: muster.v1.Grant
+	(*HealthChange)(nil),     // 26: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 27: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 28: muster.v1.Incarnation
+	(*Request)(nil),          // 29: muster.v1.Request
+	(*Host)(nil),             // 30: muster.v1.Host
+	(*MemberAssignment)(nil), // 31: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 32: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
-	3,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
-	4,  // 1: muster.v1.LeaderMessage.reserve:type_name -> muster.v1.Reserve
-	6,  // 2: muster.v1.LeaderMessage.commit:type_name -> muster.v1.Commit
-	7,  // 3: muster.v1.LeaderMessage.abort:type_name -> muster.v1.Abort
-	8,  // 4: muster.v1.LeaderMessage.release:type_name -> muster.v1.Release
-	9,  // 5: muster.v1.LeaderMessage.evict:type_name -> muster.v1.Evict
-	10, // 6: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
-	11, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
-	12, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
-	13, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
-	15, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
-	26, // 11: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
-	5,  // 12: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	27, // 13: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	19, // 14: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	21, // 15: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	22, // 16: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	20, // 17: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	24, // 18: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	17, // 19: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
-	16, // 20: muster.v1.Start.members:type_name -> muster.v1.StartMember
-	18, // 21: muster.v1.Work.states:type_name -> muster.v1.WorkState
+	5,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
+	6,  // 1: muster.v1.LeaderMessage.reserve:type_name -> muster.v1.Reserve
+	8,  // 2: muster.v1.LeaderMessage.commit:type_name -> muster.v1.Commit
+	9,  // 3: muster.v1.LeaderMessage.abort:type_name -> muster.v1.Abort
+	10, // 4: muster.v1.LeaderMessage.release:type_name -> muster.v1.Release
+	11, // 5: muster.v1.LeaderMessage.evict:type_name -> muster.v1.Evict
+	12, // 6: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
+	13, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
+	14, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
+	15, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
+	17, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
+	28, // 11: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	7,  // 12: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
+	29, // 13: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	21, // 14: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	23, // 15: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	24, // 16: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	22, // 17: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	26, // 18: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	19, // 19: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
+	18, // 20: muster.v1.Start.members:type_name -> muster.v1.StartMember
+	20, // 21: muster.v1.Work.states:type_name -> muster.v1.WorkState
 	0,  // 22: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
-	26, // 23: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	28, // 24: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	22, // 25: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	26, // 26: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	28, // 23: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	30, // 24: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	24, // 25: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	28, // 26: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
 	1,  // 27: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	26, // 28: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	29, // 29: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	30, // 30: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	23, // 31: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	25, // 32: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	17, // 33: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	28, // 28: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	31, // 29: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	32, // 30: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	25, // 31: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	27, // 32: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	19, // 33: muster.v1.Occupancy.work:type_name -> muster.v1.Work
 	1,  // 34: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	29, // 35: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	25, // 36: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	2,  // 37: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	14, // 38: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	38, // [38:39] is the sub-list for method output_type
-	37, // [37:38] is the sub-list for method input_type
+	31, // 35: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	27, // 36: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	4,  // 37: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	2,  // 38: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
+	16, // 39: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	3,  // 40: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
+	39, // [39:41] is the sub-list for method output_type
+	37, // [37:39] is the sub-list for method input_type
 	37, // [37:37] is the sub-list for extension type_name
 	37, // [37:37] is the sub-list for extension extendee
 	0,  // [0:37] is the sub-list for field type_name
@@ -2406,7 +2563,7 @@ func file_muster_v1_agent_proto_init() {
 		return
 	}
 	file_muster_v1_resource_proto_init()
-	file_muster_v1_agent_proto_msgTypes[0].OneofWrappers = []any{
+	file_muster_v1_agent_proto_msgTypes[2].OneofWrappers = []any{
 		(*LeaderMessage_Hello)(nil),
 		(*LeaderMessage_Reserve)(nil),
 		(*LeaderMessage_Commit)(nil),
@@ -2419,7 +2576,7 @@ func file_muster_v1_agent_proto_init() {
 		(*LeaderMessage_Reconcile)(nil),
 		(*LeaderMessage_Start)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[12].OneofWrappers = []any{
+	file_muster_v1_agent_proto_msgTypes[14].OneofWrappers = []any{
 		(*AgentMessage_Hello)(nil),
 		(*AgentMessage_Reply)(nil),
 		(*AgentMessage_Occupancy)(nil),
@@ -2433,7 +2590,7 @@ func file_muster_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

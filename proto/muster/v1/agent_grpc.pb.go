@@ -22,6 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Agent_Session_FullMethodName = "/muster.v1.Agent/Session"
+	Agent_ReadLog_FullMethodName = "/muster.v1.Agent/ReadLog"
 )
 
 // AgentClient is the client API for Agent service.
@@ -36,6 +37,9 @@ type AgentClient interface {
 	// in order; every message of the agent carries its ledger hash after the
 	// change it reports.
 	Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[LeaderMessage, AgentMessage], error)
+	// ReadLog sends the output of one start of a member. Any coordinator may ask,
+	// also one that does not lead. NOT_FOUND: the host has no output of that start.
+	ReadLog(ctx context.Context, in *ReadLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogChunk], error)
 }
 
 type agentClient struct {
@@ -59,6 +63,25 @@ func (c *agentClient) Session(ctx context.Context, opts ...grpc.CallOption) (grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_SessionClient = grpc.BidiStreamingClient[LeaderMessage, AgentMessage]
 
+func (c *agentClient) ReadLog(ctx context.Context, in *ReadLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogChunk], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_ReadLog_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadLogRequest, LogChunk]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ReadLogClient = grpc.ServerStreamingClient[LogChunk]
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -71,6 +94,9 @@ type AgentServer interface {
 	// in order; every message of the agent carries its ledger hash after the
 	// change it reports.
 	Session(grpc.BidiStreamingServer[LeaderMessage, AgentMessage]) error
+	// ReadLog sends the output of one start of a member. Any coordinator may ask,
+	// also one that does not lead. NOT_FOUND: the host has no output of that start.
+	ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[LogChunk]) error
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -83,6 +109,9 @@ type UnimplementedAgentServer struct{}
 
 func (UnimplementedAgentServer) Session(grpc.BidiStreamingServer[LeaderMessage, AgentMessage]) error {
 	return status.Error(codes.Unimplemented, "method Session not implemented")
+}
+func (UnimplementedAgentServer) ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[LogChunk]) error {
+	return status.Error(codes.Unimplemented, "method ReadLog not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -112,6 +141,17 @@ func _Agent_Session_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_SessionServer = grpc.BidiStreamingServer[LeaderMessage, AgentMessage]
 
+func _Agent_ReadLog_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadLogRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AgentServer).ReadLog(m, &grpc.GenericServerStream[ReadLogRequest, LogChunk]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ReadLogServer = grpc.ServerStreamingServer[LogChunk]
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -125,6 +165,11 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Agent_Session_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "ReadLog",
+			Handler:       _Agent_ReadLog_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "muster/v1/agent.proto",
