@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,7 +18,9 @@ import (
 type Config struct {
 	// Noted takes each change of a person that the store has, some of them more than
 	// once; it must not block. nil = nobody needs them.
-	Noted   func(record.Audit)
+	Noted func(record.Audit)
+	// Note writes an entry for the request of a context into the audit; nil writes none.
+	Note    func(context.Context) error
 	ID      string // unique among the coordinators of a cluster
 	Cluster string
 	// Address is the address of this coordinator for followers and agents.

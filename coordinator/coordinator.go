@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/agents"
@@ -35,6 +36,8 @@ type Coordinator struct {
 	// questions has an entry for each question that is being answered; see beginQuestion.
 	questions chan struct{}
 	recent    recentFigures
+	logs      *agents.Logs
+	readers   *semaphore.Weighted // of output, at the agents
 
 	mu       sync.Mutex
 	targets  map[resource.NodeID]target // of registered nodes
@@ -61,6 +64,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}), questions: make(chan struct{}, mostQuestions),
 	}
 	c.rights = access.NewTable(c.log)
+	c.logs, c.readers = &agents.Logs{Cluster: config.Cluster, Dial: config.DialAgents}, semaphore.NewWeighted(mostLogReaders)
 	c.follower = follow.New(follow.Options{
 		Rights: c.rights, Noted: config.Noted,
 		Name: config.ID, Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,

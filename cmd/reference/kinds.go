@@ -91,6 +91,7 @@ func table() []entry {
 		kind[api.Preemption](Answer, nil),
 		kind[api.Drain](Answer, nil),
 		kind[api.EvictionNotice](Answer, nil),
+		kind[api.LogChunk](Answer, nil),
 		kind[api.Reconciliation](Answer, nil),
 		kind[api.ClusterUtilization](Answer, nil),
 		kind[api.QueueUsage](Answer, nil),

@@ -41,7 +41,11 @@ const (
 	lastBroken   = time.Minute // between streams to an agent that cannot be understood
 	hintEvery    = time.Second
 	helloTimeout = 10 * time.Second
-	outboxSize   = 4096 // commands that wait for a slow agent before its stream is given up
+
+	keepalivePeriod  = 15 * time.Second
+	keepaliveTimeout = 5 * time.Second
+
+	outboxSize = 4096 // commands that wait for a slow agent before its stream is given up
 )
 
 // Pool keeps one session to each target open. Methods may be called by any

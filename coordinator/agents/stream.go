@@ -29,7 +29,7 @@ func (p *Pool) connect(ctx context.Context, s *session) error {
 	conn, err := grpc.NewClient("passthrough:///"+s.addr, append([]grpc.DialOption{
 		grpc.WithAuthority(string(s.node)), // the node that a certificate has to name (rpcauth.NamedNode)
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, MaxDelay: lastRetry}, MinConnectTimeout: time.Second}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 5 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepalivePeriod, Timeout: keepaliveTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.MaxSession)),
 	}, append(limits.DialOptions(), p.o.Dial...)...)...)
 	if err != nil {

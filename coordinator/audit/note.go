@@ -55,3 +55,21 @@ func (n *noted) leaseFor(ctx context.Context, now time.Time) (record.LeaseID, er
 	n.lease, n.leased = lease.ID, now
 	return n.lease, nil
 }
+
+// NoteIn notes the request of a context that changes nothing else in the store, such as
+// a look at the output of a job.
+func NoteIn(s store.Store) func(context.Context) error {
+	n := &noted{Store: s}
+	return func(ctx context.Context) error {
+		request := service.ChangeOf(ctx)
+		if request == nil {
+			return nil
+		}
+		lease, err := n.leaseFor(ctx, time.Now())
+		if err != nil {
+			return err
+		}
+		_, err = n.Store.Txn(ctx, record.Txn{Then: []record.Op{request.Note(lease, nil)}})
+		return err
+	}
+}

@@ -169,7 +169,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		Decisions:  d.openDecisions(),
 
 		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, StartsWork: c.StartsWork,
-		Noted: d.audit.Followed,
+		Noted: d.audit.Followed, Note: audit.NoteIn(d.store),
 	}, d.store, registry)
 	if err != nil {
 		return d, err

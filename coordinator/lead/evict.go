@@ -97,9 +97,12 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	e := &unitEnd{record: u.record}
 	r := &e.record
 	r.TxID, r.Ended = "", l.stamp()
+	if u.work() != nil { // also of a unit that waits again: its output is kept
+		r.Exits, r.LastTx = a.exits(), a.machine.ID()
+	}
 	switch {
 	case a.outcome != nil:
-		r.Phase, r.Reason, r.Exits, r.LastTx = a.outcome.Phase, a.outcome.Message, a.exits(), a.machine.ID()
+		r.Phase, r.Reason = a.outcome.Phase, a.outcome.Message
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
 	case u.record.Requeues:

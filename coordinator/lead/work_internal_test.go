@@ -233,10 +233,11 @@ func TestAnEndForAnotherReasonIsNoFailure(t *testing.T) {
 			x.ends(u, 0, 143, "Stopped")
 			x.ends(u, 1, 143, "Stopped")
 			x.answers()
+			tx := u.attempt.machine.ID()
 			x.says(u, grant.Tombstone)
 			x.answers()
-			if got := x.stored(u); api.Phase(got.Phase) != c.want || len(got.Exits) > 0 {
-				t.Errorf("unit %s with exits %v, want %s without", got.Phase, got.Exits, c.want)
+			if got := x.stored(u); api.Phase(got.Phase) != c.want || len(got.Exits) != 2 || got.LastTx != tx {
+				t.Errorf("unit %s with exits %v of %s, want %s with those of its output", got.Phase, got.Exits, got.LastTx, c.want)
 			}
 			x.check()
 		})

@@ -152,8 +152,9 @@ type Unit struct {
 	Ended   string `json:"ended,omitempty"`   // RFC 3339
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Exits are how the work of the members ended, ascending; LastTx is the transaction
-	// that they ran in. Both are set at the end of a unit that had work.
+	// Exits are how the work of the members ended last, ascending; LastTx is the
+	// transaction that they ran in. Both are set when a unit with work has released its
+	// devices, also where the unit waits again.
 	Exits  []Exit        `json:"exits,omitempty"`
 	LastTx resource.TxID `json:"lastTx,omitempty"`
 }

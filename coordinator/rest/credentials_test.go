@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -46,8 +47,11 @@ func newGate(t *testing.T) gate {
 		}
 		return nil
 	}
+	cluster := resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 4})
+	cluster.SetOutput("ml", "train", api.LogChunk{Text: "step 1\n"})
+	cluster.HoldOutput("ml", "train")
 	server := httptest.NewServer(rest.NewHandler(rest.Config{
-		Service: resttest.New(time.Now, resttest.Node{Name: "n", CPUs: 4}), Watches: watches{f}, Authenticator: access.Authenticator{Table: rights, Other: service.StaticToken(token)},
+		Service: cluster, Watches: watches{f}, Authenticator: access.Authenticator{Table: rights, Other: service.StaticToken(token)},
 		Credentials: &access.Keeper{Store: back, Table: rights, Settle: settle, Logger: slog.New(slog.DiscardHandler)},
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); stop(); <-done; _ = back.Close() })
@@ -103,20 +107,26 @@ func TestAWatchEndsWithItsToken(t *testing.T) {
 		before string // a binding; "" for none
 		end    func(g gate, id string) (method, path, body string)
 		want   string
+		path   string // that the bearer follows; "" is a list that is watched
 	}{
+		"the token of a reader of output is revoked": {
+			`{"user":"ada","role":"editor","tenant":"ml"}`, "",
+			func(_ gate, id string) (string, string, string) { return "DELETE", "/tokens/" + id, "" }, `"code":401`,
+			"/namespaces/ml/jobs/train/logs?follow=true",
+		},
 		"the token is revoked": {
 			`{"user":"ada","role":"viewer","tenant":"ml"}`, "",
-			func(_ gate, id string) (string, string, string) { return "DELETE", "/tokens/" + id, "" }, `"code":401`,
+			func(_ gate, id string) (string, string, string) { return "DELETE", "/tokens/" + id, "" }, `"code":401`, "",
 		},
 		"the token is rotated without an overlap": {
 			`{"user":"ada","role":"viewer","tenant":"ml"}`, "",
 			func(_ gate, id string) (string, string, string) {
 				return "POST", "/tokens/" + id + "/rotate", `{"overlap":"0s"}`
-			}, `"code":401`,
+			}, `"code":401`, "",
 		},
 		"the binding goes": {
 			`{"user":"ada"}`, `{"kind":"RoleBinding","metadata":{"name":"ml.ada"},"spec":{"role":"viewer","tenant":"ml","subjects":[{"kind":"User","name":"ada"}]}}`,
-			func(gate, string) (string, string, string) { return "DELETE", "/rolebindings/ml.ada", "" }, `"message":"namespace ml not found"`,
+			func(gate, string) (string, string, string) { return "DELETE", "/rolebindings/ml.ada", "" }, `"message":"namespace ml not found"`, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +137,7 @@ func TestAWatchEndsWithItsToken(t *testing.T) {
 				}
 			}
 			id, bearer := g.made(c.spec)
-			watch := g.ask("GET", "/namespaces/ml/allocations?watch=true", bearer, "")
+			watch := g.ask("GET", cmp.Or(c.path, "/namespaces/ml/allocations?watch=true"), bearer, "")
 			other := g.ask("GET", "/namespaces/ml/allocations?watch=true", token, "") // of somebody else, which goes on
 			if watch.StatusCode != http.StatusOK || other.StatusCode != http.StatusOK {
 				t.Fatalf("answered with %d and %d", watch.StatusCode, other.StatusCode)

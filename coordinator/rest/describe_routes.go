@@ -93,7 +93,12 @@ func workRoutes() map[string]description {
 			refusals: map[int]string{409: "the preconditions do not hold"}, example: jobs + "/train",
 		},
 		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: jobs + "/train/explain"},
-		"GET " + in + "jobs/{name}/quota":   {text: "Shows the places of a job's units on their quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: jobs + "/train/quota"},
+		"GET " + in + "jobs/{name}/logs": {
+			text:   "Sends the output of the commands of a job's members, or of one member: one JSON document a line, of type OUTPUT with a piece, BOOKMARK after 10 s without output, END behind all output, or ERROR with the refusal that ends the answer. With follow the output ends with the job. Each request has an entry in the audit.",
+			answer: "LogChunk", code: 200, extra: service.LogParameters, refusals: map[int]string{422: "the job has no command, or no member of that index", 429: "too many members' output is being read"},
+			example: jobs + "/train/logs?follow=true&member=0",
+		},
+		"GET " + in + "jobs/{name}/quota": {text: "Shows the places of a job's units on their quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: jobs + "/train/quota"},
 
 		"POST " + in + "preemptions": {
 			text: "Evicts an allocation and its whole unit, with notice and grace. The answer comes once the notice is durable.", body: "PreemptionRequest", answer: "Preemption", code: 201,

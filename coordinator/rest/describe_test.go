@@ -151,6 +151,8 @@ var elsewhere = map[string]int{
 	"GET /api/v1/events/{name}":                        http.StatusNotFound, // the name depends on the event
 	"GET /api/v1/namespaces/{namespace}/events/{name}": http.StatusNotFound,
 	"POST /api/v1/nodes/{name}/reconcile":              http.StatusConflict, // it is not in quarantine
+
+	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs": http.StatusNotFound, // nothing runs here
 }
 
 func TestExamplesOfRoutesAreAnsweredAsDescribed(t *testing.T) {
@@ -260,6 +262,8 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"dryRun":                {"boolean", "false", "Shows the effect and changes nothing; `All` is true. The answer to a submission is then an Explanation, with the placement if there is one."},
 	"nodes":                 {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"allowUnknownResources": {"boolean", "false", "Keeps names of resources that are one edit away from a known name. Without it they are refused with 422."},
+	"follow":                {"boolean", "false", "Goes on to the end of the job, and waits for the start of members. Without it the output ends with what there is."},
+	"member":                {"whole number, 0 or more", "", "The index of one member; without it all members."},
 	"gracePeriodSeconds":    {"whole number, 0 to 86400", "30", "The time that the work has to stop, in seconds; as in the body."},
 	"propagationPolicy":     {"`Foreground` or `Background`", "", "As in the body."},
 	"force":                 {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},

@@ -32,6 +32,7 @@ type query struct {
 	version      string // resourceVersion, as it was sent
 	period       time.Duration
 	audit        *service.AuditQuery // takes all parameters; nil for other endpoints
+	logs         *service.LogQuery   // likewise
 }
 
 // allowUnknownResources is a parameter of changes of quota.
@@ -85,6 +86,12 @@ func (q *query) set(name, value string) *api.Status {
 	var err error
 	if q.audit != nil {
 		if err = q.audit.Set(name, value); err != nil {
+			return badParameter(name, value, err)
+		}
+		return nil
+	}
+	if q.logs != nil {
+		if err = q.logs.Set(name, value); err != nil {
 			return badParameter(name, value, err)
 		}
 		return nil

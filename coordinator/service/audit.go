@@ -41,9 +41,10 @@ func (NoAudits) Refused(record.Audit, *api.Status) {}
 // KindAudit are the entries of the audit.
 const KindAudit Kind = "audit"
 
-// changes are the verbs that change something.
+// changes are the verbs that change something, and those that let a person into the
+// work of a tenant.
 var changes = []Verb{
-	VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbCancel, VerbApprove, VerbDrain, VerbFence, VerbReconcile, VerbReclaim, VerbRotate,
+	VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbCancel, VerbApprove, VerbDrain, VerbFence, VerbReconcile, VerbReclaim, VerbRotate, VerbLogs,
 }
 
 // Begin notes in the context of a request what the request asks for. namespace and name

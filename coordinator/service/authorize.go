@@ -63,6 +63,7 @@ const (
 	VerbReconcile Verb = "reconcile"
 	VerbReclaim   Verb = "reclaim"
 	VerbRotate    Verb = "rotate"
+	VerbLogs      Verb = "logs" // reads the output of commands
 )
 
 // rights are those of one kind. The objects of a namespaced kind are in
@@ -115,7 +116,7 @@ func table() map[Kind]rights {
 	quotas, bindings := documents(true), documents(true)
 	quotas.noun, bindings.noun = "resource quota", "quota binding"
 	jobs := work("job")
-	jobs.verbs[VerbCancel] = Enders
+	jobs.verbs[VerbCancel], jobs.verbs[VerbLogs] = Enders, Editors
 	nodes := documents(false)
 	delete(nodes.verbs, VerbUpdate) // a node is patched
 	// A host creates its own node, which AdmitCreation checks by the bootstrap token.

@@ -18,6 +18,7 @@ import (
 type Service interface {
 	Allocations
 	Jobs
+	Logs
 	Nodes
 	Evictions
 	Quotas

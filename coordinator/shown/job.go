@@ -79,8 +79,12 @@ func (u *Unit) showIn(s *api.JobStatus) {
 	}
 }
 
-// showExit adds how a member's work has ended.
+// showExit adds how a member's work has ended. A unit that waits or runs again keeps the
+// ends of its last start, which are not those of its work.
 func (u *Unit) showExit(member int, m *api.JobMember) {
+	if !u.Phase().Ended() {
+		return
+	}
 	at, found := slices.BinarySearchFunc(u.Record.Exits, member, func(e record.Exit, member int) int { return cmp.Compare(e.Member, member) })
 	if !found {
 		return

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
@@ -43,7 +44,9 @@ type Cluster struct {
 	cache   *objects.Cache
 	seen    map[string]record.KV
 	sampled time.Time
-	shows   *shows // the events of the writes
+	shows   *shows                    // the events of the writes
+	output  map[string][]api.LogChunk // of jobs
+	endless []string                  // jobs whose output does not end
 
 	reached time.Time // the time is this at least: a timer has gone off
 	wakeAt  time.Time // when the leader wants to be woken, zero for never

@@ -256,3 +256,8 @@ func (NotLeading) PreemptAllocation(context.Context, string, api.PreemptionReque
 func (NotLeading) DrainNode(context.Context, string, api.DrainOptions) (*api.Drain, error) {
 	return nil, notLeading()
 }
+
+// JobLogs implements service.Service: any coordinator serves output.
+func (n NotLeading) JobLogs(ctx context.Context, namespace, name string, q service.LogQuery) (service.LogStream, error) {
+	return nil, api.Errorf(503, "the cache is not loaded")
+}

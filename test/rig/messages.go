@@ -44,8 +44,8 @@ func (c *Cluster) passes(m Message) bool {
 func (c *Cluster) intercept(p *process) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		stream, err := streamer(ctx, desc, cc, method, opts...)
-		if err != nil {
-			return nil, err
+		if err != nil || method != musterv1.Agent_Session_FullMethodName { // output of work decides nothing
+			return stream, err
 		}
 		return &tapped{
 			ClientStream: stream, cluster: c, proc: p, coordinator: p.name, node: resource.NodeID(c.net.name(cc.Target()[len("passthrough:///"):])),

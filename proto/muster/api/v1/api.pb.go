@@ -32,6 +32,77 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// LogsRequest selects the output of members of a job.
+type LogsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The index of a member; absent: all members.
+	Member *int32 `protobuf:"varint,3,opt,name=member,proto3,oneof" json:"member,omitempty"`
+	// The output ends with the job. Otherwise it ends with what there is now.
+	Follow        bool `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsRequest) Reset() {
+	*x = LogsRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsRequest) ProtoMessage() {}
+
+func (x *LogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
+func (*LogsRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *LogsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *LogsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LogsRequest) GetMember() int32 {
+	if x != nil && x.Member != nil {
+		return *x.Member
+	}
+	return 0
+}
+
+func (x *LogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
 type GetQuotaModeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -40,7 +111,7 @@ type GetQuotaModeRequest struct {
 
 func (x *GetQuotaModeRequest) Reset() {
 	*x = GetQuotaModeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -52,7 +123,7 @@ func (x *GetQuotaModeRequest) String() string {
 func (*GetQuotaModeRequest) ProtoMessage() {}
 
 func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -65,7 +136,7 @@ func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQuotaModeRequest.ProtoReflect.Descriptor instead.
 func (*GetQuotaModeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
 }
 
 // RemoveRequest names an object that holds nothing, and values that it must have.
@@ -80,7 +151,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -92,7 +163,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -105,7 +176,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RemoveRequest) GetNamespace() string {
@@ -152,7 +223,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -164,7 +235,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -177,7 +248,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListAuditRequest) GetPerson() string {
@@ -263,7 +334,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +346,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +359,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -332,7 +403,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +415,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +428,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -418,7 +489,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +501,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +514,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -487,7 +558,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +570,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +583,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -553,7 +624,7 @@ type BulkReleaseRequest struct {
 
 func (x *BulkReleaseRequest) Reset() {
 	*x = BulkReleaseRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +636,7 @@ func (x *BulkReleaseRequest) String() string {
 func (*BulkReleaseRequest) ProtoMessage() {}
 
 func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +649,7 @@ func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
 func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BulkReleaseRequest) GetNamespace() string {
@@ -607,7 +678,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +690,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +703,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -671,7 +742,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +754,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +767,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -742,7 +813,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +825,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +838,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -808,7 +879,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +891,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +904,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -859,7 +930,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +942,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +955,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -905,7 +976,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +988,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1001,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -957,7 +1028,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1040,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1053,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -1009,7 +1080,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1092,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1105,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -1061,7 +1132,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1144,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1157,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -1113,7 +1184,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1196,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1209,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -1166,7 +1237,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1249,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1262,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -1225,7 +1296,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1308,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1321,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RenameRequest) GetName() string {
@@ -1275,7 +1346,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1358,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1371,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 type GetQueuesRequest struct {
@@ -1311,7 +1382,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1394,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1407,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 type GetTenantUsageRequest struct {
@@ -1350,7 +1421,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1433,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1446,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -1400,7 +1471,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1483,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1496,7 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 // NameRequest names an object of a kind that has no preconditions.
@@ -1438,7 +1509,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1521,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1534,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NameRequest) GetName() string {
@@ -1483,7 +1554,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1566,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1579,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RotateRequest) GetName() string {
@@ -1536,7 +1607,7 @@ type DeleteAuthorityRequest struct {
 
 func (x *DeleteAuthorityRequest) Reset() {
 	*x = DeleteAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1619,7 @@ func (x *DeleteAuthorityRequest) String() string {
 func (*DeleteAuthorityRequest) ProtoMessage() {}
 
 func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1632,7 @@ func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*DeleteAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteAuthorityRequest) GetName() string {
@@ -1586,7 +1657,7 @@ type CreateAuthorityRequest struct {
 
 func (x *CreateAuthorityRequest) Reset() {
 	*x = CreateAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1669,7 @@ func (x *CreateAuthorityRequest) String() string {
 func (*CreateAuthorityRequest) ProtoMessage() {}
 
 func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1682,7 @@ func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*CreateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 type ListBootstrapTokensRequest struct {
@@ -1622,7 +1693,7 @@ type ListBootstrapTokensRequest struct {
 
 func (x *ListBootstrapTokensRequest) Reset() {
 	*x = ListBootstrapTokensRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1705,7 @@ func (x *ListBootstrapTokensRequest) String() string {
 func (*ListBootstrapTokensRequest) ProtoMessage() {}
 
 func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1718,7 @@ func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBootstrapTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListBootstrapTokensRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 type ListAuthoritiesRequest struct {
@@ -1658,7 +1729,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +1741,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +1754,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 type ListOperatorCertificatesRequest struct {
@@ -1694,7 +1765,7 @@ type ListOperatorCertificatesRequest struct {
 
 func (x *ListOperatorCertificatesRequest) Reset() {
 	*x = ListOperatorCertificatesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1777,7 @@ func (x *ListOperatorCertificatesRequest) String() string {
 func (*ListOperatorCertificatesRequest) ProtoMessage() {}
 
 func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1790,7 @@ func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListOperatorCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 type ListNodeBansRequest struct {
@@ -1730,7 +1801,7 @@ type ListNodeBansRequest struct {
 
 func (x *ListNodeBansRequest) Reset() {
 	*x = ListNodeBansRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1742,7 +1813,7 @@ func (x *ListNodeBansRequest) String() string {
 func (*ListNodeBansRequest) ProtoMessage() {}
 
 func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1755,14 +1826,20 @@ func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodeBansRequest.ProtoReflect.Descriptor instead.
 func (*ListNodeBansRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x15\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x7f\n" +
+	"\vLogsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
+	"\x06member\x18\x03 \x01(\x05H\x00R\x06member\x88\x01\x01\x12\x16\n" +
+	"\x06follow\x18\x04 \x01(\bR\x06followB\t\n" +
+	"\a_member\"\x15\n" +
 	"\x13GetQuotaModeRequest\"\x85\x01\n" +
 	"\rRemoveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1881,7 +1958,7 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\vBulkRelease\x12!.muster.api.v1.BulkReleaseRequest\x1a\x1a.muster.api.v1.BulkRelease\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
 	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12C\n" +
-	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\x85\x05\n" +
+	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\xc4\x05\n" +
 	"\x04Jobs\x12=\n" +
 	"\x06Create\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x12.muster.api.v1.Job\x12B\n" +
 	"\x03Try\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x1a.muster.api.v1.Explanation\x124\n" +
@@ -1892,7 +1969,8 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
 	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
-	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation2\xdb\a\n" +
+	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12=\n" +
+	"\x04Logs\x12\x1a.muster.api.v1.LogsRequest\x1a\x17.muster.api.v1.LogChunk0\x012\xdb\a\n" +
 	"\x05Nodes\x125\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x17.muster.api.v1.NodeList\x12E\n" +
@@ -2030,389 +2108,393 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_muster_api_v1_api_proto_goTypes = []any{
-	(*GetQuotaModeRequest)(nil),             // 0: muster.api.v1.GetQuotaModeRequest
-	(*RemoveRequest)(nil),                   // 1: muster.api.v1.RemoveRequest
-	(*ListAuditRequest)(nil),                // 2: muster.api.v1.ListAuditRequest
-	(*GetRequest)(nil),                      // 3: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                     // 4: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                    // 5: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                   // 6: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),              // 7: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),                  // 8: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),         // 9: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),                // 10: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),                  // 11: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                     // 12: muster.api.v1.NodeRequest
-	(*RemoveNodeRequest)(nil),               // 13: muster.api.v1.RemoveNodeRequest
-	(*DrainRequest)(nil),                    // 14: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),                  // 15: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                    // 16: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),                // 17: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),                  // 18: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                   // 19: muster.api.v1.RenameRequest
-	(*GetClusterUtilizationRequest)(nil),    // 20: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),                // 21: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),           // 22: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),         // 23: muster.api.v1.ListCoordinatorsRequest
-	(*NameRequest)(nil),                     // 24: muster.api.v1.NameRequest
-	(*RotateRequest)(nil),                   // 25: muster.api.v1.RotateRequest
-	(*DeleteAuthorityRequest)(nil),          // 26: muster.api.v1.DeleteAuthorityRequest
-	(*CreateAuthorityRequest)(nil),          // 27: muster.api.v1.CreateAuthorityRequest
-	(*ListBootstrapTokensRequest)(nil),      // 28: muster.api.v1.ListBootstrapTokensRequest
-	(*ListAuthoritiesRequest)(nil),          // 29: muster.api.v1.ListAuthoritiesRequest
-	(*ListOperatorCertificatesRequest)(nil), // 30: muster.api.v1.ListOperatorCertificatesRequest
-	(*ListNodeBansRequest)(nil),             // 31: muster.api.v1.ListNodeBansRequest
-	(*Preconditions)(nil),                   // 32: muster.api.v1.Preconditions
-	(*durationpb.Duration)(nil),             // 33: google.protobuf.Duration
-	(*structpb.Struct)(nil),                 // 34: google.protobuf.Struct
-	(*DeleteOptions)(nil),                   // 35: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),              // 36: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                      // 37: muster.api.v1.Allocation
-	(*Job)(nil),                             // 38: muster.api.v1.Job
-	(*PreemptionRequest)(nil),               // 39: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                    // 40: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),                  // 41: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                    // 42: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),                // 43: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),                  // 44: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                     // 45: muster.api.v1.QuotaRename
-	(*RotateOptions)(nil),                   // 46: muster.api.v1.RotateOptions
-	(*WatchRequest)(nil),                    // 47: muster.api.v1.WatchRequest
-	(*Node)(nil),                            // 48: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),           // 49: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                   // 50: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                       // 51: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                        // 52: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                     // 53: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                    // 54: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                          // 55: muster.api.v1.Tenant
-	(*Resource)(nil),                        // 56: muster.api.v1.Resource
-	(*Namespace)(nil),                       // 57: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 58: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 59: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 60: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 61: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 62: muster.api.v1.NodeBan
-	(*QuotaModePatch)(nil),                  // 63: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 64: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 65: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 66: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 67: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 68: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 69: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 70: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 71: muster.api.v1.JobWatchEvent
-	(*NodeList)(nil),                        // 72: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 73: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 74: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 75: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 76: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 77: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 78: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 79: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 80: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 81: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 82: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 83: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 84: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 85: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 86: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 87: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 88: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 89: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 90: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 91: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 92: muster.api.v1.ResourceWatchEvent
-	(*NamespaceList)(nil),                   // 93: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 94: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 95: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 96: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 97: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 98: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 99: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 100: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 101: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 102: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 103: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 104: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 105: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 106: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 107: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 108: muster.api.v1.Event
-	(*EventList)(nil),                       // 109: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 110: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 111: muster.api.v1.AuditEntryList
+	(*LogsRequest)(nil),                     // 0: muster.api.v1.LogsRequest
+	(*GetQuotaModeRequest)(nil),             // 1: muster.api.v1.GetQuotaModeRequest
+	(*RemoveRequest)(nil),                   // 2: muster.api.v1.RemoveRequest
+	(*ListAuditRequest)(nil),                // 3: muster.api.v1.ListAuditRequest
+	(*GetRequest)(nil),                      // 4: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                     // 5: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                    // 6: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                   // 7: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),              // 8: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),                  // 9: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),         // 10: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),                // 11: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),                  // 12: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                     // 13: muster.api.v1.NodeRequest
+	(*RemoveNodeRequest)(nil),               // 14: muster.api.v1.RemoveNodeRequest
+	(*DrainRequest)(nil),                    // 15: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),                  // 16: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                    // 17: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),                // 18: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),                  // 19: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                   // 20: muster.api.v1.RenameRequest
+	(*GetClusterUtilizationRequest)(nil),    // 21: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),                // 22: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),           // 23: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),         // 24: muster.api.v1.ListCoordinatorsRequest
+	(*NameRequest)(nil),                     // 25: muster.api.v1.NameRequest
+	(*RotateRequest)(nil),                   // 26: muster.api.v1.RotateRequest
+	(*DeleteAuthorityRequest)(nil),          // 27: muster.api.v1.DeleteAuthorityRequest
+	(*CreateAuthorityRequest)(nil),          // 28: muster.api.v1.CreateAuthorityRequest
+	(*ListBootstrapTokensRequest)(nil),      // 29: muster.api.v1.ListBootstrapTokensRequest
+	(*ListAuthoritiesRequest)(nil),          // 30: muster.api.v1.ListAuthoritiesRequest
+	(*ListOperatorCertificatesRequest)(nil), // 31: muster.api.v1.ListOperatorCertificatesRequest
+	(*ListNodeBansRequest)(nil),             // 32: muster.api.v1.ListNodeBansRequest
+	(*Preconditions)(nil),                   // 33: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),             // 34: google.protobuf.Duration
+	(*structpb.Struct)(nil),                 // 35: google.protobuf.Struct
+	(*DeleteOptions)(nil),                   // 36: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),              // 37: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                      // 38: muster.api.v1.Allocation
+	(*Job)(nil),                             // 39: muster.api.v1.Job
+	(*PreemptionRequest)(nil),               // 40: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                    // 41: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),                  // 42: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                    // 43: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),                // 44: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),                  // 45: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                     // 46: muster.api.v1.QuotaRename
+	(*RotateOptions)(nil),                   // 47: muster.api.v1.RotateOptions
+	(*WatchRequest)(nil),                    // 48: muster.api.v1.WatchRequest
+	(*Node)(nil),                            // 49: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),           // 50: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                   // 51: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                       // 52: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                        // 53: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                     // 54: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                    // 55: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                          // 56: muster.api.v1.Tenant
+	(*Resource)(nil),                        // 57: muster.api.v1.Resource
+	(*Namespace)(nil),                       // 58: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 59: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 60: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 61: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 62: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 63: muster.api.v1.NodeBan
+	(*QuotaModePatch)(nil),                  // 64: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 65: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 66: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 67: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 68: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 69: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 70: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 71: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 72: muster.api.v1.JobWatchEvent
+	(*LogChunk)(nil),                        // 73: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 74: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 75: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 76: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 77: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 78: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 79: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 80: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 81: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 82: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 83: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 84: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 85: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 86: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 87: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 88: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 89: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 90: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 91: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 92: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 93: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 94: muster.api.v1.ResourceWatchEvent
+	(*NamespaceList)(nil),                   // 95: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 96: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 97: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 98: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 99: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 100: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 101: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 102: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 103: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 104: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 105: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 106: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 107: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 108: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 109: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 110: muster.api.v1.Event
+	(*EventList)(nil),                       // 111: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 112: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 113: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	32,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	33,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	34,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	35,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	36,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	37,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	33,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	38,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	33,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	39,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	32,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	40,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	41,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	42,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	43,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	44,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	45,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	33,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	46,  // 18: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
-	9,   // 19: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	9,   // 20: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	3,   // 21: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 22: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	47,  // 23: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	5,   // 24: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	6,   // 25: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	7,   // 26: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	8,   // 27: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	3,   // 28: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	11,  // 29: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	10,  // 30: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	10,  // 31: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	3,   // 32: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 33: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	47,  // 34: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	5,   // 35: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	6,   // 36: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	6,   // 37: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	8,   // 38: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	3,   // 39: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	3,   // 40: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 41: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	47,  // 42: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	48,  // 43: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	5,   // 44: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	5,   // 45: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	12,  // 46: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	12,  // 47: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	14,  // 48: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	15,  // 49: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	16,  // 50: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	17,  // 51: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	13,  // 52: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	12,  // 53: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	49,  // 54: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	23,  // 55: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	50,  // 56: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	3,   // 57: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 58: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	47,  // 59: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	50,  // 60: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	5,   // 61: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 62: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	51,  // 63: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	3,   // 64: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 65: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	47,  // 66: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
-	51,  // 67: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	5,   // 68: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 69: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	18,  // 70: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	19,  // 71: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	52,  // 72: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	53,  // 73: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	3,   // 74: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 75: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	47,  // 76: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	53,  // 77: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	5,   // 78: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 79: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	54,  // 80: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	3,   // 81: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 82: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	47,  // 83: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	54,  // 84: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	5,   // 85: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 86: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	55,  // 87: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	3,   // 88: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 89: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	47,  // 90: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	55,  // 91: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	5,   // 92: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 93: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	56,  // 94: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	3,   // 95: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 96: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	47,  // 97: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 98: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	5,   // 99: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 100: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	57,  // 101: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	3,   // 102: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 103: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	47,  // 104: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	57,  // 105: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	5,   // 106: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 107: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 108: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	3,   // 109: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 110: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	47,  // 111: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	25,  // 112: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	1,   // 113: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 114: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	3,   // 115: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 116: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	47,  // 117: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	59,  // 118: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	5,   // 119: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	1,   // 120: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 121: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	28,  // 122: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	24,  // 123: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	27,  // 124: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	29,  // 125: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	26,  // 126: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	61,  // 127: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	30,  // 128: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	24,  // 129: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	62,  // 130: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	31,  // 131: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	24,  // 132: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	20,  // 133: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	21,  // 134: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	22,  // 135: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	0,   // 136: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	63,  // 137: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	3,   // 138: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	4,   // 139: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	47,  // 140: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	2,   // 141: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	37,  // 142: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	64,  // 143: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	37,  // 144: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	65,  // 145: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	66,  // 146: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	37,  // 147: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	37,  // 148: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	67,  // 149: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	64,  // 150: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	68,  // 151: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	69,  // 152: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	38,  // 153: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	64,  // 154: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	38,  // 155: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	70,  // 156: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	71,  // 157: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	38,  // 158: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	38,  // 159: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	38,  // 160: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	64,  // 161: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	68,  // 162: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	48,  // 163: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	72,  // 164: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	73,  // 165: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	48,  // 166: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	48,  // 167: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	48,  // 168: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	48,  // 169: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	48,  // 170: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	74,  // 171: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	48,  // 172: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	48,  // 173: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	75,  // 174: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	48,  // 175: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	76,  // 176: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	77,  // 177: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	78,  // 178: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	50,  // 179: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	50,  // 180: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	79,  // 181: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	80,  // 182: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	50,  // 183: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	50,  // 184: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	50,  // 185: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	51,  // 186: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	51,  // 187: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	81,  // 188: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	82,  // 189: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	51,  // 190: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	51,  // 191: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	51,  // 192: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	83,  // 193: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	51,  // 194: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	84,  // 195: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	53,  // 196: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	53,  // 197: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	85,  // 198: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	86,  // 199: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	53,  // 200: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	53,  // 201: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	53,  // 202: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	54,  // 203: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	54,  // 204: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	87,  // 205: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	88,  // 206: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	54,  // 207: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	54,  // 208: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	54,  // 209: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	55,  // 210: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	55,  // 211: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	89,  // 212: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	90,  // 213: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	55,  // 214: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	55,  // 215: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	55,  // 216: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	56,  // 217: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	56,  // 218: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	91,  // 219: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	92,  // 220: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	56,  // 221: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	56,  // 222: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	56,  // 223: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	57,  // 224: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	57,  // 225: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	93,  // 226: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	94,  // 227: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	57,  // 228: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	57,  // 229: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	57,  // 230: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	58,  // 231: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	58,  // 232: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	95,  // 233: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	96,  // 234: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	58,  // 235: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	58,  // 236: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	59,  // 237: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	59,  // 238: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	97,  // 239: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	98,  // 240: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	59,  // 241: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	59,  // 242: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	59,  // 243: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	60,  // 244: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	99,  // 245: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	60,  // 246: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	100, // 247: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	101, // 248: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	101, // 249: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	61,  // 250: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	102, // 251: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	102, // 252: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	62,  // 253: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	103, // 254: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	62,  // 255: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	104, // 256: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	105, // 257: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	106, // 258: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	107, // 259: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	107, // 260: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	108, // 261: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	109, // 262: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	110, // 263: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	111, // 264: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	142, // [142:265] is the sub-list for method output_type
-	19,  // [19:142] is the sub-list for method input_type
+	33,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	34,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	35,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	36,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	37,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	38,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	34,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	39,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	34,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	40,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	33,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	41,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	42,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	43,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	44,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	45,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	46,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	34,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	47,  // 18: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	10,  // 19: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	10,  // 20: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	4,   // 21: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 22: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	48,  // 23: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	6,   // 24: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 25: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	8,   // 26: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	9,   // 27: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	4,   // 28: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	12,  // 29: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	11,  // 30: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	11,  // 31: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	4,   // 32: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 33: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	48,  // 34: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	6,   // 35: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 36: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	7,   // 37: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	9,   // 38: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	4,   // 39: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	0,   // 40: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
+	4,   // 41: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 42: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	48,  // 43: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	49,  // 44: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	6,   // 45: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	6,   // 46: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	13,  // 47: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	13,  // 48: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	15,  // 49: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	16,  // 50: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	17,  // 51: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	18,  // 52: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	14,  // 53: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	13,  // 54: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	50,  // 55: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	24,  // 56: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	51,  // 57: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	4,   // 58: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 59: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	48,  // 60: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	51,  // 61: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	6,   // 62: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 63: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	52,  // 64: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	4,   // 65: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 66: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	48,  // 67: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
+	52,  // 68: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	6,   // 69: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 70: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	19,  // 71: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	20,  // 72: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	53,  // 73: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	54,  // 74: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	4,   // 75: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 76: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	48,  // 77: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	54,  // 78: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	6,   // 79: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 80: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	55,  // 81: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	4,   // 82: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 83: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	48,  // 84: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	55,  // 85: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	6,   // 86: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 87: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	56,  // 88: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	4,   // 89: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 90: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	48,  // 91: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 92: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	6,   // 93: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 94: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	57,  // 95: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	4,   // 96: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 97: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	48,  // 98: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	57,  // 99: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	6,   // 100: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 101: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	58,  // 102: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	4,   // 103: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 104: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	48,  // 105: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	58,  // 106: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	6,   // 107: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 108: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 109: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	4,   // 110: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 111: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	48,  // 112: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	26,  // 113: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	2,   // 114: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	60,  // 115: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	4,   // 116: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 117: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	48,  // 118: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	60,  // 119: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	6,   // 120: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 121: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	61,  // 122: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	29,  // 123: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	25,  // 124: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	28,  // 125: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	30,  // 126: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	27,  // 127: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	62,  // 128: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	31,  // 129: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	25,  // 130: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	63,  // 131: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	32,  // 132: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	25,  // 133: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	21,  // 134: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	22,  // 135: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	23,  // 136: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	1,   // 137: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	64,  // 138: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	4,   // 139: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 140: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	48,  // 141: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 142: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	38,  // 143: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	65,  // 144: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	38,  // 145: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	66,  // 146: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	67,  // 147: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	38,  // 148: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	38,  // 149: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	68,  // 150: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	65,  // 151: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	69,  // 152: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	70,  // 153: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	39,  // 154: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	65,  // 155: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	39,  // 156: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	71,  // 157: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	72,  // 158: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	39,  // 159: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	39,  // 160: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	39,  // 161: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	65,  // 162: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	69,  // 163: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	73,  // 164: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	49,  // 165: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	74,  // 166: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	75,  // 167: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	49,  // 168: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	49,  // 169: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	49,  // 170: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	49,  // 171: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	49,  // 172: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	76,  // 173: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	49,  // 174: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	49,  // 175: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	77,  // 176: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	49,  // 177: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	78,  // 178: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	79,  // 179: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	80,  // 180: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	51,  // 181: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	51,  // 182: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	81,  // 183: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	82,  // 184: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	51,  // 185: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	51,  // 186: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	51,  // 187: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	52,  // 188: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	52,  // 189: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	83,  // 190: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	84,  // 191: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	52,  // 192: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	52,  // 193: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	52,  // 194: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	85,  // 195: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	52,  // 196: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	86,  // 197: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	54,  // 198: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	54,  // 199: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	87,  // 200: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	88,  // 201: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	54,  // 202: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	54,  // 203: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	54,  // 204: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	55,  // 205: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	55,  // 206: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	89,  // 207: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	90,  // 208: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	55,  // 209: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	55,  // 210: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	55,  // 211: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	56,  // 212: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	56,  // 213: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	91,  // 214: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	92,  // 215: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	56,  // 216: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	56,  // 217: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	56,  // 218: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	57,  // 219: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	57,  // 220: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	93,  // 221: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	94,  // 222: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	57,  // 223: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	57,  // 224: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	57,  // 225: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	58,  // 226: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	58,  // 227: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	95,  // 228: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	96,  // 229: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	58,  // 230: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	58,  // 231: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	58,  // 232: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	59,  // 233: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	59,  // 234: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	97,  // 235: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	98,  // 236: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	59,  // 237: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	59,  // 238: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	60,  // 239: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	60,  // 240: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	99,  // 241: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	100, // 242: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	60,  // 243: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	60,  // 244: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	60,  // 245: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	61,  // 246: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	101, // 247: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	61,  // 248: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	102, // 249: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	103, // 250: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	103, // 251: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	62,  // 252: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	104, // 253: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	104, // 254: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	63,  // 255: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	105, // 256: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	63,  // 257: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	106, // 258: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	107, // 259: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	108, // 260: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	109, // 261: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	109, // 262: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	110, // 263: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	111, // 264: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	112, // 265: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	113, // 266: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	143, // [143:267] is the sub-list for method output_type
+	19,  // [19:143] is the sub-list for method input_type
 	19,  // [19:19] is the sub-list for extension type_name
 	19,  // [19:19] is the sub-list for extension extendee
 	0,   // [0:19] is the sub-list for field type_name
@@ -2430,13 +2512,14 @@ func file_muster_api_v1_api_proto_init() {
 	file_muster_api_v1_spaces_proto_init()
 	file_muster_api_v1_usage_proto_init()
 	file_muster_api_v1_watch_proto_init()
+	file_muster_api_v1_api_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   21,
 		},

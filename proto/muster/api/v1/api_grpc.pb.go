@@ -540,6 +540,7 @@ const (
 	Jobs_Delete_FullMethodName       = "/muster.api.v1.Jobs/Delete"
 	Jobs_Explain_FullMethodName      = "/muster.api.v1.Jobs/Explain"
 	Jobs_ExplainQuota_FullMethodName = "/muster.api.v1.Jobs/ExplainQuota"
+	Jobs_Logs_FullMethodName         = "/muster.api.v1.Jobs/Logs"
 )
 
 // JobsClient is the client API for Jobs service.
@@ -563,6 +564,8 @@ type JobsClient interface {
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*Explanation, error)
 	// Answers on which node of each quota tree the job is counted.
 	ExplainQuota(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaExplanation, error)
+	// Sends the output of the job's members. For role editor.
+	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogChunk], error)
 }
 
 type jobsClient struct {
@@ -682,6 +685,25 @@ func (c *jobsClient) ExplainQuota(ctx context.Context, in *GetRequest, opts ...g
 	return out, nil
 }
 
+func (c *jobsClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogChunk], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Jobs_ServiceDesc.Streams[1], Jobs_Logs_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[LogsRequest, LogChunk]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_LogsClient = grpc.ServerStreamingClient[LogChunk]
+
 // JobsServer is the server API for Jobs service.
 // All implementations must embed UnimplementedJobsServer
 // for forward compatibility.
@@ -703,6 +725,8 @@ type JobsServer interface {
 	Explain(context.Context, *ExplainRequest) (*Explanation, error)
 	// Answers on which node of each quota tree the job is counted.
 	ExplainQuota(context.Context, *GetRequest) (*QuotaExplanation, error)
+	// Sends the output of the job's members. For role editor.
+	Logs(*LogsRequest, grpc.ServerStreamingServer[LogChunk]) error
 	mustEmbedUnimplementedJobsServer()
 }
 
@@ -742,6 +766,9 @@ func (UnimplementedJobsServer) Explain(context.Context, *ExplainRequest) (*Expla
 }
 func (UnimplementedJobsServer) ExplainQuota(context.Context, *GetRequest) (*QuotaExplanation, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainQuota not implemented")
+}
+func (UnimplementedJobsServer) Logs(*LogsRequest, grpc.ServerStreamingServer[LogChunk]) error {
+	return status.Error(codes.Unimplemented, "method Logs not implemented")
 }
 func (UnimplementedJobsServer) mustEmbedUnimplementedJobsServer() {}
 func (UnimplementedJobsServer) testEmbeddedByValue()              {}
@@ -937,6 +964,17 @@ func _Jobs_ExplainQuota_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Jobs_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(LogsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(JobsServer).Logs(m, &grpc.GenericServerStream[LogsRequest, LogChunk]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_LogsServer = grpc.ServerStreamingServer[LogChunk]
+
 // Jobs_ServiceDesc is the grpc.ServiceDesc for Jobs service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -985,6 +1023,11 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _Jobs_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Logs",
+			Handler:       _Jobs_Logs_Handler,
 			ServerStreams: true,
 		},
 	},

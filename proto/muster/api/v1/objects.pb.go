@@ -5709,6 +5709,98 @@ func (x *Template) GetSpec() *AllocationSpec {
 	return nil
 }
 
+type LogChunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Transaction   string                 `protobuf:"bytes,3,opt,name=transaction,proto3" json:"transaction,omitempty"`
+	Offset        int64                  `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	Data          string                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogChunk) Reset() {
+	*x = LogChunk{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogChunk) ProtoMessage() {}
+
+func (x *LogChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
+func (*LogChunk) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *LogChunk) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *LogChunk) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *LogChunk) GetTransaction() string {
+	if x != nil {
+		return x.Transaction
+	}
+	return ""
+}
+
+func (x *LogChunk) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *LogChunk) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *LogChunk) GetData() string {
+	if x != nil {
+		return x.Data
+	}
+	return ""
+}
+
+func (x *LogChunk) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type JobMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -5723,7 +5815,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +5827,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +5840,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *JobMember) GetName() string {
@@ -5804,7 +5896,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5816,7 +5908,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5829,7 +5921,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Taint) GetKey() string {
@@ -5863,7 +5955,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5875,7 +5967,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5888,7 +5980,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -5915,7 +6007,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5927,7 +6019,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6032,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -5972,7 +6064,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5984,7 +6076,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5997,7 +6089,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -6069,7 +6161,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6081,7 +6173,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6094,7 +6186,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -6191,7 +6283,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6203,7 +6295,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6216,7 +6308,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -6242,7 +6334,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6254,7 +6346,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6267,7 +6359,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -6298,7 +6390,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6310,7 +6402,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6323,7 +6415,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -6430,7 +6522,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6442,7 +6534,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6455,7 +6547,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Victim) GetUnit() string {
@@ -6508,7 +6600,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6520,7 +6612,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6533,7 +6625,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -6596,7 +6688,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6608,7 +6700,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6621,7 +6713,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -6657,7 +6749,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6669,7 +6761,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6682,7 +6774,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Toleration) GetKey() string {
@@ -6725,7 +6817,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6737,7 +6829,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6750,7 +6842,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -6792,7 +6884,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6804,7 +6896,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6817,7 +6909,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -6851,7 +6943,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +6955,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +6968,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -6904,7 +6996,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6916,7 +7008,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6929,7 +7021,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -6965,7 +7057,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6977,7 +7069,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6990,7 +7082,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -7034,7 +7126,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7046,7 +7138,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7059,7 +7151,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -7106,7 +7198,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7118,7 +7210,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7131,7 +7223,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -7152,7 +7244,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7164,7 +7256,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7177,7 +7269,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -7211,7 +7303,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7223,7 +7315,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7236,7 +7328,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -7263,7 +7355,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7275,7 +7367,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7288,7 +7380,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -7319,7 +7411,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7331,7 +7423,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7344,7 +7436,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -7398,7 +7490,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7410,7 +7502,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7423,7 +7515,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -7443,7 +7535,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7455,7 +7547,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7468,7 +7560,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -7495,7 +7587,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7507,7 +7599,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7520,7 +7612,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -7547,7 +7639,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7559,7 +7651,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7572,7 +7664,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -7598,7 +7690,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7610,7 +7702,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7623,7 +7715,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -7643,7 +7735,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7655,7 +7747,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7668,7 +7760,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -7696,7 +7788,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7708,7 +7800,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7721,7 +7813,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7771,7 +7863,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7783,7 +7875,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7796,7 +7888,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -7936,7 +8028,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7948,7 +8040,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7961,7 +8053,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -8590,7 +8682,15 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03mig\x18\x06 \x03(\v2\x18.muster.api.v1.MIGStatusR\x03mig\"t\n" +
 	"\bTemplate\x125\n" +
 	"\bmetadata\x18\x01 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x121\n" +
-	"\x04spec\x18\x02 \x01(\v2\x1d.muster.api.v1.AllocationSpecR\x04spec\"\xbd\x01\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1d.muster.api.v1.AllocationSpecR\x04spec\"\xb2\x01\n" +
+	"\bLogChunk\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12 \n" +
+	"\vtransaction\x18\x03 \x01(\tR\vtransaction\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12\x12\n" +
+	"\x04data\x18\x06 \x01(\tR\x04data\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\"\xbd\x01\n" +
 	"\tJobMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -8823,7 +8923,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 140)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 141)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -8899,73 +8999,74 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Condition)(nil),                // 71: muster.api.v1.Condition
 	(*AssignmentStatus)(nil),         // 72: muster.api.v1.AssignmentStatus
 	(*Template)(nil),                 // 73: muster.api.v1.Template
-	(*JobMember)(nil),                // 74: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 75: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 76: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 77: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 78: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 79: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 80: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 81: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 82: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 83: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 84: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 85: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 86: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 87: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 88: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 89: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 90: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 91: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 92: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 93: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 94: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 95: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 96: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 97: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 98: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 99: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 100: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 101: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 102: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 103: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 104: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 105: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 106: muster.api.v1.AuditEntryList
-	nil,                              // 107: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 108: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 109: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 110: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 111: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 112: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 113: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 114: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 115: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 116: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 117: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 118: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 119: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 120: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 121: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 122: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 123: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 124: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 125: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 126: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 127: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 128: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 129: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 130: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 131: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 132: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 133: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 134: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 135: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 136: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 137: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 138: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 139: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 140: google.protobuf.Struct
+	(*LogChunk)(nil),                 // 74: muster.api.v1.LogChunk
+	(*JobMember)(nil),                // 75: muster.api.v1.JobMember
+	(*Taint)(nil),                    // 76: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 77: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 78: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 79: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 80: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 81: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 82: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 83: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 84: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 85: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 86: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 87: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 88: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 89: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 90: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 91: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 92: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 93: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 94: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 95: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 96: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 97: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 98: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 99: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 100: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 101: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 102: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 103: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 104: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 105: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 106: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 107: muster.api.v1.AuditEntryList
+	nil,                              // 108: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 109: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 110: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 111: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 112: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 113: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 114: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 115: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 116: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 117: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 118: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 119: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 120: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 121: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 122: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 123: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 124: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 125: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 126: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 127: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 128: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 129: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 130: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 131: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 132: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 133: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 134: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 135: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 136: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 137: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 138: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 139: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 140: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 141: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	38,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -8990,7 +9091,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	42,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	38,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	140, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	141, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	49,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	42,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -9028,97 +9129,97 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	62,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
 	63,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
 	63,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	107, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	108, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
 	64,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
 	65,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
 	66,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	32,  // 64: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	108, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	109, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	109, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	110, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
 	67,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
 	68,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
 	69,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
 	70,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	40,  // 71: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	71,  // 72: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	110, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	111, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
 	72,  // 74: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
 	73,  // 75: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
 	71,  // 76: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	74,  // 77: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	111, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	112, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	75,  // 80: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	76,  // 81: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	75,  // 77: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	112, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	113, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	76,  // 80: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	77,  // 81: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
 	71,  // 82: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	113, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	114, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	77,  // 85: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	78,  // 86: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	79,  // 87: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	115, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	116, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	117, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	118, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	119, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	81,  // 93: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	120, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	121, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	122, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	123, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	114, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	115, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	78,  // 85: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	79,  // 86: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	80,  // 87: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	116, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	117, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	118, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	119, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	120, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	82,  // 93: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	121, // 94: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	122, // 95: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	123, // 96: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	124, // 97: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
 	71,  // 98: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	82,  // 99: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	124, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	83,  // 99: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	125, // 100: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
 	53,  // 101: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
 	53,  // 102: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	83,  // 103: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	84,  // 103: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
 	53,  // 104: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	125, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	84,  // 106: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	126, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	127, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	128, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	129, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	130, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	85,  // 112: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	86,  // 113: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	87,  // 114: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	126, // 105: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	85,  // 106: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	127, // 107: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	128, // 108: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	129, // 109: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	130, // 110: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	131, // 111: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	86,  // 112: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	87,  // 113: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	88,  // 114: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
 	69,  // 115: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	88,  // 116: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	131, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	89,  // 118: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	90,  // 119: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	91,  // 120: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	92,  // 121: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	89,  // 116: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	132, // 117: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	90,  // 118: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	91,  // 119: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	92,  // 120: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	93,  // 121: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
 	38,  // 122: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
 	39,  // 123: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	132, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	93,  // 125: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	94,  // 126: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	133, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	134, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	135, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	136, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	137, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	138, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	95,  // 133: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	96,  // 134: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	96,  // 135: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	103, // 136: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	97,  // 137: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	98,  // 138: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	99,  // 139: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	100, // 140: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	101, // 141: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	102, // 142: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	102, // 143: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	103, // 144: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	100, // 145: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	104, // 146: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	139, // 147: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	104, // 148: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	133, // 124: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	94,  // 125: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	95,  // 126: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	134, // 127: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	135, // 128: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	136, // 129: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	137, // 130: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	138, // 131: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	139, // 132: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	96,  // 133: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	97,  // 134: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	97,  // 135: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	104, // 136: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	98,  // 137: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	99,  // 138: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	100, // 139: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	101, // 140: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	102, // 141: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	103, // 142: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	103, // 143: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	104, // 144: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	101, // 145: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	105, // 146: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	140, // 147: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	105, // 148: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
 	42,  // 149: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	105, // 150: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	106, // 150: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
 	151, // [151:151] is the sub-list for method output_type
 	151, // [151:151] is the sub-list for method input_type
 	151, // [151:151] is the sub-list for extension type_name
@@ -9141,16 +9242,16 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[43].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[53].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[69].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[74].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[79].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[97].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[75].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[80].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[98].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   140,
+			NumMessages:   141,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
