@@ -97,6 +97,8 @@ type watching[E any] struct {
 	// read reads a line that is neither a bookmark nor an error: its event, its
 	// place, "" for what was there when the watch began, and whether it is known.
 	read func(json.RawMessage) (E, string, bool, error)
+	// line, where not nil, takes all lines in place of the above.
+	line func(json.RawMessage) error
 
 	stopped  bool
 	progress bool      // something has arrived since the last failure
@@ -184,6 +186,9 @@ type malformedError struct{ error }
 
 // take takes one line.
 func (w *watching[E]) take(text json.RawMessage) error {
+	if w.line != nil {
+		return w.line(text)
+	}
 	var line watchLine
 	if err := json.Unmarshal(text, &line); err != nil {
 		return &malformedError{fmt.Errorf("watch %s: a line that cannot be read: %w", w.path, err)}
@@ -227,7 +232,9 @@ func (w *watching[E]) give(e E) {
 func (w *watching[E]) open(ctx context.Context) (*http.Response, error) {
 	c := w.client
 	query := maps.Clone(w.query)
-	query.Set("watch", "true")
+	if w.line == nil {
+		query.Set("watch", "true")
+	}
 	if w.after != "" {
 		query.Set("resourceVersion", w.after)
 	}

@@ -75,6 +75,7 @@ func (p Program) Run(ctx context.Context, extra ...*cobra.Command) int {
 	root := a.root(extra)
 	cmd, err := root.ExecuteContextC(ctx)
 	var misuse usageError
+	var ended exitError
 	broken, silent := unwritten(p.Stdout)
 	switch {
 	case err == nil && broken == nil:
@@ -84,6 +85,8 @@ func (p Program) Run(ctx context.Context, extra ...*cobra.Command) int {
 	case err == nil:
 		_, _ = fmt.Fprintf(p.Stderr, "muster: %s\n", oneLine(broken.Error()))
 		return ExitFailed
+	case errors.As(err, &ended):
+		return ended.code
 	case errors.As(err, &misuse):
 		_, _ = fmt.Fprintf(p.Stderr, "muster: %s; see %s --help\n", oneLine(err.Error()), cmd.CommandPath())
 		return ExitMisused
@@ -165,7 +168,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	flags.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(outputs, ", ")+", jsonpath=TEMPLATE, custom-columns=HEAD:.path,…")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(slices.Concat(outputs, templates), cobra.ShellCompDirectiveNoFileComp))
 
-	root.AddCommand(a.submitCommand(), a.applyCommand(), a.getCommand(), a.describeCommand(), a.eventsCommand(), a.auditCommand(), a.deleteCommand(), a.cancelCommand(), a.suspendCommand(), a.resumeCommand(),
+	root.AddCommand(a.runCommand(), a.logsCommand(), a.submitCommand(), a.applyCommand(), a.getCommand(), a.describeCommand(), a.eventsCommand(), a.auditCommand(), a.deleteCommand(), a.cancelCommand(), a.suspendCommand(), a.resumeCommand(),
 		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(), a.metricsCommand(),
 		a.tokenCommand(), a.caCommand(), a.configCommand(), a.apiResourcesCommand(), a.versionCommand(), a.doctorCommand(), a.loginCommand(), a.logoutCommand(), a.whoAmICommand())
 	root.AddCommand(a.referenceCommands()...)

@@ -30,6 +30,22 @@ func newVisible(to io.Writer) io.Writer {
 	return &visible{to: to, colours: isTerminal(to)}
 }
 
+// raw is the stream itself, for output that nobody reads on a terminal. A failure to write
+// counts as one of visible's own.
+func (v *visible) raw() io.Writer { return rawOutput{v} }
+
+type rawOutput struct{ v *visible }
+
+// Write implements io.Writer.
+func (r rawOutput) Write(b []byte) (int, error) {
+	if r.v.failure != nil {
+		return 0, r.v.failure
+	}
+	n, err := r.v.to.Write(b)
+	r.v.failure = err
+	return n, err
+}
+
 // ownColours are the sequences of style.paint.
 var ownColours = [][]byte{
 	[]byte("\x1b[0m"), []byte("\x1b[" + bold + "m"), []byte("\x1b[" + dim + "m"), []byte("\x1b[" + red + "m"),

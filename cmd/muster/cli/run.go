@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/sdk"
+)
+
+// runFlags are the wishes of muster run.
+type runFlags struct {
+	name, cpu, memory, dir, queue string
+	gpus, nodes                   int
+	priority                      int32
+	env                           []string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND…",
+		Short: "Run a command on granted devices, and show its output",
+		Long: "run submits a job with a command, waits for its devices, shows the output of all members as it comes, and\n" +
+			"ends with the job: with exit code 0 where every member has succeeded, else with the code of the first\n" +
+			"member that has failed. With --nodes N the members start together, each on a node of its own, and each\n" +
+			"line of output begins with the index of its member.\n\n" +
+			"Ctrl-C cancels the job, and its last output is shown; a second Ctrl-C leaves it to end by itself. The job\n" +
+			"stays after its end, for muster logs and muster describe.",
+		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
+		Args:    arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.allNamespaces {
+				return usagef("-A: a job is in one namespace")
+			}
+			j, err := f.job(args)
+			if err != nil {
+				return err
+			}
+			if err := a.connect(); err != nil {
+				return err
+			}
+			j.Metadata.Namespace = a.namespace
+			return a.runJob(cmd.Context(), j)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // the flags of the command are its own
+	flags.IntVarP(&f.gpus, "gpus", "g", 0, "GPUs of each member")
+	flags.IntVar(&f.nodes, "nodes", 1, "members, each on a node of its own")
+	flags.StringVarP(&f.cpu, "cpu", "c", "1", "CPUs of each member")
+	flags.StringVarP(&f.memory, "memory", "m", "1Gi", "memory of each member")
+	flags.StringVar(&f.name, "name", "", "name of the job (default: run- and five characters)")
+	flags.StringVar(&f.queue, "queue", "", "queue of the job")
+	flags.Int32Var(&f.priority, "priority", 0, "priority of the job")
+	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
+	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
+	return cmd
+}
+
+// job is the job that the flags ask for. The server checks the rest.
+func (f *runFlags) job(command []string) (*api.Job, error) {
+	switch {
+	case f.gpus < 0:
+		return nil, usagef("--gpus %d is negative", f.gpus)
+	case f.nodes < 1:
+		return nil, usagef("--nodes %d: want 1 or more", f.nodes)
+	case f.name == "":
+		f.name = "run-" + strings.ToLower(rand.Text()[:5])
+	}
+	if err := jobKind.checkName(f.name); err != nil {
+		return nil, usagef("--name: %v", err)
+	}
+	members := int32(f.nodes)
+	j := &api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: api.ObjectMeta{Name: f.name}}
+	j.Spec.Parallelism, j.Spec.Priority, j.Spec.Queue = &members, &f.priority, f.queue
+	s := &j.Spec.Template.Spec
+	s.Resources.Requests = map[resource.Name]string{resource.CPU: f.cpu, resource.Memory: f.memory}
+	if f.gpus > 0 {
+		s.Resources.Requests[resource.GPU] = strconv.Itoa(f.gpus)
+	}
+	if members > 1 {
+		s.GangScheduling = &api.GangScheduling{MinMembers: &members}
+		apart := []api.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}} // of the members of the job
+		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
+	}
+	s.Command, s.WorkingDir = command, f.dir
+	for _, v := range f.env {
+		name, value, both := strings.Cut(v, "=")
+		if !both || name == "" {
+			return nil, usagef("--env %q: want NAME=VALUE", v)
+		}
+		s.Env = append(s.Env, api.EnvVar{Name: name, Value: value})
+	}
+	return j, nil
+}
+
+// exitError ends the program with the exit code of a job.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// exitInterrupted is the exit code after Ctrl-C, as of a shell.
+const exitInterrupted = 130
+
+// runJob submits a job and follows it to its end. The end of ctx, which is Ctrl-C,
+// cancels the job.
+func (a *app) runJob(interrupted context.Context, j *api.Job) error {
+	made, err := a.create(interrupted, objectOf(api.KindJob, j), 0)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	job := as[api.Job](made)
+	a.notef("%s is submitted\n", made)
+	ctx, leave := context.WithCancelCause(context.WithoutCancel(interrupted))
+	defer leave(nil)
+	defer context.AfterFunc(interrupted, func() { a.cancelRun(ctx, leave, job) })()
+	started := make(chan struct{})
+	go func() { defer close(started); a.tellProgress(ctx, made) }()
+	err = a.showLogs(ctx, job.Metadata.Name, sdk.LogOptions{Follow: true}, a.newLogPrinter(membersOf(job)))
+	if errors.Is(context.Cause(ctx), errLeft) {
+		<-started
+		return exitError{exitInterrupted}
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the job goes on: muster logs -f %s%s", err, job.Metadata.Name, a.inNamespace(job.Metadata.Namespace))
+	}
+	end, err := a.poll(ctx, made, 0)
+	leave(nil)
+	<-started
+	if err != nil {
+		return fmt.Errorf("%s: %w", made, err)
+	}
+	return a.endOfRun(as[api.Job](end), interrupted.Err() != nil)
+}
+
+// errLeft is why a run is over after a second Ctrl-C.
+var errLeft = errors.New("left")
+
+// cancelRun cancels a job after Ctrl-C, and leaves it after another one.
+func (a *app) cancelRun(ctx context.Context, leave context.CancelCauseFunc, j *api.Job) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	a.notef("cancelling job %s/%s; Ctrl-C again leaves it\n", j.Metadata.Namespace, j.Metadata.Name)
+	calling, cancel := context.WithTimeout(ctx, callTimeout)
+	_, err := a.client.Jobs(j.Metadata.Namespace).Cancel(calling, j.Metadata.Name, api.DeleteOptions{})
+	cancel()
+	if err != nil && ctx.Err() == nil {
+		a.notef("muster: cancel job %s/%s: %v\n", j.Metadata.Namespace, j.Metadata.Name, err)
+	}
+	select {
+	case <-again:
+		leave(errLeft)
+	case <-ctx.Done():
+	}
+}
+
+// tellProgress says on standard error why a job waits, until it runs or has ended.
+func (a *app) tellProgress(ctx context.Context, o object) {
+	begun, said := time.Now(), ""
+	for {
+		phase, _ := o.state()
+		if phase != api.Pending && phase != api.Queued {
+			if said != "" && !phase.Ended() {
+				a.notef("%s runs\n", o)
+			}
+			return
+		}
+		wait := patience
+		if time.Since(begun) >= patience {
+			wait = slice
+			if line := waiting(o); line != said {
+				a.notef("%s\n", line)
+				said = line
+			}
+		}
+		next, err := a.poll(ctx, o, wait)
+		if err != nil {
+			return // the output is followed beside this, and says why
+		}
+		o = next
+	}
+}
+
+// endOfRun is the end of the program for the end of its job.
+func (a *app) endOfRun(j *api.Job, interrupted bool) error {
+	of := "job " + j.Metadata.Namespace + "/" + j.Metadata.Name
+	switch {
+	case j.Status.Phase == api.Succeeded:
+		return nil
+	case interrupted:
+		a.notef("%s is %s\n", of, j.Status.Phase)
+		return exitError{exitInterrupted}
+	}
+	a.notef("%s\n", join(of+" is "+string(j.Status.Phase), j.Status.Message))
+	return exitError{exitCodeOf(j)}
+}
+
+// exitCodeOf is the exit code of a job that has not succeeded: that of the first member
+// whose command has ended with another code than 0 by itself; the others were ended
+// because of it.
+func exitCodeOf(j *api.Job) int {
+	first := 0
+	for _, m := range j.Status.Allocations {
+		if m.ExitCode == nil || *m.ExitCode == 0 {
+			continue
+		}
+		if m.ExitReason == "Completed" {
+			return int(*m.ExitCode)
+		}
+		first = cmp.Or(first, int(*m.ExitCode))
+	}
+	return cmp.Or(first, ExitFailed)
+}
+
+// indexValue is the value of --member: nil is not given.
+type indexValue struct{ index *int }
+
+func (v *indexValue) String() string {
+	if v.index == nil {
+		return ""
+	}
+	return strconv.Itoa(*v.index)
+}
+
+// Type implements pflag.Value.
+func (v *indexValue) Type() string { return "INDEX" }
+
+// Set implements pflag.Value.
+func (v *indexValue) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return errors.New("want the index of a member, from 0")
+	}
+	index := int(n)
+	v.index = &index
+	return nil
+}
