@@ -36,7 +36,7 @@ func (l *Leader) settle(d decision, key string, mine func(value []byte, found bo
 		l.out.warn("outcome_unknown", "key", key, "outcome", o, "error", err)
 		l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
 			switch {
-			case mine(kv.Value, found):
+			case !d.isAsBefore(key, kv) && mine(kv.Value, found):
 				if found {
 					revision = kv.ModRev
 				}
@@ -54,6 +54,12 @@ func (l *Leader) settle(d decision, key string, mine func(value []byte, found bo
 		})
 	}
 	l.submit(d)
+}
+
+// isAsBefore reports whether a key that was read is at the revision from which the decision
+// was made: then the decision has not landed, also where it writes the value that is there.
+func (d *decision) isAsBefore(key string, kv record.KV) bool {
+	return kv.ModRev != 0 && slices.Contains(d.compares, record.ModRevIs(key, kv.ModRev))
 }
 
 // settleFence is settle for a decision that creates a key, and that has no end

@@ -260,3 +260,28 @@ func TestLabelsOfAJobChange(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAChangeToTheValueThatIsThereLandsOnce: the write of a value that the store has already
+// gets no answer. The key is as before, which does not say that the write has landed: it may
+// land later, and the leader would go on with an older revision.
+func TestAChangeToTheValueThatIsThereLandsOnce(t *testing.T) {
+	for name, lands := range map[string]bool{"the write is lost": false, "its answer is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			u := x.running("a", 1, "")
+			x.patches("a", "red")
+			x.answers()
+			before := u.stored
+			x.patches("a", "red")
+			x.loses(lands)
+			x.answers()
+			kv, _, _, err := x.kv.Get(t.Context(), u.record.Path().Key())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.answered() != "red" || u.stored != kv.ModRev || kv.ModRev <= before {
+				t.Errorf("answer %q; the key was at %d and is at %d, for the leader at %d; want it written", x.answered(), before, kv.ModRev, u.stored)
+			}
+		})
+	}
+}

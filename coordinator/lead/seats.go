@@ -30,11 +30,10 @@ type seatNews struct {
 	// others than the store says; noted are the same.
 	moved []string
 	noted map[string]bool
-	// ended are transactions without a record that have a key still.
-	ended   []resource.TxID
+	// ended are transactions that have ended and have a key still, or may have.
+	ended   map[resource.TxID]bool
 	writing bool
 	next    time.Time // no Txn before
-	alarm   *alarm
 }
 
 // note has a unit's nodes compared with the store's.
@@ -47,6 +46,14 @@ func (s *seatNews) note(path string) {
 	}
 	s.noted[path] = true
 	s.moved = append(s.moved, path)
+}
+
+// noteEnded has a key deleted.
+func (s *seatNews) noteEnded(tx resource.TxID) {
+	if s.ended == nil {
+		s.ended = map[resource.TxID]bool{}
+	}
+	s.ended[tx] = true
 }
 
 // seated are a unit's charges with the nodes that count them now.
@@ -85,22 +92,16 @@ func (l *Leader) movedSeats(a *attempt) map[string]string {
 	return nodes
 }
 
-// writeSeats writes the moves since the last call, or has them written soon.
+// writeSeats writes the moves since the last call, after each input: those that come
+// too soon wait for a later input, of which there is one each second.
 func (l *Leader) writeSeats() {
 	news := &l.seats
 	for _, path := range l.quotas.trees.TakeMoved() {
 		news.note(path)
 	}
-	if news.writing || len(news.moved)+len(news.ended) == 0 {
-		return
+	if !news.writing && len(news.moved)+len(news.ended) > 0 && !l.now.Before(news.next) {
+		l.submitSeats(l.takeSeats())
 	}
-	if wait := news.next.Sub(l.now); wait > 0 {
-		if news.alarm == nil {
-			news.alarm = l.after(wait, func() { news.alarm = nil })
-		}
-		return
-	}
-	l.submitSeats(l.takeSeats())
 }
 
 // seatWrite is the key of one transaction: its nodes, or nil where the key goes.
@@ -115,9 +116,12 @@ func (l *Leader) takeSeats() []seatWrite {
 	news := &l.seats
 	most := min(seatsAtOnce, l.maxOps)
 	var writes []seatWrite
-	for len(news.ended) > 0 && len(writes) < most {
-		writes = append(writes, seatWrite{tx: news.ended[0]})
-		news.ended = news.ended[1:]
+	for _, tx := range slices.Sorted(maps.Keys(news.ended)) {
+		if len(writes) == most {
+			break
+		}
+		writes = append(writes, seatWrite{tx: tx})
+		delete(news.ended, tx)
 	}
 	for len(news.moved) > 0 && len(writes) < most {
 		path := news.moved[0]
@@ -170,7 +174,7 @@ func (l *Leader) seatWritten(w seatWrite, landed bool) {
 	switch {
 	case w.nodes == nil && landed:
 	case a == nil: // it ended meanwhile, or its key is to go still
-		l.seats.ended = append(l.seats.ended, w.tx)
+		l.seats.noteEnded(w.tx)
 	case landed:
 		a.setSeats(w.nodes)
 	default:
@@ -189,7 +193,7 @@ func (l *Leader) noteSeats(a *attempt) {
 // endSeats has the key of an attempt deleted that ends.
 func (l *Leader) endSeats(a *attempt) {
 	if a.seats != nil {
-		l.seats.ended = append(l.seats.ended, a.machine.ID())
+		l.seats.noteEnded(a.machine.ID())
 	}
 }
 
@@ -199,7 +203,7 @@ func (l *Leader) loadSeats() {
 		if a := l.attempts[tx]; a != nil {
 			a.setSeats(l.quotas.loadedSeats[tx])
 		} else {
-			l.seats.ended = append(l.seats.ended, tx)
+			l.seats.noteEnded(tx)
 		}
 	}
 	l.quotas.loadedSeats = nil

@@ -72,6 +72,16 @@ func (l *Leader) quotaTreeObject(t *quotaTree) *api.QuotaTree {
 	return &o
 }
 
+// ShowTree is a tree as the leader has it, with the nodes that decide. It is compared with
+// what readers make of the keys.
+func (l *Leader) ShowTree(name string) (*api.QuotaTree, *api.Status) {
+	t, status := l.quotaTree(name)
+	if status != nil {
+		return nil, status
+	}
+	return l.quotaTreeObject(t), nil
+}
+
 // TreeStatus shows a tree; detached are the units whose group is no leaf.
 func TreeStatus(shape quota.Shape, nodes []quota.NodeView, detached map[string]bool) api.QuotaTreeStatus {
 	s := api.QuotaTreeStatus{

@@ -221,7 +221,7 @@ func (s *story) showObject(namespace, name string) {
 
 // showTree tells a quota tree as the leader has it.
 func (s *story) showTree(name string) {
-	t, status := s.l.TreeInForce(name)
+	t, status := s.l.ShowTree(name)
 	if status != nil {
 		fmt.Fprintf(&s.told, "  %v\n", status)
 		return

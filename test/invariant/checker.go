@@ -48,6 +48,7 @@ type Checker struct {
 	admissions int
 	nominated  map[resource.TxID][]resource.NodeID
 	wished     map[resource.TxID]bool
+	suspended  map[record.UnitPath]bool // objects, by namespace and name
 	demands    map[record.UnitPath]Wants
 	graces     graces
 	promises   map[resource.NodeID]*promises
@@ -62,7 +63,7 @@ func New(h Harness) *Checker {
 		writes: map[resource.Revision]Write{}, quotas: map[string]map[string]*limit{}, limits: map[string]resource.Vector{}, seen: map[string]bool{},
 		trees: map[string]*tree{}, hosts: map[resource.NodeID]Host{}, cards: map[resource.NodeID]map[string]bool{}, omitted: map[resource.NodeID]bool{},
 		lost: map[resource.NodeID]Loss{}, freed: map[resource.NodeID]map[resource.TxID]bool{}, admitted: map[resource.TxID]admission{},
-		nominated: map[resource.TxID][]resource.NodeID{}, wished: map[resource.TxID]bool{}, demands: map[record.UnitPath]Wants{}, graces: newGraces(),
+		nominated: map[resource.TxID][]resource.NodeID{}, wished: map[resource.TxID]bool{}, suspended: map[record.UnitPath]bool{}, demands: map[record.UnitPath]Wants{}, graces: newGraces(),
 		promises: map[resource.NodeID]*promises{}, attempts: map[attempt]resource.TxID{}, adopted: map[resource.TxID]bool{},
 	}
 	for _, d := range Rules() {

@@ -20,13 +20,24 @@ func (c *Checker) Nominated(tx resource.TxID, nodes []resource.NodeID) {
 // no other unit.
 func (c *Checker) EvictionAsked(tx resource.TxID) { c.wished[tx] = true }
 
+// SuspensionAsked says that the client of an object wants all its units to stop and to
+// wait, at any time from now on.
+func (c *Checker) SuspensionAsked(namespace, name string) {
+	c.suspended[record.UnitPath{Namespace: namespace, Name: name}] = true
+}
+
+// isWished reports whether somebody has asked for an eviction for nobody.
+func (c *Checker) isWished(tx resource.TxID, unit record.UnitPath) bool {
+	return c.wished[tx] || c.suspended[record.UnitPath{Namespace: unit.Namespace, Name: unit.Name}]
+}
+
 // checkVictim checks a record that becomes EVICTING: for an undecided preemptor
 // of higher priority, for which every member's agent waits; or because somebody
 // has asked for it. Where there are trees, quota may have named the victim, and
 // priorities do not count.
 func (c *Checker) checkVictim(tx resource.TxID, r record.Tx) {
 	if r.By == "" {
-		if !c.wished[tx] {
+		if !c.isWished(tx, r.Unit) {
 			c.report(of(I7Asked, tx), "%s is EVICTING for nobody, and nobody has asked for it", tx)
 		}
 		return

@@ -90,6 +90,12 @@ func (s *Sim) act() {
 		if s.modes && s.rng.IntN(48) == 0 && s.actMode() {
 			return
 		}
+		if s.edits && s.rng.IntN(24) == 0 && s.actEdit() {
+			return
+		}
+		if s.trees && s.rng.IntN(48) == 0 && s.actTree() {
+			return
+		}
 		if s.stragglers && s.rng.IntN(24) == 0 && pick(s, oddities)(s) {
 			return
 		}

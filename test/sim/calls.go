@@ -200,6 +200,9 @@ func (h *host) spec(stored record.NodeSpec) record.NodeSpec {
 	hardware := grant.Host{Hostname: string(h.node), Topology: largest.Topology(), Inventory: largest.Inventory()}
 	stored.Hostname, stored.Allocatable = hardware.Hostname, largest.Allocatable()
 	stored.Capacity = admission.CapacityOf(hardware, stored.Allocatable)
+	if h.sim.rules {
+		stored.Labels = map[string]string{"kubernetes.io/hostname": string(h.node), "rack": rackOf(h.node)}
+	}
 	stored.Topology = record.TopologySummary{GPUModels: []string{"A100"}, GPUModel: make([]int, len(hardware.Inventory.Devices))}
 	return stored
 }

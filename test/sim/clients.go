@@ -28,6 +28,8 @@ type client struct {
 	demand    place.Unit
 	kind      record.UnitKind
 	policy    string // whom it may evict
+	rule      rule
+	units     int // the most that its job may have had; 0 and 1 are one
 
 	evicted int // how often, since the faults have ended
 
@@ -77,6 +79,9 @@ func (s *Sim) actClient() bool {
 	if !s.evictions && !s.fences && c.demand.Members == 1 && s.rng.IntN(2) == 0 {
 		c.kind = record.AllocUnit
 	}
+	if s.rules {
+		c.rule = pick(s, drawnRules)
+	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
 	s.checker.Demanded(c.path(), invariant.Wants{Members: c.demand.Members, GPUs: c.demand.Request.GPUs})
 	s.logf("client %s: wants %d times %d GPUs for %s and %s, in queue %q with priority %d and policy %q", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group, c.queue, c.priority, c.policy)
@@ -89,6 +94,7 @@ func (c *client) spec() api.AllocationSpec {
 		Resources:        api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.demand.Request.GPUs)}},
 		PreemptionPolicy: c.policy,
 	}
+	spec.Scheduling = c.rule.scheduling(c.team())
 	if c.namespace != "z" {
 		spec.Quota = &api.QuotaDemand{Groups: map[string]string{treeName: c.group}}
 	}
@@ -97,7 +103,7 @@ func (c *client) spec() api.AllocationSpec {
 
 // submission is the client's document as a request.
 func (c *client) submission() lead.Request {
-	meta := api.ObjectMeta{Name: c.name, Namespace: c.namespace}
+	meta := api.ObjectMeta{Name: c.name, Namespace: c.namespace, Labels: c.labels()}
 	submitted := func(document []byte) lead.Submitted {
 		sum := sha256.Sum256(document)
 		return lead.Submitted{Namespace: c.namespace, Document: document, Hash: hex.EncodeToString(sum[:16]), RequestID: c.name}

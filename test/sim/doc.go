@@ -28,7 +28,7 @@
 // group is configured.
 //
 // At the end of each run the objects that the leader shows are compared with those
-// that coordinator/objects makes of the keys alone.
+// that coordinator/objects makes of the keys alone, the use of the quota tree included.
 //
 // # What is simulated
 //
@@ -93,6 +93,16 @@
 //     transactions (liars). The leader judges votes, isolates the liar, and an
 //     operator lets it back, to lie again.
 //
+//   - In one run of three clients change what they have submitted: they suspend it and
+//     let it go on, move it to another queue, and give a job members beyond its gang, or
+//     take them back (edits).
+//
+//   - In one run of three units have rules about others: apart on hosts or together in
+//     a rack, spread, or better apart (rules). Two of the three hosts are in one rack.
+//
+//   - In one run of three an operator raises and lowers the limits of the quota tree
+//     (edits); in one of three the mode of the trees changes (quotas).
+//
 // Each of these parts is drawn by the seed alone (Parts), so that a seed with
 // some of them only (Options.Only) stays what it is when others are added. All
 // of them come together.
@@ -109,6 +119,7 @@
 //   - units: lead.Leader.Check, after each input;
 //   - I13: checkKnowledge compares what the leader knows with the store and the
 //     ledgers: every unit runs, or waits with a reason;
+//   - rules: no two units run on a host whose required anti-affinity forbids it;
 //   - checkDisjoint: decisions that share a Txn write different keys;
 //   - isolateLiar: nobody else is taken for a liar.
 //

@@ -27,7 +27,9 @@ func (s *Sim) evictionAsked(tx resource.TxID) { s.checker.EvictionAsked(tx) }
 // endAsked says that a client wants its unit to end.
 func (s *Sim) endAsked(c *client) {
 	c.ends = true
-	s.checker.EndAsked(c.path())
+	for n := range max(1, c.units) {
+		s.checker.EndAsked(c.nth(n))
+	}
 }
 
 // checkAcknowledged is called when a commit is acknowledged.

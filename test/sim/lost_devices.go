@@ -86,9 +86,17 @@ func (h *host) has(uuid string) bool {
 	return false
 }
 
-// noteEviction tells the checker that an eviction for a lost device was asked for.
+// gangReason begins the reason of an eviction of the members that came after a gang.
+const gangReason = "its gang was evicted: "
+
+// noteEviction tells the checker that an eviction for a lost device was asked for, or one
+// that follows from the eviction of a gang.
 // Without the part nothing is evicted for that.
 func (s *Sim) noteEviction(path, reason string) {
+	if strings.HasPrefix(reason, gangReason) {
+		s.noteWished(path)
+		return
+	}
 	if !strings.HasPrefix(reason, lostReason) {
 		return
 	}
@@ -97,6 +105,11 @@ func (s *Sim) noteEviction(path, reason string) {
 		s.fail("devices", "%s is evicted though it may keep its devices: %s", path, reason)
 		return
 	}
+	s.noteWished(path)
+}
+
+// noteWished says that the eviction of a unit was asked for.
+func (s *Sim) noteWished(path string) {
 	for _, kv := range s.store.all(record.UnitsPrefix) {
 		if u := s.store.units.of(kv); u.Path().String() == path && u.TxID != "" {
 			s.evictionAsked(u.TxID)

@@ -25,12 +25,20 @@ const (
 	LostDevices
 	// Modes: an operator changes the mode of the quota trees.
 	Modes
+	// Edits: clients suspend their units and let them go on, move them to other queues,
+	// and resize their jobs.
+	Edits
+	// Rules: units have rules about other units.
+	Rules
+	// Trees: an operator changes the limits of the quota tree.
+	Trees
 )
 
 // salts are the numbers with which parts are drawn.
 var salts = map[Parts]uint64{
 	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179, Liars: 0x6c69617273,
 	Claims: 0x636c61696d73, LostDevices: 0x6c6f7374, Modes: 0x6d6f646573,
+	Edits: 0x6564697473, Rules: 0x72756c6573, Trees: 0x7472656573,
 }
 
 // draw returns whether a run has a part, with the numbers that it is drawn from.

@@ -13,6 +13,9 @@ const before = sim.Restores | sim.Evictions | sim.Fences | sim.Stragglers | sim.
 // untilModes are the parts that there were when the mode of quota trees had come.
 const untilModes = before | sim.LostDevices | sim.Modes
 
+// untilTrees are the parts that there were when edits, rules and changed trees had come.
+const untilTrees = untilModes | sim.Edits | sim.Rules | sim.Trees
+
 // pin is a set of seeds, and the parts that they had when they met a fault.
 type pin struct {
 	only  sim.Parts
@@ -50,6 +53,10 @@ var pinned = map[string]pin{
 	"a repeated Reserve counts for a new journal": {untilModes, []uint64{700289, 985368}},
 	// Leader.judge: 2092.
 	"the check of waiting units sets an alarm that nobody hears of": {untilModes, []uint64{740320}},
+	// decision.isAsBefore: 2144, 2138.
+	"a change to the value that is there counts as landed before it lands": {untilTrees, []uint64{293, 494}},
+	// seatNews.noteEnded: 813, 719.
+	"the key of a unit that ends while it moves is deleted twice in one Txn": {untilTrees, []uint64{10, 77}},
 	// term.placed: 2238, 2390.
 	"a namespace without a limit has one of 0": {before, []uint64{201612, 225917}},
 	// term.noteWrite: 2194, 1536, 1318.

@@ -27,16 +27,7 @@ func (s *Sim) planClaims(o Options) {
 
 // setQuotas writes what is there from the beginning.
 func (s *Sim) setQuotas() {
-	type node struct {
-		Parent string            `json:"parent"`
-		Quota  map[string]string `json:"quota"`
-		Hard   bool              `json:"hard,omitempty"`
-	}
-	of := func(n int64) map[string]string { return map[string]string{string(resource.GPU): amountOf(s.gpus(n))} }
-	spec := encoded(map[string]any{"resourceNames": []resource.Name{resource.GPU}, "nodes": map[string]node{
-		"root": {"nil", of(10), false}, "a": {"root", of(5), false}, "b": {"root", of(5), true},
-	}})
-	tree := encoded(api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: treeName}, Spec: spec})
+	tree := encoded(s.treeOf(10, 5, 5))
 	ops := []record.Op{record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: treeName}.Key(), record.MustEncode(record.Quota{UID: "tree", Name: treeName, Document: tree}))}
 	for _, namespace := range limited {
 		q := limitOf(namespace, s.gpus(highLimit))

@@ -27,6 +27,43 @@ func (s *Sim) checkReaders(t *term) {
 	led := t.Show()
 	s.differ(allocationsOf(led), allocationsOf(keys.View(s.store.rev, t.now())))
 	s.differ(jobsOf(led), jobsOf(keys.View(s.store.rev, t.now())))
+	if len(s.failures) == 0 {
+		s.checkTrees(t)
+	}
+}
+
+// checkTrees compares where the leader counts units with the nodes in the keys, once the
+// last moves are written (ADR 46).
+func (s *Sim) checkTrees(t *term) {
+	t.tick()
+	led, status := t.ShowTree(treeName)
+	if status != nil {
+		s.fail("readers", "the leader shows no tree: %s", status.Message)
+		return
+	}
+	keys := objects.New()
+	for key := range s.store.keys {
+		keys.Touch(key)
+	}
+	must(keys.Refresh(s.store.keys, s.store.rev, t.now()))
+	read, found, err := keys.View(s.store.rev, t.now()).Tree(treeName)
+	if must(err); !found {
+		s.fail("readers", "the keys have no tree")
+		return
+	}
+	if diff := cmp.Diff(unordered(led.Status), unordered(read.Status)); diff != "" {
+		s.fail("readers", "tree %s (-leader +keys):\n%s", treeName, diff)
+	}
+	s.stats["trees compared"]++
+}
+
+// unordered is the status of a tree without the order of the consumers of a node.
+func unordered(s api.QuotaTreeStatus) api.QuotaTreeStatus {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		s.Nodes[i].Consumers = slices.Sorted(slices.Values(s.Nodes[i].Consumers))
+	}
+	return s
 }
 
 // differ fails where the leader and the keys show different objects.

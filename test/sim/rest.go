@@ -23,6 +23,7 @@ func (s *Sim) checkI13() {
 	}
 	s.checkKnowledge(s.terms[0])
 	s.checkReaders(s.terms[0])
+	s.checkRules()
 	s.checkLostDevices()
 }
 

@@ -14,11 +14,15 @@ import (
 // faults with them and without. What becomes of a late one is tested with
 // coordinator/lead.
 
+// seatsPrefix is that of the keys which say where quota trees count units.
+var seatsPrefix = record.SeatsKey("")
+
 // isStatus reports whether a write is only for readers.
 func isStatus(w lead.Write) bool {
 	return len(w.Ops) > 0 && !slices.ContainsFunc(w.Ops, func(o record.Op) bool {
 		written := strings.HasPrefix(o.Key, record.OrderPrefix) || strings.HasPrefix(o.Key, record.NodesPrefix) && strings.HasSuffix(o.Key, "/observed")
-		return !strings.HasPrefix(o.Key, record.ReadyPrefix) && (o.Delete || !written)
+		forReaders := strings.HasPrefix(o.Key, record.ReadyPrefix) || strings.HasPrefix(o.Key, seatsPrefix)
+		return !forReaders && (o.Delete || !written)
 	})
 }
 

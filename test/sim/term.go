@@ -29,6 +29,7 @@ func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 // deposed leader goes on until it notices. The leader is the real one; the term
 // stands for the coordinator's loop, its committer and its pool of streams.
 type term struct {
+	resumed bool // it has gone on with the work of the term before
 	*lead.Leader
 	sim         *Sim
 	name        string
@@ -145,6 +146,12 @@ func (t *term) apply(in lead.Input) {
 		return
 	}
 	t.carryOut(t.Apply(t.now(), in, nil))
+	if _, resumes := in.(lead.ResumeWork); resumes {
+		t.resumed = true
+	}
+	if !t.resumed && t.sim.edits {
+		return // the term before may not have given notice to what is suspended
+	}
 	if err := t.Check(); err != nil {
 		t.sim.fail("units", "%s: after %T: %v", t.name, in, err)
 	}
