@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
@@ -91,4 +93,28 @@ func (a *Agent) kubeletPool() (c rpc.Condition, ok bool) {
 		c.True, c.Reason = false, "KubeletUnreachable"
 	}
 	return c, true
+}
+
+// collectKubelet shows the pool, where the agent has a device plugin.
+func (g *gauges) collectKubelet(v *ledger.View, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	if g.agent.kubelet == nil {
+		return
+	}
+	states := map[bool]int{}
+	for _, granted := range v.Grants {
+		if _, lent, ok := ledger.PooledUUID(granted.Tx); ok {
+			states[lent]++
+		}
+	}
+	gauge(g.pool, float64(states[false]), "free")
+	gauge(g.pool, float64(states[true]), "lent")
+	status := g.agent.kubelet.Status()
+	for resource, n := range status.Units {
+		gauge(g.units, float64(n), resource)
+	}
+	reachable := 0.0
+	if status.Kubelet == "" && status.PodResources == "" {
+		reachable = 1
+	}
+	gauge(g.kubelet, reachable)
 }

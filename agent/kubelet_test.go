@@ -2,10 +2,13 @@ package agent_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/deviceplugin"
@@ -151,5 +154,42 @@ func TestThePoolIsLentWithoutACoordinator(t *testing.T) {
 	}
 	if _, lent := r.ofKubelet(); !slices.Equal(lent, pool) {
 		t.Errorf("lent are %v, want %v", lent, pool)
+	}
+}
+
+func TestThePoolIsInTheMetrics(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 3)
+	registry := prometheus.NewRegistry()
+	tune := r.tune
+	r.tune = func(c *agent.Config, d *agent.Deps) { tune(c, d); d.Metrics = registry }
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	if _, err := k.Run("p", deviceplugin.DefaultResource, 1); err != nil {
+		t.Fatal(err)
+	}
+	k.AwaitLists(2)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := ""
+			for _, l := range m.GetLabel() {
+				if l.GetName() != "node" {
+					labels = l.GetValue()
+				}
+			}
+			if name, ok := strings.CutPrefix(f.GetName(), "muster_agent_kubelet_"); ok {
+				got[strings.TrimSpace(name+" "+labels)] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	if want := map[string]float64{"devices free": 2, "devices lent": 1, "reachable": 1, "units muster.io/gpu": 3}; !maps.Equal(got, want) {
+		t.Errorf("the metrics are %v, want %v", got, want)
 	}
 }

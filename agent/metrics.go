@@ -150,6 +150,7 @@ type gauges struct {
 	contact, stopped                     *prometheus.Desc
 	use, memoryUsed                      *prometheus.Desc
 	gpuFree, gpuHealthy                  *prometheus.Desc
+	pool, units, kubelet                 *prometheus.Desc
 }
 
 func newGauges(a *Agent, labels prometheus.Labels) *gauges {
@@ -174,6 +175,9 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 		contact:     desc("muster_agent_contact_age_seconds", "Time since the last contact with a coordinator that had the store; with the assume-dead policy only."),
 		use:         desc("muster_agent_device_use_ratio", "Part of the driver's last sample period during which the device computed, 0 to 1; absent where the driver does not report it.", "device", "uuid", "model"),
 		memoryUsed:  desc("muster_agent_device_memory_used_bytes", "Memory in use of a device or MIG instance; absent where the driver does not report it.", "device", "uuid", "model"),
+		pool:        desc("muster_agent_kubelet_devices", "Devices of the kubelet's pool, by state: free, or lent to a container.", "state"),
+		units:       desc("muster_agent_kubelet_units", "Units that the kubelet may hand out, by their resource name in Kubernetes.", "resource"),
+		kubelet:     desc("muster_agent_kubelet_reachable", "1 while the kubelet and its PodResources API answer; see the condition KubeletPool."),
 		stopped:     desc("muster_agent_stopped_transactions", "Transactions whose assignments are taken away for lack of contact."),
 	}
 }
@@ -181,7 +185,7 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped, g.use, g.memoryUsed, g.gpuFree, g.gpuHealthy,
+		g.total, g.free, g.grants, g.registered, g.bad, g.journal, g.full, g.memory, g.quarantined, g.contact, g.stopped, g.use, g.memoryUsed, g.gpuFree, g.gpuHealthy, g.pool, g.units, g.kubelet,
 	} {
 		c <- d
 	}
@@ -247,6 +251,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		_, stopped = g.agent.owner.assignments.ClosedTo()
 	}
 	gauge(g.stopped, float64(stopped))
+	g.collectKubelet(view, gauge)
 	for _, part := range g.agent.measured(view) {
 		if part.Percent != devices.UnknownUse {
 			gauge(g.use, float64(part.Percent)/100, part.Index, part.UUID, part.Model)
