@@ -207,6 +207,9 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	if status := l.hasRoom(s); status != nil {
 		return status
 	}
+	if key, _, ok := s.requested(); ok {
+		return l.requests.refuses(key, first.record.Tenant)
+	}
 	return nil
 }
 

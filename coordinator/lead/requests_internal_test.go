@@ -2,11 +2,15 @@ package lead
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/resource"
 )
 
 // mostRequestBytes bounds what a request id may take of a coordinator's heap.
@@ -86,7 +90,84 @@ func BenchmarkRememberedRequests(b *testing.B) {
 	key, rec, _ := s.requested()
 	b.ReportAllocs()
 	for i := range b.N {
-		key[0], key[1], key[2], key[3] = byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
+		key[12], key[13], key[14], key[15] = byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
 		l.requests.remember(key, newRequest(rec), time.Now())
 	}
+}
+
+// A tenant has a bounded number of request ids in a day. Repetitions of known ids go on,
+// as do other tenants and submissions without an id, and a day later there is room again.
+func TestATenantHasABoundedNumberOfRequestIDs(t *testing.T) {
+	x := newSceneOf(t, func() Rules {
+		r := sceneRules()
+		r.Namespaces = map[string]Namespace{"default": {Tenant: "ml"}, "other": {Tenant: "speech"}}
+		return r
+	}())
+	x.requests.most = 3
+	submit := func(namespace, name, id string) *api.Status {
+		t.Helper()
+		x.clear()
+		document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"suspend":true,"resources":{"requests":{"cpu":"1"}}}}`, name)
+		doc, status := api.DecodeAllocation(document)
+		if status != nil {
+			t.Fatal(status)
+		}
+		s, status := x.submissionOfAllocation(Submitted{Namespace: namespace, Document: document, Hash: name, RequestID: id}, doc)
+		if status != nil {
+			t.Fatal(status)
+		}
+		x.do(func() { _, _, status = x.accept(s) })
+		x.answers()
+		return status
+	}
+	for i := range 3 {
+		if status := submit("default", fmt.Sprint("a", i), fmt.Sprint("id", i)); status != nil {
+			t.Fatal(status)
+		}
+	}
+	const want = "tenant ml has used 3 Idempotency-Keys within a day and may use 3: submit without the key, or wait until the oldest are a day old"
+	if status := submit("default", "a3", "id3"); status == nil || status.Code != 429 || status.Reason != api.TooManyObjects || status.Message != want {
+		t.Errorf("the fourth: %+v, want %q", status, want)
+	}
+	for what, status := range map[string]*api.Status{
+		"a known id again":   submit("default", "a0", "id0"),
+		"without an id":      submit("default", "a4", ""),
+		"the other tenant's": submit("other", "a3", "id3"),
+	} {
+		if status != nil {
+			t.Errorf("%s: %v", what, status)
+		}
+	}
+	x.clock = x.clock.Add(RequestLeaseTTL + time.Second)
+	x.give(SecondPassed{})
+	if status := submit("default", "a3", "id3"); status != nil {
+		t.Errorf("a day later: %v", status)
+	}
+}
+
+// However ids come, go and expire, the counts are those of the keys.
+func TestRequestIDsAreCountedExactly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var r requests
+		now := time.Unix(1_700_000_000, 0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			k := RequestKeyOf(resource.TenantID(rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "tenant")), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "id"))
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				r.forget(k)
+			case 1:
+				now = now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds")) * time.Second)
+				r.expire(now.Add(-2 * time.Second))
+			default:
+				r.remember(k, Remembered{}, now)
+			}
+			want := map[tenantKey]int{}
+			for k := range r.byKey {
+				want[k.tenant()]++
+			}
+			if !maps.Equal(want, r.ofTenant) {
+				t.Fatalf("counted %v, want %v", r.ofTenant, want)
+			}
+		}
+	})
 }
