@@ -28,7 +28,8 @@ const (
 
 // gcPercent trades memory for time: a coordinator's live heap is tens of
 // megabytes, and under load the runtime's default spends a fifth of the
-// processor on collecting it. GOGC in the environment overrides it.
+// processor on collecting it. A heap beyond tens of megabytes is held by
+// limitMemory. GOGC in the environment overrides both.
 const gcPercent = 400
 
 // program is the command with everything it touches, so that tests run the
@@ -175,6 +176,9 @@ func (p program) serve(cmd *cobra.Command, file string) error {
 	}
 	if p.env("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		if p.env("GOMEMLIMIT") == "" {
+			go limitMemory(ctx)
+		}
 	}
 	dc.Logger, dc.Version = slog.New(handler), buildinfo.Version()
 	if dc.SerfRPC.Addr != "" && dc.SerfRPC.Token == "" {
