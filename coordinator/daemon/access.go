@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/audit"
@@ -12,7 +14,7 @@ import (
 
 // openCallers opens the proofs of callers: access tokens, the identity provider and the
 // administrator's token file. A provider that is away stops nothing.
-func (d *Daemon) openCallers() (err error) {
+func (d *Daemon) openCallers(registry prometheus.Registerer) (err error) {
 	callers := access.Authenticator{Table: d.coordinator.Rights(), Other: service.StaticToken(d.config.AdminToken.Secret())}
 	if d.config.OIDC != nil {
 		if d.persons, err = oidc.New(*d.config.OIDC, d.log, callers.Table.Judge); err != nil {
@@ -23,6 +25,7 @@ func (d *Daemon) openCallers() (err error) {
 	if d.security.enroll != nil {
 		callers.Authorities = enroll.Documents{Service: d.security.enroll}
 	}
+	countLogins(d.persons, registry)
 	d.callers = callers
 	return nil
 }

@@ -175,7 +175,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	d.audit.Fresh, d.audit.TenantOf = d.coordinator.CatchUp, d.coordinator.TenantOf
-	if err = d.openCallers(); err != nil {
+	if err = d.openCallers(registry); err != nil {
 		return d, err
 	}
 	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log).ProveBy(c.AdminToken.Secret())

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
@@ -53,6 +54,8 @@ type keys struct {
 	tried time.Time         // when the last fetch ended
 	// busy is closed when the fetch under way ends; nil where there is none.
 	busy chan struct{}
+
+	fetched, failed atomic.Uint64 // fetches
 }
 
 // errAway is the state before the provider has answered for the first time.
@@ -136,16 +139,19 @@ func (k *keys) fetch(ctx context.Context) error {
 	k.mu.Lock()
 	k.tried = time.Now()
 	first, differs := k.set == nil, false
-	switch {
-	case err == nil:
+	if err == nil {
+		k.fetched.Add(1)
 		if differs = !sameKeys(k.set, set); differs {
 			k.set = set
 		}
 		if k.fault != nil || differs {
 			k.log.Info("oidc_keys_fetched", "issuer", k.issuer, "keys", len(set))
 		}
-	case k.fault == nil || first && errors.Is(k.fault, errAway):
-		k.log.Warn("oidc_provider_away", "issuer", k.issuer, "error", err, "next", "the keys that are known stay in force; the provider is asked again")
+	} else {
+		k.failed.Add(1)
+		if k.fault == nil || first && errors.Is(k.fault, errAway) {
+			k.log.Warn("oidc_provider_away", "issuer", k.issuer, "error", err, "next", "the keys that are known stay in force; the provider is asked again")
+		}
 	}
 	k.fault, k.busy = err, nil
 	k.mu.Unlock()

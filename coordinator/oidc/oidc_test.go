@@ -173,6 +173,23 @@ func TestForgedTokensAskTheProviderOnce(t *testing.T) {
 	if p.Fetches() != 1 {
 		t.Errorf("the provider was asked %d times, want once", p.Fetches())
 	}
+	d.counts(oidc.Counts{Keys: 1, Fetched: 1, Refused: 5})
+}
+
+// counts compares the numbers of the Verifier.
+func (d *door) counts(want oidc.Counts) {
+	d.t.Helper()
+	if got := d.Counts(); got != want {
+		d.t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
+
+// Where there is no provider, there is nothing to count.
+func TestNoProviderHasNoCounts(t *testing.T) {
+	var none *oidc.Verifier
+	if got := none.Counts(); got != (oidc.Counts{}) {
+		t.Errorf("counted %+v", got)
+	}
 }
 
 // A provider that is away at the start stops nothing: tokens are answered with 503 until
@@ -193,6 +210,7 @@ func TestTheProviderIsAway(t *testing.T) {
 	if _, code, says := d.enters(p.Token(map[string]any{"email": "bob@example.org"})); code != 200 {
 		t.Errorf("a new token while the provider is away again: %d %s", code, says)
 	}
+	d.counts(oidc.Counts{Keys: 1, Fetched: 1, Failed: 1, Accepted: 2, Away: 1})
 }
 
 // Run fetches the keys without a request, and ends with its context.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
@@ -29,6 +30,33 @@ type Verifier struct {
 	keys    *keys
 	library gooidc.Config
 	cache   cache
+
+	accepted, refused, away atomic.Uint64 // tokens
+}
+
+// Counts are the numbers of a Verifier since its start.
+type Counts struct {
+	// Keys is the number of the provider's keys that are known now.
+	Keys int
+	// Fetched and Failed are fetches of the keys.
+	Fetched, Failed uint64
+	// Accepted are tokens that were judged and found good; a token that is known from
+	// before is not judged again. Refused are tokens that are not good, Away those that
+	// nobody could judge, as the keys of the provider are not known.
+	Accepted, Refused, Away uint64
+}
+
+// Counts returns the numbers; zeros for nil, where there is no provider.
+func (v *Verifier) Counts() Counts {
+	if v == nil {
+		return Counts{}
+	}
+	v.keys.mu.Lock()
+	defer v.keys.mu.Unlock()
+	return Counts{
+		Keys: len(v.keys.set), Fetched: v.keys.fetched.Load(), Failed: v.keys.failed.Load(),
+		Accepted: v.accepted.Load(), Refused: v.refused.Load(), Away: v.away.Load(),
+	}
 }
 
 // New checks a configuration. It asks nobody: Run does. changed, where not nil, is called
@@ -81,6 +109,7 @@ func (v *Verifier) Identify(ctx context.Context, token string) (Person, bool, er
 		return Person{}, false, nil
 	}
 	if len(token) > maxToken {
+		v.refused.Add(1)
 		return Person{}, true, api.Errorf(http.StatusUnauthorized, "the token has %d bytes, the limit is %d", len(token), maxToken)
 	}
 	now, digest := time.Now(), sha256.Sum256([]byte(token))
@@ -92,9 +121,16 @@ func (v *Verifier) Identify(ctx context.Context, token string) (Person, bool, er
 	generation := v.cache.current()
 	p, err := v.judge(ctx, token, now)
 	if err != nil {
-		return Person{}, true, statusOf(err)
+		status := statusOf(err)
+		if status.Code == http.StatusServiceUnavailable {
+			v.away.Add(1)
+		} else {
+			v.refused.Add(1)
+		}
+		return Person{}, true, status
 	}
 	p.Token = digest
+	v.accepted.Add(1)
 	v.cache.put(digest, p, generation)
 	return p, true, nil
 }
