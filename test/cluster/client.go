@@ -40,11 +40,14 @@ func (c *Cluster) Once() *Client {
 
 // NewClient returns a client with connections of its own. Each begins with
 // another coordinator.
-func (c *Cluster) NewClient() *Client {
+func (c *Cluster) NewClient() *Client { return c.ClientOf(adminToken) }
+
+// ClientOf is NewClient with another token than the administrator's.
+func (c *Cluster) ClientOf(token string) *Client {
 	k := &Client{attempt: 3 * time.Second}
 	k.next.Store(c.clients.Add(1) % int32(len(c.Coordinators)))
 	for _, p := range c.Coordinators {
-		k.endpoints = append(k.endpoints, c.endpoint(p))
+		k.endpoints = append(k.endpoints, c.endpointOf(p, token))
 	}
 	return k
 }

@@ -263,10 +263,13 @@ func (c *Cluster) unready() error {
 	return nil
 }
 
-// endpoint is a client of one coordinator.
-func (c *Cluster) endpoint(p *Process) *sdk.Client {
+// endpoint is a client of one coordinator, with the administrator's token.
+func (c *Cluster) endpoint(p *Process) *sdk.Client { return c.endpointOf(p, adminToken) }
+
+// endpointOf is a client of one coordinator, with a token.
+func (c *Cluster) endpointOf(p *Process, token string) *sdk.Client {
 	client, err := sdk.NewClient(sdk.Config{
-		Endpoint: "https://" + p.Address(RESTPort), Token: adminToken, HTTPClient: &http.Client{Transport: c.transport()},
+		Endpoint: "https://" + p.Address(RESTPort), Token: token, HTTPClient: &http.Client{Transport: c.transport()},
 	})
 	if err != nil {
 		c.t.Fatal(err)
