@@ -32,10 +32,15 @@ type attack struct {
 	want []string
 	// never are beginnings of answers that the attacker must not get.
 	never []string
+	// said are texts of refusals: for each, one of the alternatives is in an answer.
+	said []string
 	// shown is a text that the attacker's node must show to operators.
 	shown string
 	// keeps are bytes that a coordinator keeps by design of what it accepted.
 	keeps int64
+	// spoils: the cluster ends after the case. It holds what the attacker has stored, by
+	// which the memory of a later case would be measured.
+	spoils bool
 	// slowest is the p99 from which the honest client's is compared, where it is
 	// not noticeable: the attack and the client share the machine's two cores.
 	slowest time.Duration
@@ -382,6 +387,8 @@ const streamsLimited = "settings: streams are limited|connection: GOAWAY|connect
 
 const headersLimited = "connection: closed by the server|connection: no HTTP/2 without a certificate|connection: refused"
 
-// rows are the rows of group S that this package has to cover. S12 belongs to
-// the work on tenants' tokens.
-var rows = []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S13"}
+// rows are the rows of the groups S and T that this package has to cover. S12 is the
+// tenants' tokens themselves: test/rights and test/tenancy.
+var rows = []string{
+	"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11",
+}

@@ -36,9 +36,9 @@ const pace = 30 * time.Millisecond
 
 // begin starts the client; names begin with the prefix. The end of the context
 // cuts off also the allocation that is under way.
-func begin(whole context.Context, c *cluster.Cluster, prefix string) *honest {
+func begin(whole context.Context, c *cluster.Client, prefix string) *honest {
 	ctx, cancel := context.WithCancel(whole)
-	h := &honest{client: c.NewClient(), cancel: cancel, done: make(chan struct{}, 1)}
+	h := &honest{client: c, cancel: cancel, done: make(chan struct{}, 1)}
 	h.wg.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			took, err := h.once(whole, fmt.Sprintf("%s-%d", prefix, i))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -22,10 +23,12 @@ func TestEveryRowHasACase(t *testing.T) {
 	have, short := map[string]bool{}, map[string]bool{}
 	modes := evil.Modes()
 	used := map[string]bool{}
-	for name, a := range cases {
-		have[a.row], used[a.mode] = true, true
-		if _, waits := pending[name]; a.short && !waits {
-			short[a.row] = true
+	for name, a := range all {
+		_, waits := pending[name]
+		used[a.mode] = true
+		for _, row := range append([]string{a.row}, alsoCovers[name]...) {
+			have[row] = true
+			short[row] = short[row] || a.short && !waits
 		}
 		if !slices.Contains(modes, a.mode) {
 			t.Errorf("%s: no attack has the mode %q", name, a.mode)
@@ -47,9 +50,11 @@ func TestEveryRowHasACase(t *testing.T) {
 			t.Errorf("mode %s is in no case", mode)
 		}
 	}
-	for name := range pending {
-		if _, ok := cases[name]; !ok {
-			t.Errorf("pending: there is no case %q", name)
+	for _, names := range []iter.Seq[string]{maps.Keys(pending), maps.Keys(alsoCovers)} {
+		for name := range names {
+			if _, ok := all[name]; !ok {
+				t.Errorf("there is no case %q", name)
+			}
 		}
 	}
 }
@@ -61,7 +66,7 @@ func TestAttacks(t *testing.T) {
 		t.Skipf("%v (make prerequisites fetches it)", err)
 	}
 	var mu sync.Mutex
-	var all []result
+	var results []result
 	t.Run("of", func(t *testing.T) {
 		for _, coordinators := range []int{1, 3} {
 			t.Run(fmt.Sprintf("coordinators=%d", coordinators), func(t *testing.T) {
@@ -71,22 +76,22 @@ func TestAttacks(t *testing.T) {
 				list := attackCluster(t, coordinators)
 				mu.Lock()
 				defer mu.Unlock()
-				all = append(all, list...)
+				results = append(results, list...)
 			})
 		}
 	})
-	slices.SortStableFunc(all, func(a, b result) int { return a.Coordinators - b.Coordinators })
-	write(t, all)
+	slices.SortStableFunc(results, func(a, b result) int { return a.Coordinators - b.Coordinators })
+	write(t, results)
 }
 
 // selected are the cases of this round, by row and name.
 func selected(coordinators int) []string {
-	names := slices.SortedFunc(maps.Keys(cases), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(cases[a].row), len(cases[b].row)), cmp.Compare(cases[a].row, cases[b].row), cmp.Compare(a, b))
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(all[a].row), len(all[b].row)), cmp.Compare(all[a].row, all[b].row), cmp.Compare(a, b))
 	})
 	return slices.DeleteFunc(names, func(name string) bool {
-		a := cases[name]
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), a.row) {
+		a := all[name]
+		if *only != "" && !slices.ContainsFunc(append([]string{a.row}, alsoCovers[name]...), func(row string) bool { return slices.Contains(strings.Split(*only, ","), row) }) {
 			return true
 		}
 		_, waits := pending[name]
@@ -104,11 +109,16 @@ func attackCluster(t *testing.T, coordinators int) []result {
 	var list []result
 	for _, name := range selected(coordinators) {
 		t.Run(name, func(t *testing.T) {
-			s := &scene{world: w, t: t, name: name, attack: cases[name]}
+			s := &scene{world: w, t: t, name: name, attack: all[name]}
 			s.play()
 			list = append(list, s.result)
 			t.Log(line(s.result))
 			if len(s.problems) == 0 {
+				if s.attack.spoils {
+					for _, p := range w.drop() {
+						t.Errorf("the cluster: %s", p)
+					}
+				}
 				if *proof {
 					t.Errorf("this case is pending and does no harm: take it out of pending")
 				}

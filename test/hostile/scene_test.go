@@ -109,7 +109,8 @@ const voteSent = "vote: sent"
 // spec is what the attack's program gets to know.
 func (s *scene) spec() (evil.Spec, error) {
 	spec := evil.Spec{
-		Mode: s.attack.mode, Cluster: cluster.Name, Node: s.node, IP: s.attacker.IP, Dir: s.dir, RESTToken: s.c.AdminToken(), CAFile: s.c.CAFile(),
+		Mode: s.attack.mode, Cluster: cluster.Name, Node: s.node, IP: s.attacker.IP, Dir: s.dir, RESTToken: s.tenants.attacker, CAFile: s.c.CAFile(),
+		Want: s.attack.want, Tokens: s.tenants.bad, Victim: s.tenants.victim,
 		Size: 1, For: s.lasts(),
 	}
 	if *long {
@@ -208,7 +209,7 @@ func (s *scene) beside(lines *bufio.Reader) error {
 	if err != nil || strings.TrimSpace(line) != evil.ReadyLine {
 		return fmt.Errorf("the attack's program is not in place: %q, %w", line, err)
 	}
-	client := begin(s.ctx, s.c, s.node)
+	client := begin(s.ctx, s.c.ClientOf(s.tenants.honest), s.node)
 	s.lay()
 	var during error
 	if s.attack.during != nil {
@@ -306,6 +307,11 @@ func (s *scene) judge() {
 			s.problem("the attacker got no answer %q, but %v", want, s.report.Answers)
 		}
 	}
+	for _, said := range s.attack.said {
+		if !slices.ContainsFunc(strings.Split(said, "|"), s.noted) {
+			s.problem("no answer to the attacker has %q, but %v", said, s.report.Notes)
+		}
+	}
 	for _, never := range s.attack.never {
 		if s.answered(never) {
 			s.problem("the attacker got the answer %q: %v", never, s.report.Answers)
@@ -339,6 +345,11 @@ func (s *scene) answered(beginning string) bool {
 		}
 	}
 	return false
+}
+
+// noted reports whether an answer to the attacker has a text.
+func (s *scene) noted(text string) bool {
+	return slices.ContainsFunc(s.report.Notes, func(n string) bool { return strings.Contains(n, text) })
 }
 
 // shows reports whether the attacker's node shows a text to operators.

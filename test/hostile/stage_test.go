@@ -95,6 +95,7 @@ type world struct {
 	coordinators int
 
 	stage       *stage
+	tenants     *tenants
 	c           *cluster.Cluster
 	attacker    *cluster.Host
 	undisturbed latencies
@@ -129,7 +130,11 @@ func (w *world) prepare() error {
 	if w.c == nil {
 		return fmt.Errorf("the cluster does not start: %v", w.stage.take())
 	}
-	client := begin(context.Background(), w.c, "calm")
+	var err error
+	if w.tenants, err = admitTenants(w.c); err != nil {
+		return err
+	}
+	client := begin(context.Background(), w.c.ClientOf(w.tenants.honest), "calm")
 	client.await(context.Background(), samples(), patience)
 	calm, err := client.end()
 	w.undisturbed = calm

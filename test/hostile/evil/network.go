@@ -171,9 +171,13 @@ func (f *frames) read() {
 // streams opens 20,000 streams on one connection after the other, each without
 // an end, or each taken back at once.
 func (r *run) streams(ctx context.Context, address string, reset bool) error {
+	return r.streamsOf(ctx, address, headers("/muster.v1.Coordinator/Register", address), 20_000*min(r.Size, 3), reset)
+}
+
+// streamsOf opens n streams with these headers on one connection after the other.
+func (r *run) streamsOf(ctx context.Context, address string, block []byte, n int, reset bool) error {
 	r.ready()
 	until := time.Now().Add(r.For)
-	block := headers("/muster.v1.Coordinator/Register", address)
 	for round := 0; round < 5 && ctx.Err() == nil && time.Now().Before(until); round++ {
 		f, err := openFrames(ctx, address)
 		if err != nil {
@@ -188,7 +192,7 @@ func (r *run) streams(ctx context.Context, address string, reset bool) error {
 			}
 			continue
 		}
-		sent := f.flood(block, 20_000*min(r.Size, 3), reset, until)
+		sent := f.flood(block, n, reset, until)
 		if sent > 0 {
 			r.count("streams: begun")
 		}

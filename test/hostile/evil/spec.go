@@ -33,8 +33,12 @@ type Spec struct {
 	// BootstrapToken lets Node enroll; RESTToken is a tenant's.
 	BootstrapToken, RESTToken string
 	CAFile                    string
-	Coordinators              []Coordinator
-	Agents                    []Target
+	// Tokens are tokens that let nobody in, or not far enough, by what is wrong with
+	// them; Victim is an object of another tenant.
+	Tokens       map[string]string
+	Victim       Victim
+	Coordinators []Coordinator
+	Agents       []Target
 	// Size multiplies how much a mode sends: 1 is the short round, 10 the long.
 	Size int
 	// For is how long a mode lasts that has no end of its own.
@@ -42,6 +46,9 @@ type Spec struct {
 	// Until, if not "", is a count of the report that a hostile host waits for when
 	// For is over, for at most mostWait: a vote comes when the leader asks for one.
 	Until string
+	// Want are the answers, alternatives separated by "|", that a flood of a tenant goes
+	// on for when For is over, for at most mostWait: a slow machine gets them late.
+	Want []string
 	// Certificate, if not "", is a folder (package pki/folder) with the identity
 	// to use in place of enrolling.
 	Certificate string
@@ -127,7 +134,7 @@ func (r *run) note(format string, args ...any) {
 }
 
 // modes are all attacks by name.
-var modes = merge(ringModes, hostModes, networkModes, tenantModes, coordinatorModes)
+var modes = merge(ringModes, hostModes, networkModes, tenantModes, tenantTricks, tenantNumbers, coordinatorModes)
 
 func merge(parts ...map[string]func(context.Context, *run) error) map[string]func(context.Context, *run) error {
 	all := map[string]func(context.Context, *run) error{}
