@@ -33,9 +33,11 @@ const mostCensuses = 512
 // valid until the State changes; the caller must not change the counts.
 type Census struct {
 	*Topology
-	key     string
-	selects func(*constraint.Subject) bool
-	counts  func(*Node) bool // nil: on all nodes
+	key string
+	// namespace is that of the units that count.
+	namespace string
+	selects   func(*constraint.Subject) bool
+	counts    func(*Node) bool // nil: on all nodes
 	// Active counts the members that run or are about to, All also those that are on
 	// their way out.
 	Active, All []int32
@@ -135,7 +137,7 @@ func (s *State) dropCensus(key string) {
 // count makes counts from all occupants.
 func (s *State) count(namespace, key, topology string, selects func(*constraint.Subject) bool, on func(*Node) bool) *Census {
 	t := s.Topology(topology)
-	c := &Census{Topology: t, key: key, selects: selects, counts: on, Active: make([]int32, t.Len()), All: make([]int32, t.Len())}
+	c := &Census{Topology: t, key: key, namespace: namespace, selects: selects, counts: on, Active: make([]int32, t.Len()), All: make([]int32, t.Len())}
 	if on != nil {
 		c.Eligible = make([]bool, t.Len())
 		for _, n := range s.nodes {
@@ -174,10 +176,15 @@ func (o *Occupant) membersOn(i int) int32 {
 	return o.Counts[i]
 }
 
-// Without counts the occupants as if some were not there.
-func (c *Census) Without(s *State, gone []*Occupant) *Census {
+// With counts the occupants as if some had come and others were not there.
+func (c *Census) With(s *State, come, gone []*Occupant) *Census {
 	of := *c
 	of.Active, of.All = slices.Clone(c.Active), slices.Clone(c.All)
+	for _, o := range come {
+		if o.Subject != nil && o.Subject.Namespace == c.namespace && c.selects(o.Subject) {
+			of.add(s, o, 1)
+		}
+	}
 	for _, o := range gone {
 		if o.Subject != nil && c.selects(o.Subject) {
 			of.add(s, o, -1)

@@ -56,6 +56,9 @@ type Occupant struct {
 	Status   Status
 	// Subject is the unit as rules about other units see it.
 	Subject *constraint.Subject
+	// Gang names the gang of several units that the unit belongs to: none of them gives
+	// way without the others. "" for none.
+	Gang string
 	// Pinned: the unit gives way to nobody, whatever its status.
 	Pinned bool
 	// Claimed: another unit is to take the place of this one.

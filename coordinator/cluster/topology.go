@@ -24,6 +24,17 @@ func (t *Topology) Len() int { return len(t.names) }
 // Name is the value of the label in a domain.
 func (t *Topology) Name(domain int32) string { return t.names[domain] }
 
+// Count counts the members of an occupant by domain.
+func (t *Topology) Count(s *State, o *Occupant) []int32 {
+	counts := make([]int32, t.Len())
+	for i, id := range o.Nodes {
+		if n := s.Node(id); n != nil {
+			counts[t.Of(n)] += o.membersOn(i)
+		}
+	}
+	return counts
+}
+
 // Topology returns the domains by a label.
 func (s *State) Topology(key string) *Topology {
 	r := &s.relations

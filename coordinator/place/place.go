@@ -24,6 +24,9 @@ type Unit struct {
 	Subject *constraint.Subject
 	// Without are occupants that rules about other units do not count.
 	Without []string
+	// Beside are units that rules about other units count beside the occupants: they
+	// are about to start with this unit.
+	Beside []*cluster.Occupant
 	// Avoid counts, by node, the latest attempts of the unit that failed there.
 	// Such a node is chosen only where no other has room.
 	Avoid map[resource.NodeID]int

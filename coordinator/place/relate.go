@@ -72,7 +72,7 @@ func relate(state *cluster.State, u *Unit) *relations {
 		return nil
 	}
 	r := &relations{}
-	f := finder{state, u, gone(state, u.Without), u.Members > 1}
+	f := finder{state, u, gone(state, u.Without), u.Members > 1 || len(u.Beside) > 0}
 	f.findNear(r)
 	f.findApart(r)
 	f.findSpread(r)
@@ -106,7 +106,7 @@ func (f *finder) own(c *cluster.Census) *cluster.Census {
 	if !f.owns && len(f.gone) == 0 {
 		return c
 	}
-	return c.Without(f.state, f.gone)
+	return c.With(f.state, f.unit.Beside, f.gone)
 }
 
 func (f *finder) findNear(r *relations) {
@@ -137,7 +137,27 @@ func (f *finder) findApart(r *relations) {
 			r.apart = append(r.apart, apartRule{c.Topology, c.All, false, a.Rule, true})
 		}
 	}
+	r.apart = append(r.apart, f.apartFromBeside()...)
 	slices.SortStableFunc(r.apart[len(own):], func(a, b apartRule) int { return a.rule.Compare(b.rule) })
+}
+
+// apartFromBeside are the rules of the units that start with this unit which keep it
+// away from them.
+func (f *finder) apartFromBeside() []apartRule {
+	var list []apartRule
+	for _, o := range f.unit.Beside {
+		if o.Subject == nil || o.Subject.Namespace != f.unit.Subject.Namespace {
+			continue
+		}
+		rules := o.Subject.Relations.AntiAffinity()
+		for i := range rules {
+			if rules[i].Selection.Selects(o.Subject, f.unit.Subject) {
+				t := f.state.Topology(rules[i].TopologyKey)
+				list = append(list, apartRule{t, t.Count(f.state, o), false, &rules[i], true})
+			}
+		}
+	}
+	return list
 }
 
 func (f *finder) findSpread(r *relations) {

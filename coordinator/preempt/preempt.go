@@ -35,9 +35,11 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 )
 
-// Holder is a unit that holds something. Its Unit is unique.
+// Holder is a unit that holds something, or a gang of several units that give way
+// together. Its Unit is unique.
 type Holder struct {
 	Unit     string
+	Mates    []string // the further units of a gang
 	Priority int32
 	Started  int64 // revision of its commit: the greater is newer and goes first
 	Parts    []Part
@@ -52,7 +54,7 @@ type Plan struct {
 	// Members has the place of each member after the eviction of the victims. A part
 	// of the resources is free now, the victims hold the rest.
 	Members []place.Choice
-	Victims []string // units, ascending; empty where there is room at once
+	Victims []string // units without their mates, ascending; empty where there is room at once
 }
 
 // Find returns the best set of victims for a unit of the given priority, as
@@ -81,10 +83,23 @@ func With(state *cluster.State, u place.Unit, victims []Holder) ([]place.Choice,
 	defer state.Rollback(mark)
 	if isRelated(state, &u) {
 		u.Without = slices.Clip(u.Without)
-		for i := range victims {
-			u.Without = append(u.Without, victims[i].Unit)
-		}
+		u.Without = append(u.Without, unitsOf(victims)...)
 	}
+	give(state, victims)
+	return place.Place(state, u)
+}
+
+// unitsOf are the units of holders, with their mates.
+func unitsOf(holders []Holder) []string {
+	var units []string
+	for i := range holders {
+		units = append(append(units, holders[i].Unit), holders[i].Mates...)
+	}
+	return units
+}
+
+// give frees the parts of holders.
+func give(state *cluster.State, victims []Holder) {
 	for _, v := range victims {
 		for _, p := range v.Parts {
 			if n := state.Node(p.Node); n != nil && n.Host != nil && n.Free != nil {
@@ -92,5 +107,4 @@ func With(state *cluster.State, u place.Unit, victims []Holder) ([]place.Choice,
 			}
 		}
 	}
-	return place.Place(state, u)
 }

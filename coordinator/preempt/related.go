@@ -21,9 +21,12 @@ func isRelated(state *cluster.State, u *place.Unit) bool {
 // set is needed, but another set may be better. Units that the affinity of the unit
 // selects stay: it wants to run beside them.
 func (x *Index) related(u place.Unit, priority int32) (Plan, bool) {
-	r := relatedSearch{x.state, u, nil, maxTrials}
+	r := relatedSearch{trials: maxTrials, makesRoom: func(set []Holder) bool {
+		_, ok := With(x.state, u, set)
+		return ok
+	}}
 	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
-		if h := x.holders[rank].Holder; !r.isWanted(h) {
+		if h := x.holders[rank].Holder; !isWanted(x.state, &u, h) {
 			r.candidates = append(r.candidates, *h)
 		}
 	}
@@ -51,24 +54,28 @@ const maxTrials = 1 << 10
 //
 // Invariant: candidates descend by value.
 type relatedSearch struct {
-	state      *cluster.State
-	unit       place.Unit
+	// makesRoom reports whether there is a place without these units.
+	makesRoom  func([]Holder) bool
 	candidates []Holder
 	trials     int // that are left
 }
 
-// isWanted reports whether the unit wants to run beside a holder.
-func (r *relatedSearch) isWanted(h *Holder) bool {
-	rules := r.unit.Subject.Relations.Affinity()
-	o := r.state.Occupant(h.Unit)
-	return len(rules) > 0 && o != nil && cluster.SelectedByAll(r.unit.Subject, rules, o.Subject)
+// isWanted reports whether the unit wants to run beside a holder, or one of its mates.
+func isWanted(state *cluster.State, u *place.Unit, h *Holder) bool {
+	if u.Subject == nil {
+		return false
+	}
+	rules := u.Subject.Relations.Affinity()
+	return len(rules) > 0 && slices.ContainsFunc(unitsOf([]Holder{*h}), func(unit string) bool {
+		o := state.Occupant(unit)
+		return o != nil && o.Subject != nil && cluster.SelectedByAll(u.Subject, rules, o.Subject)
+	})
 }
 
-// fits reports whether the unit has a place without these units.
+// fits reports whether there is a place without these units.
 func (r *relatedSearch) fits(set []Holder) bool {
 	r.trials--
-	_, ok := With(r.state, r.unit, set)
-	return ok
+	return r.makesRoom(set)
 }
 
 // gather returns the least valuable candidates of which the unit needs no fewer, up

@@ -65,6 +65,7 @@ func keyOf(o *cluster.Occupant) queue.Key {
 func (w *World) wouldFitWithout(u *Unit, named []string, standing *Standing) bool {
 	state := w.occupied()
 	var holders []preempt.Holder
+	var below []*cluster.Occupant
 	var given []string
 	give := func(o *cluster.Occupant) {
 		h := holderOf(o)
@@ -83,18 +84,18 @@ func (w *World) wouldFitWithout(u *Unit, named []string, standing *Standing) boo
 			case v.IsLeaving():
 				give(v)
 			case u.Right == Lower && isBelow(v, u, given) && standing.outranks(v):
-				holders = append(holders, holderOf(v))
+				below = append(below, v)
 			}
 		}
 	}
 	if u.Right == Lower {
 		for o := range state.WithStatus(cluster.Evictable) {
 			if isBelow(o, u, given) && standing.outranks(o) {
-				holders = append(holders, holderOf(o))
+				below = append(below, o)
 			}
 		}
 	}
-	_, ok := preempt.Find(w.State, u.Demand, u.Key.Priority, holders)
+	_, ok := preempt.Find(w.State, u.Demand, u.Key.Priority, append(holders, w.holdersOf(below)...))
 	return ok
 }
 
@@ -114,12 +115,15 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
+	if given = w.withMates(given); slices.ContainsFunc(given, func(path string) bool { return w.State.Occupant(path).Status != cluster.Evictable }) {
+		return d.noVictims("a unit gives way with its whole group, of which a member cannot now")
+	}
 	plan, ok := w.find(u, given, d.standing)
 	if !ok {
 		return d.noVictims("no set of units that may give way would make room")
 	}
 	victims := slices.Clone(given)
-	for _, path := range plan.Victims {
+	for _, path := range w.withMates(plan.Victims) {
 		if !slices.Contains(victims, path) {
 			victims = append(victims, path)
 		}
@@ -144,24 +148,26 @@ func (w *World) find(u *Unit, given []string, standing *Standing) (preempt.Plan,
 
 // AllEvictable is an index for Evictable.
 func (w *World) AllEvictable() *preempt.Index {
-	var all []preempt.Holder
+	var all []*cluster.Occupant
 	for o := range w.occupied().WithStatus(cluster.Evictable) {
 		if !o.Pinned {
-			all = append(all, holderOf(o))
+			all = append(all, o)
 		}
 	}
-	return preempt.NewIndex(w.State, all)
+	return preempt.NewIndex(w.State, w.holdersOf(all))
 }
 
 // Holders are the units that may give way for one: those that quota names,
 // before all others, and if it has the right those of lower priority; of these a claim
 // takes only whom its standing outranks. standing is nil where quota names nobody.
 func (w *World) Holders(u *Unit, given []string, standing *Standing) []preempt.Holder {
-	var all []preempt.Holder
-	for _, path := range given {
-		h := holderOf(w.State.Occupant(path))
-		h.Priority = math.MinInt32
-		all = append(all, h)
+	named := make([]*cluster.Occupant, len(given))
+	for i, path := range given {
+		named[i] = w.State.Occupant(path)
+	}
+	all := w.holdersOf(named)
+	for i := range all {
+		all[i].Priority = math.MinInt32
 	}
 	if u.Right != Lower {
 		return all
@@ -170,12 +176,13 @@ func (w *World) Holders(u *Unit, given []string, standing *Standing) []preempt.H
 	if !state.HasEvictableBelow(u.Key.Priority) {
 		return all
 	}
+	var below []*cluster.Occupant
 	for o := range state.WithStatus(cluster.Evictable) {
 		if isBelow(o, u, given) && standing.outranks(o) {
-			all = append(all, holderOf(o))
+			below = append(below, o)
 		}
 	}
-	return all
+	return append(all, w.holdersOf(below)...)
 }
 
 // isBelow reports whether an occupant may ever give way to a unit, besides the units
@@ -215,10 +222,15 @@ func (w *World) IsReached(o *cluster.Occupant) bool {
 // releases its victims, in compares or operations.
 func (w *World) OpsOfPreemption(u *Unit, victims []string) int {
 	own := min(u.Demand.Members, len(w.State.Nodes())) + 3
-	ops, compares := own, own
+	ops, compares := w.opsOfVictims(victims)
+	return own + max(ops, compares)
+}
+
+// opsOfVictims are the operations and compares that release victims.
+func (w *World) opsOfVictims(victims []string) (ops, compares int) {
 	for _, path := range victims {
 		ops += len(w.State.Occupant(path).Nodes) + 3
 		compares += 2
 	}
-	return max(ops, compares)
+	return ops, compares
 }

@@ -66,6 +66,7 @@ func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit) {
 		c = &Class{Traits: t, demand: demand}
 		r.classes[t] = c
 	}
+	c.join(demand)
 	r.class[k.Path] = c
 	leads := c.units.Len() == 0 || queue.Compare(k, c.head) < 0
 	if c.units.Insert(k, queue.Unit{}); leads {

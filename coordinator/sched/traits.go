@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"slices"
+
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 )
@@ -19,6 +21,7 @@ const (
 // are admitted, placed and refused together. Comparable.
 type Traits struct {
 	Demand    string // equal for demands that fit or fail together
+	Gang      string // the units start together, whatever their demands; "" for none
 	Relation  string // equal for units that rules about other units treat alike; "" where there are none
 	Charge    string // equal for units that quota treats alike, but for their namespace
 	Namespace string
@@ -33,14 +36,15 @@ type Traits struct {
 // heap, or asleep with the evidence of its last trial. head is the first of units.
 type Class struct {
 	Traits
-	demand   *place.Unit // of each unit
-	units    queue.Keys  // in order
-	head     queue.Key   // read at each step of the heap, where the tree is too slow
-	fresh    []string    // paths of units that have not shared the evidence yet
-	evidence *Evidence   // of a class that sleeps
-	last     *Evidence   // of the last trial
-	awake    int         // position in the heap + 1; 0 asleep
-	backstop bool        // nothing but Backstop woke it
+	demand   *place.Unit   // of each unit; of a gang that of the first
+	further  []*place.Unit // of a gang: those of the others that have been offered
+	units    queue.Keys    // in order
+	head     queue.Key     // read at each step of the heap, where the tree is too slow
+	fresh    []string      // paths of units that have not shared the evidence yet
+	evidence *Evidence     // of a class that sleeps
+	last     *Evidence     // of the last trial
+	awake    int           // position in the heap + 1; 0 asleep
+	backstop bool          // nothing but Backstop woke it
 }
 
 // Len counts the units of the class.
@@ -48,3 +52,15 @@ func (c *Class) Len() int { return c.units.Len() }
 
 // Evidence is why the class sleeps, nil while it is awake.
 func (c *Class) Evidence() *Evidence { return c.evidence }
+
+// join adds the demand of a unit that joins a gang.
+func (c *Class) join(demand *place.Unit) {
+	if c.Gang != "" && c.demand != demand && !slices.Contains(c.further, demand) {
+		c.further = append(c.further, demand)
+	}
+}
+
+// anyDemand reports whether something holds of the demand of a unit.
+func (c *Class) anyDemand(holds func(*place.Unit) bool) bool {
+	return holds(c.demand) || slices.ContainsFunc(c.further, holds)
+}

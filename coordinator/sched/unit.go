@@ -12,6 +12,8 @@ import (
 type Unit struct {
 	Key    queue.Key // Path is the unit's consumer on quota trees, too
 	Demand place.Unit
+	// Alike is equal for units of a gang that ask for the same.
+	Alike string
 	// Avoid counts, by node, the latest attempts that failed there. A plan that
 	// has others evicted does not look at it.
 	Avoid  map[resource.NodeID]int

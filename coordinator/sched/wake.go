@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/resource"
 )
 
@@ -60,8 +61,9 @@ func (r *Room) Neighbour(u *constraint.Subject) {
 
 // isNeighbourOf reports whether rules of the class or of a unit are about each other.
 func (c *Class) isNeighbourOf(u *constraint.Subject) bool {
-	own := c.demand.Subject
-	return own.Relations.Concerns(own, u) || u.Relations.KeepsApart(u, own)
+	return c.anyDemand(func(d *place.Unit) bool {
+		return d.Subject.Relations.Concerns(d.Subject, u) || u.Relations.KeepsApart(u, d.Subject)
+	})
 }
 
 // Regrouped wakes those that wait for a place under rules about other units: nodes
@@ -153,10 +155,21 @@ func (r *Room) wake(c *Class, backstop bool) {
 // hopesFor reports whether the class waits for a place or victims, and a member
 // of it may fit on a node as that is now, or once others have given way there.
 func (c *Class) hopesFor(n *cluster.Node, held Held) bool {
-	if !n.Ready || n.Unschedulable || n.Host == nil || n.Free == nil || !c.demand.Constraints.Allows(n.Labels) {
+	if !n.Ready || n.Unschedulable || n.Host == nil || n.Free == nil {
 		return false
 	}
-	r := &c.demand.Request
+	if c.hopesForMember(n, held, c.demand) {
+		return true
+	}
+	return slices.ContainsFunc(c.further, func(d *place.Unit) bool { return c.hopesForMember(n, held, d) })
+}
+
+// hopesForMember is hopesFor of one demand.
+func (c *Class) hopesForMember(n *cluster.Node, held Held, d *place.Unit) bool {
+	if !d.Constraints.Allows(n.Labels) {
+		return false
+	}
+	r := &d.Request
 	switch c.last.Code {
 	case NoPlace:
 		return n.MayFit(r)

@@ -1,0 +1,57 @@
+package preempt
+
+import (
+	"slices"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
+)
+
+// Together is Find for several units that start together: the allocations of one
+// group. It returns the choices by unit, and the victims of all. A single unit has the
+// best set of victims; of several the set is found as under rules about other units:
+// the least valuable units whose end makes room for all, without the superfluous ones.
+func Together(state *cluster.State, units []place.Unit, priority int32, holders []Holder) ([][]place.Choice, []string, bool) {
+	if len(units) == 1 {
+		plan, ok := Find(state, units[0], priority, holders)
+		return [][]place.Choice{plan.Members}, plan.Victims, ok
+	}
+	r := relatedSearch{trials: maxTrials, makesRoom: func(set []Holder) bool {
+		_, ok := WithTogether(state, units, set)
+		return ok
+	}}
+	x := NewIndex(state, holders)
+	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
+		h := x.holders[rank].Holder
+		if !slices.ContainsFunc(units, func(u place.Unit) bool { return isWanted(state, &u, h) }) {
+			r.candidates = append(r.candidates, *h)
+		}
+	}
+	if plan, ok := WithTogether(state, units, nil); ok {
+		return plan, nil, true
+	}
+	set, ok := r.gather()
+	if !ok {
+		return nil, nil, false
+	}
+	set = r.spare(set)
+	var victims []string
+	for _, v := range set {
+		victims = append(victims, v.Unit)
+	}
+	slices.Sort(victims)
+	plan, ok := WithTogether(state, units, set)
+	return plan, victims, ok
+}
+
+// WithTogether is With for several units that start together.
+func WithTogether(state *cluster.State, units []place.Unit, victims []Holder) ([][]place.Choice, bool) {
+	mark := state.Checkpoint()
+	defer state.Rollback(mark)
+	units = slices.Clone(units)
+	for i := range units {
+		units[i].Without = slices.Concat(units[i].Without, unitsOf(victims))
+	}
+	give(state, victims)
+	return place.Together(state, units)
+}
