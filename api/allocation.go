@@ -34,8 +34,10 @@ type ObjectMeta struct {
 	// [DNS-PREFIX/]NAME; name and value have at most 63 letters, digits, '-', '_' or
 	// '.'. An object has at most 64.
 	Labels map[string]string `json:"labels,omitempty" example:"{team: vision}"`
-	// Annotations are key and value pairs that Muster keeps and does not interpret:
-	// at most 256, at most 256 KiB of keys and values together.
+	// Annotations are key and value pairs that Muster keeps: at most 256, at most 256
+	// KiB of keys and values together. Of an Allocation, scheduler.example.com/gang-size
+	// and max-wait mean minMembers and timeout of its gangScheduling; Muster interprets
+	// no others.
 	Annotations map[string]string `json:"annotations,omitempty" example:"{contact: ada@example.org}"`
 }
 
@@ -176,17 +178,23 @@ type GPUConstraint struct {
 	Link string `json:"link,omitempty" default:"any" oneof:"any,pcie-switch,nvlink"`
 }
 
-// GangScheduling makes members of a job start together or not at all.
+// GangScheduling makes members start together or not at all: the members of a job, or
+// the allocations of one namespace that name the same group.
 type GangScheduling struct {
-	// GroupID is a name for the gang: an RFC 1123 subdomain. This version records it
-	// and does not act on it.
-	GroupID string `json:"groupId,omitempty" recorded:"true" example:"train-1"`
+	// GroupID is the name of the group that an Allocation joins: an RFC 1123 subdomain.
+	// Allocations of one namespace with the same groupId are one gang; they have the
+	// same minMembers, timeout, queue and priority. Of a Job the name is recorded only.
+	GroupID string `json:"groupId,omitempty" example:"train-1"`
 	// MinMembers is the number of members that start together. Members beyond it
-	// follow one by one. It defaults to all members, and is at most spec.parallelism.
-	MinMembers *int32 `json:"minMembers,omitempty" default:"spec.parallelism" range:"1.." unit:"members" example:"2"`
-	// Timeout is the time that the gang would wait for its members. This version
-	// records it and does not act on it.
-	Timeout string `json:"timeout,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"10m"`
+	// follow one by one. Of a Job it defaults to all members, and is at most
+	// spec.parallelism; of an Allocation it defaults to 1. The annotation
+	// scheduler.example.com/gang-size of an Allocation means the same.
+	MinMembers *int32 `json:"minMembers,omitempty" default:"spec.parallelism" range:"1..4096" unit:"members" example:"2"`
+	// Timeout is the time within which the gang has to start, from the arrival of its
+	// first member on. A gang that waits longer is Failed with GangTimeout. It
+	// defaults to no end. The annotation scheduler.example.com/max-wait of an
+	// Allocation means the same.
+	Timeout string `json:"timeout,omitempty" format:"duration" range:"1ns.." example:"10m"`
 }
 
 // Affinity holds affinity to nodes, and affinity and anti-affinity between allocations

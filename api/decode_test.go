@@ -17,6 +17,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// annotated is an allocation with annotations.
+func annotated(annotations, more string) string {
+	return `{"metadata":{"name":"a","annotations":{` + annotations + `}},"spec":{` + cpu + more + `}}`
+}
+
 // badDocuments are refused; testdata/refusals.golden holds what is said.
 var badDocuments = map[string]string{
 	"allocation: 1,025 nested arrays for a name":         `{"metadata":{"name":` + strings.Repeat("[", 1025) + `}}`,
@@ -26,6 +31,12 @@ var badDocuments = map[string]string{
 	"allocation: a duration without a unit":              allocation(cpu + `,"ttl":"7200"`),
 	"allocation: a fraction as a priority":               allocation(cpu + `,"priority":1.5`),
 	"allocation: a gang of four":                         allocation(cpu + `,"gangScheduling":{"minMembers":4}`),
+	"allocation: a gang size in an annotation alone":     annotated(`"scheduler.example.com/gang-size":"4"`, ""),
+	"allocation: a gang size that is no number":          annotated(`"scheduler.example.com/gang-size":"four"`, `,"gangScheduling":{"groupId":"g"}`),
+	"allocation: a gang size unlike minMembers":          annotated(`"scheduler.example.com/gang-size":"4"`, `,"gangScheduling":{"groupId":"g","minMembers":3}`),
+	"allocation: two gang sizes":                         annotated(`"scheduler.example.com/gang-size":"4","muster.io/gang-size":"5"`, `,"gangScheduling":{"groupId":"g"}`),
+	"allocation: a longest wait that is no duration":     annotated(`"scheduler.example.com/max-wait":"300"`, ""),
+	"allocation: a longest wait unlike the timeout":      annotated(`"muster.io/max-wait":"5m"`, `,"gangScheduling":{"groupId":"g","minMembers":3,"timeout":"301s"}`),
 	"allocation: a gang of zero":                         allocation(cpu + `,"gangScheduling":{"minMembers":0}`),
 	"allocation: a gang in two places":                   allocation(cpu + `,"gangScheduling":{"minMembers":1},"scheduling":{"gangScheduling":{"minMembers":1}}`),
 	"allocation: a GPU model without a GPU":              allocation(cpu + `,"scheduling":{"gpu":{"model":"A100"}}`),
@@ -449,7 +460,7 @@ func TestRecordedOnlyFieldsAreNamed(t *testing.T) {
 	want := []string{
 		"spec.completions", "spec.backoffLimit", "spec.activeDeadlineSeconds",
 		"spec.template.spec.resources.limits", "spec.template.spec.ttl",
-		"spec.template.spec.scheduling.gangScheduling.groupId", "spec.template.spec.scheduling.gangScheduling.timeout",
+		"spec.template.spec.scheduling.gangScheduling.groupId",
 	}
 	if diff := cmp.Diff(want, j.RecordedOnly()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -35,7 +35,6 @@ func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
 //
 //	spec.resources.limits, where they exceed the requests
 //	spec.ttl
-//	spec.gangScheduling, spec.scheduling.gangScheduling: groupId and timeout
 func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec", nil) }
 
 // RecordedOnly lists, in document order, the fields that Allocation.RecordedOnly lists of
@@ -44,6 +43,7 @@ func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec"
 //	spec.completions
 //	spec.backoffLimit
 //	spec.activeDeadlineSeconds
+//	spec.template.spec.gangScheduling, or scheduling.gangScheduling: groupId
 func (j *Job) RecordedOnly() []string {
 	var fields []string
 	if j.Spec.Completions != nil {
@@ -55,7 +55,12 @@ func (j *Job) RecordedOnly() []string {
 	if j.Spec.ActiveDeadlineSeconds != nil {
 		fields = append(fields, "spec.activeDeadlineSeconds")
 	}
-	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", fields)
+	template := &j.Spec.Template.Spec
+	fields = template.recordedOnly("spec.template.spec", fields)
+	if g := template.Gang(); g != nil && g.GroupID != "" {
+		fields = append(fields, gangPath("spec.template.spec", template)+".groupId")
+	}
+	return fields
 }
 
 func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {
@@ -64,14 +69,6 @@ func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {
 	}
 	if s.TTL != "" {
 		fields = append(fields, path+".ttl")
-	}
-	if g := s.Gang(); g != nil {
-		if g.GroupID != "" {
-			fields = append(fields, gangPath(path, s)+".groupId")
-		}
-		if g.Timeout != "" {
-			fields = append(fields, gangPath(path, s)+".timeout")
-		}
 	}
 	return fields
 }

@@ -19,10 +19,7 @@ func (a *Allocation) Validate() *Status {
 	var faults faults
 	faults.add(checkMeta("metadata", a.Metadata, MaxAllocationName))
 	faults.add(checkSpec("spec", &a.Spec))
-	if g := a.Spec.Gang(); g != nil && g.MinMembers != nil && *g.MinMembers > 1 {
-		faults.add(invalid(gangPath("spec", &a.Spec)+".minMembers",
-			"%d: an Allocation is one member; submit a Job with spec.parallelism %d for a gang", *g.MinMembers, *g.MinMembers))
-	}
+	faults.add(a.checkGroup())
 	_, status := PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	faults.add(status)
 	return faults.status()
@@ -123,8 +120,8 @@ func checkGang(path string, s *AllocationSpec) *Status {
 		return faults.status()
 	}
 	path = gangPath(path, s)
-	if g.MinMembers != nil && *g.MinMembers < 1 {
-		faults.add(invalid(path+".minMembers", "%d is less than 1", *g.MinMembers))
+	if m := g.MinMembers; m != nil && (*m < 1 || *m > MaxParallelism) {
+		faults.add(invalid(path+".minMembers", "%d is outside 1..%d", *m, MaxParallelism))
 	}
 	if g.GroupID != "" && !IsSubdomain(g.GroupID) {
 		faults.add(invalid(path+".groupId", "%q is not a name: "+subdomainRule, clip(g.GroupID), 253))

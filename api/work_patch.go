@@ -161,6 +161,9 @@ func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation) ([]byte, *
 	if status == nil && p.Spec != nil {
 		status = checkFixed(KindAllocation, current.Spec, a.Spec)
 	}
+	if status == nil && a.Group() != current.Group() {
+		status = invalid("metadata.annotations", "gang-size and max-wait are minMembers and timeout of gangScheduling, which cannot be changed; submit the allocation anew")
+	}
 	return raw, a, status
 }
 

@@ -37,6 +37,8 @@ func (w accountWords) Held(path string) decisions.Evidence {
 		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
 	case u.lifecycle == phaseResting:
 		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
+	case u.gathers():
+		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.group.units[0].path}
 	case u.grows():
 		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}
 	}
@@ -116,7 +118,7 @@ func (l *Leader) accountFor(a *attempt, tx resource.TxID, devices []decisions.De
 	switch {
 	case a.claims:
 		p.Kind = decisions.Claim
-	case len(a.victims) > 0:
+	case a.isPreempting():
 		p.Kind = decisions.Preemption
 	}
 	l.account.Placed(p)

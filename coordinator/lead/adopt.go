@@ -61,6 +61,9 @@ func (l *Leader) waiterOf(tx resource.TxID) *unit {
 	}
 	for _, u := range l.units {
 		if u.record.UID == uid && u.waiting() && u.attempt == nil {
+			if u.gathers() {
+				return nil // its group is placed anew as one
+			}
 			return u
 		}
 	}

@@ -14,6 +14,8 @@ import (
 type attempt struct {
 	machine *txn.Machine
 	unit    *unit
+	// company is the attempts that start together with this one, nil for none.
+	company *company
 	// charges are the charges of the record.
 	charges []record.Charge
 	// mischarged: not charged to a tree as the record says, because the tree does

@@ -155,7 +155,7 @@ func (l *Leader) watchVotes(a *attempt) {
 
 // recordMissingVotes notes the nodes whose votes have not come when the budget is spent.
 func (a *attempt) recordMissingVotes() {
-	if !a.machine.Undecided() || len(a.victims) > 0 {
+	if !a.machine.Undecided() || a.isPreempting() {
 		return
 	}
 	for _, id := range a.machine.Nodes() {

@@ -122,6 +122,9 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 		}
+		if n == 0 {
+			rec.StartByMillis = startBy(l.millis(), doc.MaxWait())
+		}
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
 		}
@@ -170,6 +173,9 @@ func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Stat
 	if status := l.unsatisfiable(first); status != nil {
 		return nil, false, status
 	}
+	if status := l.memberOverQuota(first); status != nil {
+		return nil, false, status
+	}
 	return first, false, l.assignOrder(s)
 }
 
@@ -203,6 +209,9 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	if ops := l.opsOf(s); ops > l.maxOps {
 		return api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
 			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
+	}
+	if status := l.checkGroup(first); status != nil {
+		return status
 	}
 	if status := l.hasRoom(s); status != nil {
 		return status
@@ -250,9 +259,13 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	}
 	first.setCreation(create)
+	if first.allocation != nil {
+		l.seat(first)
+	}
+	defer l.awaitStart(first)
 	if len(s.units) == 1 {
 		l.add(first)
-		if first.isSuspended() { // no trial will store it
+		if first.isSuspended() || first.gathers() { // no trial will store it
 			l.enqueue(first)
 		}
 		return nil

@@ -21,18 +21,23 @@ const (
 // incarnations that wait, and each victim is what it was when it was chosen
 // (PROTOCOL.md 6.3).
 func (l *Leader) writeEvictions(a *attempt) {
-	tx := a.machine.ID()
-	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx))}} // model: mutant EVICT_FOR_DECIDED
-	for _, node := range a.machine.Nodes() {
-		v, _ := a.machine.Answer(node)
-		// model: mutant EVICT_WITHOUT_INCARNATIONS
-		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+	d, ok := l.evictionsOf(a)
+	if !ok {
+		l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
+		return
 	}
+	l.submit(d)
+}
+
+// evictionsOf makes the Txn of writeEvictions. False: a victim is another than when it
+// was chosen.
+func (l *Leader) evictionsOf(a *attempt) (d decision, ok bool) {
+	tx := a.machine.ID()
+	d.compares = l.comparesOfPlace(a)
 	instant := l.millis()
 	for _, v := range a.victims {
 		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
-			l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
-			return
+			return d, false
 		}
 		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
 			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
@@ -50,7 +55,19 @@ func (l *Leader) writeEvictions(a *attempt) {
 		}
 		l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
 	}
-	l.submit(d)
+	return d, true
+}
+
+// comparesOfPlace are the compares by which an attempt is undecided and holds its place
+// on each node (I7).
+func (l *Leader) comparesOfPlace(a *attempt) []record.Compare {
+	compares := []record.Compare{record.Absent(record.TxKey(a.machine.ID()))} // model: mutant EVICT_FOR_DECIDED
+	for _, node := range a.machine.Nodes() {
+		v, _ := a.machine.Answer(node)
+		// model: mutant EVICT_WITHOUT_INCARNATIONS
+		compares = append(compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+	}
+	return compares
 }
 
 // noticeFor is the notice to a victim. Its text is stored, and reaches everybody who

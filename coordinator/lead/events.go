@@ -166,7 +166,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 		default:
 			// The reservation of a nomination stays until the preemption is given up,
 			// and its victims may still be on the node.
-			h.setPlanned(len(a.victims) > 0 && m.Undecided())
+			h.setPlanned(a.isPreempting() && m.Undecided())
 		}
 	}
 	l.retireAbsentRecords(n, present)
@@ -233,7 +233,7 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.No, grant.None:
 		// An agent that has not registered refuses even a committed transaction.
 		// The reservation of a nomination stays until the preemption is given up.
-		if n.reservations[e.Tx] != nil && (a == nil || a.machine.Undecided() && len(a.victims) == 0) {
+		if n.reservations[e.Tx] != nil && (a == nil || a.machine.Undecided() && !a.isPreempting()) {
 			n.drop(e.Tx)
 			l.wakeFor(n)
 		}

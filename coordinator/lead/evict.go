@@ -68,11 +68,25 @@ func (l *Leader) underNotice(a *attempt, e txn.AckEvicting) {
 	l.out.count(MetricEvictions, "")
 	l.writeWish(u)
 	l.notify(u)
+	l.evictMates(a, e)
 	if u.job == nil || !u.job.gang || u.record.N > 0 {
 		return
 	}
 	for _, growth := range u.job.units[1:] {
 		l.evict(growth, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
+	}
+}
+
+// evictMates gives notice to the other members of a group that has lost one by an
+// eviction. A member that its owner suspends, and one whose node is dead, leave alone.
+func (l *Leader) evictMates(a *attempt, e txn.AckEvicting) {
+	if a.unit.group == nil || a.unit.isSuspended() || a.lost {
+		return
+	}
+	for _, mate := range a.unit.group.units {
+		if mate.evictable() {
+			l.evict(mate, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its group was evicted: " + e.Reason})
+		}
 	}
 }
 

@@ -40,7 +40,11 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting || x.facts.Stage == why.Suspended) {
 		x.unit = l.asked(u)
 	}
-	x.demand, x.snapshot = u.demand, l.snapshot()
+	x.demand, x.snapshot = l.together(u), l.snapshot()
+	x.facts.Members = x.demand.Members
+	if x.unit != nil {
+		x.unit.Demand.Members = x.demand.Members
+	}
 	x.closed = map[resource.NodeID]resource.Reason{}
 	for id, n := range l.nodes {
 		if n.offers() {
@@ -132,6 +136,8 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		l.addVictims(&f, u.attempt)
 	case why.Resting:
 		f.Refused = why.Refused{Times: u.refusals, Node: u.failed.node, Fault: u.failed.String(), Until: u.rested}
+	case why.Gathering:
+		l.addGroup(&f, u)
 	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended:
 	}
 	if u.waiting() {
@@ -169,7 +175,7 @@ func (u *unit) stage() why.Stage {
 		}
 		return why.Resting
 	case phaseTrying:
-		if len(u.attempt.victims) > 0 {
+		if u.attempt.isPreempting() {
 			return why.Nominated
 		}
 		return why.Asking
@@ -186,8 +192,16 @@ func (u *unit) stage() why.Stage {
 		return why.Storing
 	case u.grows():
 		return why.Growing
+	case u.awaitsMembers():
+		return why.Gathering
 	}
 	return why.Waiting
+}
+
+// addGroup adds how many members of a group have arrived, and until when it has to start.
+func (l *Leader) addGroup(f *why.Facts, u *unit) {
+	g := u.group
+	f.Group = why.Group{ID: g.id, Arrived: g.arrived(), MinMembers: g.rule.MinMembers, StartBy: instantOf(u.record.StartByMillis)}
 }
 
 // addJob adds the state of the whole job.
@@ -218,7 +232,7 @@ func (l *Leader) addLeaving(f *why.Facts, u *unit) {
 // addVictims adds the units that make room.
 func (l *Leader) addVictims(f *why.Facts, a *attempt) {
 	f.Noticed, f.Claims = a.noticed, a.claims
-	for _, v := range a.victims {
+	for _, v := range a.displaced() {
 		w := workOf(v.unit)
 		w.Freed = v.machine.Freed()
 		f.Victims = append(f.Victims, w)
@@ -274,7 +288,7 @@ func (l *Leader) queuePlace(u *unit) *api.QueuePlace {
 	for k := range order.All() {
 		if o := l.units[k.Path]; o != nil && o.record.Queue == u.record.Queue {
 			p.Length++
-			if k == u.key {
+			if p.Position == 0 && k.ArrivedWith(u.key) {
 				p.Position = p.Length
 			}
 		}

@@ -91,7 +91,7 @@ func (a *attempt) judgeVote(n *node, e *grant.Replied) *lie {
 		l.doubt = !e.Incarnation.IsZero()
 		return l
 	}
-	if e.State == grant.Waiting && len(a.victims) == 0 {
+	if e.State == grant.Waiting && !a.isPreempting() {
 		return wrong("nothing was named that it could wait for")
 	}
 	if len(e.Members) != len(asked) {

@@ -155,6 +155,9 @@ func (l *Leader) writeWish(u *unit) {
 // allocation goes altogether.
 func (l *Leader) endQueued(u *unit) {
 	l.room.Remove(u.key)
+	if u.gathers() {
+		l.offerGroup(u.group) // one member fewer has arrived
+	}
 	if u.stored == 0 { // never written: nothing to undo
 		u.fail(api.Errorf(409, "%s was deleted before it was stored", u.path))
 		l.undoCreation(u)

@@ -99,6 +99,14 @@ func (l *Leader) resume() {
 		} else {
 			l.endSurplus(j)
 		}
+		if first := j.units[0]; isOverdueEnd(first) {
+			l.finishOverdue(first)
+		}
 		l.finishJob(j)
+	}
+	for _, path := range slices.Sorted(maps.Keys(l.units)) {
+		if u := l.units[path]; u.waiting() {
+			l.awaitStart(u)
+		}
 	}
 }

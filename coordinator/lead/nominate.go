@@ -105,5 +105,5 @@ func (l *Leader) chargeNominated(u *unit) {
 
 // preempting reports whether others are making room for a unit.
 func (u *unit) preempting() bool {
-	return u.attempt != nil && len(u.attempt.victims) > 0 && u.waiting()
+	return u.attempt != nil && u.attempt.isPreempting() && u.waiting()
 }

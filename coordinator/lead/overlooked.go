@@ -54,7 +54,7 @@ func (l *Leader) Overlooked() string {
 	}
 	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
 		u := l.units[key.Path]
-		if u == nil || !u.waiting() || u.ending != nil || !u.mayBeTried() || u.grows() {
+		if u == nil || !u.waiting() || u.ending != nil || !u.mayBeTried() || u.grows() || u.gathers() && !slices.Contains(u.group.offered, u) {
 			continue
 		}
 		if !l.room.Offered(key.Path) || l.room.Asleep(key.Path) == nil || l.couldBegin(u) {
@@ -69,6 +69,9 @@ func (l *Leader) Overlooked() string {
 func (l *Leader) couldBegin(u *unit) bool {
 	if u.attempt != nil {
 		return false
+	}
+	if u.gathers() {
+		return l.couldGroupBegin(u.group)
 	}
 	if short := l.judge(u); short != nil {
 		// A unit that had quota and no place when it was tried may claim once others
@@ -99,6 +102,21 @@ func (l *Leader) couldBegin(u *unit) bool {
 	}
 	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, nil, nil))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
+}
+
+// couldGroupBegin reports whether the units of a group that start together could.
+func (l *Leader) couldGroupBegin(g *group) bool {
+	ready := g.ready()
+	if len(ready) < g.rule.MinMembers {
+		return false
+	}
+	l.occupied()
+	wanted := l.wantedOf(ready[:g.rule.MinMembers])
+	room, charges := l.state.Checkpoint(), l.quotas.trees.Checkpoint()
+	d := l.world().DecideGang(wanted)
+	must(l.quotas.trees.Rollback(charges))
+	l.state.Rollback(room)
+	return d.Action == sched.Start || d.Action == sched.Preempt && !l.someoneEnds()
 }
 
 // couldClaim reports whether a unit could begin to evict those that quota names.

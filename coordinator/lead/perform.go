@@ -31,11 +31,19 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.nodes[e.Node].drop(tx)
 		case txn.WriteEvictions:
 			l.cancel(a.budget)
-			l.writeEvictions(a)
+			if a.company != nil {
+				l.evictTogether(a.company)
+			} else {
+				l.writeEvictions(a)
+			}
 		case txn.WriteCommit:
 			l.cancel(a.budget)
 			a.setVoted(l.now)
-			l.writeCommit(a)
+			if a.company != nil {
+				l.commitTogether(a.company)
+			} else {
+				l.writeCommit(a)
+			}
 		case txn.WriteAborted:
 			l.cancel(a.budget)
 			l.writeAborted(a)
@@ -55,8 +63,10 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.underNotice(a, e)
 		case txn.AckFreed:
 			if p := l.attempts[a.machine.By()]; p != nil {
-				l.noteWaiting(p.unit)
-				l.step(p, txn.VictimFreed{Tx: tx})
+				for _, mate := range p.mates() {
+					l.noteWaiting(mate.unit)
+					l.step(mate, txn.VictimFreed{Tx: tx})
+				}
 			}
 		case txn.AckReleasing:
 			l.releasing(a, e)
@@ -66,6 +76,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.aborted(a)
 		}
 	}
+	l.endCompany(a)
 	l.notePartly(a)
 	l.onNodeFenced(a)
 	l.stopSuspended(a)
@@ -76,7 +87,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 func (l *Leader) reservation(a *attempt, node resource.NodeID) grant.Command {
 	u := a.unit
 	ttl := l.rules.ReservationTTL
-	if len(a.victims) > 0 {
+	if a.isPreempting() {
 		ttl = l.rules.EvictionGrace + waitingTTL
 	}
 	return grant.Reserve{
@@ -111,6 +122,9 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	l.out.measure(MetricCommit, l.now.Sub(a.voted).Seconds())
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
+	}
+	if u.group != nil {
+		l.offerGrowth(u.group)
 	}
 	l.notify(u)
 }
@@ -149,11 +163,15 @@ func (l *Leader) aborted(a *attempt) {
 	l.out.count(MetricAborts, "")
 	l.out.info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", Clip(fmt.Sprint(a.machine.Refusals())))
 	l.noteChange()
-	if u.ending != nil {
+	switch {
+	case u.ending != nil:
 		l.endQueued(u)
 		return
+	case u.stored != 0 && l.isOverdue(u):
+		l.writeOverdue(u)
+	default:
+		l.retry(u)
 	}
-	l.retry(u)
 	l.notify(u)
 }
 

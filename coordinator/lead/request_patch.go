@@ -98,7 +98,10 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 	}
 	raw, doc, status := p.PatchedAllocation(u.record.Document, u.allocation)
 	moves := status == nil && doc.Spec.Queue != u.allocation.Spec.Queue
-	if moves && !u.waiting() {
+	if moves && u.group != nil {
+		status = api.Errorf(409, "allocation %s is a member of group %s: all members of a group wait in one queue, %s; submit the group anew", u.record.Name, u.group.id, u.record.Queue).Because(api.FailedPrecondition)
+	}
+	if status == nil && moves && !u.waiting() {
 		status = isPlaced("allocation "+u.record.Name, u)
 	}
 	if status != nil {

@@ -23,6 +23,10 @@ func (l *Leader) offer(u *unit) {
 	if !u.waiting() {
 		return
 	}
+	if u.gathers() {
+		l.offerGroup(u.group)
+		return
+	}
 	if !u.mayBeTried() || u.grows() {
 		l.room.Hold(u.key)
 		return
@@ -86,6 +90,11 @@ func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
 		l.room.Hold(k) // the end of what it waits for offers it
 		return nil
 	}
+	if u.gathers() && !slices.Contains(u.group.offered, u) || u.gathers() && len(u.group.ready()) < u.group.rule.MinMembers {
+		l.room.Hold(k)
+		l.offerGroup(u.group) // the start of the others offers it, or their arrival
+		return nil
+	}
 	last, ends := l.evidenceOf(u), backstop && l.someoneEnds()
 	e := l.try(u)
 	if e == nil && backstop && l.isMissed(u, last, ends) {
@@ -106,7 +115,7 @@ func (l *Leader) isMissed(u *unit, last *sched.Evidence, someoneEnds bool) bool 
 	case u.attempt.claims:
 		return last.Short != nil && !someoneEnds
 	}
-	return len(u.attempt.victims) == 0 || !someoneEnds
+	return !u.attempt.isPreempting() || !someoneEnds
 }
 
 // Wait lets a unit share the evidence of its class (sched.Trial). A new unit is

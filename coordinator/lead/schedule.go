@@ -8,7 +8,6 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -42,6 +41,9 @@ func (l *Leader) Busy() bool {
 
 // try starts an attempt for a unit, or returns why it waits.
 func (l *Leader) try(u *unit) *sched.Evidence {
+	if u.gathers() {
+		return l.tryGroup(u.group, u.group.ready())
+	}
 	u.beginTry(l.now)
 	l.bind(u)
 	d := l.world().Decide(u.wanted())
@@ -97,17 +99,13 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 			a.setAsked(id, n.stream)
 		}
 		n.reservationOf(tx).addMember(m.AsMember())
-		request := grant.MemberRequest{Index: m.Index, Request: u.demand.Request}
-		if len(a.victims) > 0 {
-			request.PinnedGPUs = devicesOf(m.Assignment)
-		}
-		a.addRequest(id, request)
+		a.addRequest(id, a.requestOf(m))
 	}
 	for _, id := range nodes {
 		take(l.nodes[id], l.nodes[id].reservations[tx])
 	}
-	victims := make([]resource.TxID, len(a.victims))
-	for i, v := range a.victims {
+	victims := make([]resource.TxID, len(a.displaced()))
+	for i, v := range a.displaced() {
 		victims[i] = v.machine.ID()
 	}
 	machine, effects := txn.New(tx, nodes, victims...)
@@ -115,7 +113,7 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 	u.launch(a)
 	l.insertAttempt(tx, a)
 	l.chargeAttempt(tx, a)
-	if l.tried(a); len(a.victims) > 0 {
+	if l.tried(a); a.isPreempting() {
 		l.setBudget(a, l.rules.VoteBudget)
 	} else {
 		l.watchVotes(a)

@@ -80,8 +80,8 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 
 // nomination is the work that makes room for an attempt.
 func (a *attempt) nomination() *shown.Nomination {
-	n := &shown.Nomination{Noticed: a.noticed, Units: len(a.victims)}
-	for _, v := range a.victims {
+	n := &shown.Nomination{Noticed: a.noticed, Units: len(a.displaced())}
+	for _, v := range a.displaced() {
 		n.GPUs += v.unit.gpus()
 		if !v.machine.Freed() {
 			n.Leaving++

@@ -327,8 +327,19 @@ func document(kind, name string, options map[string]string) string {
 // scheduling is that section of a document.
 func scheduling(kind string, options map[string]string) map[string]any {
 	made, affinity := map[string]any{}, map[string]any{}
-	if gang, err := strconv.Atoi(options["gang"]); err == nil && kind == "Job" {
-		made["gangScheduling"] = map[string]any{"minMembers": gang}
+	gang := map[string]any{}
+	if members, err := strconv.Atoi(options["gang"]); err == nil && kind == "Job" {
+		gang["minMembers"] = members
+	}
+	if id, members, given := strings.Cut(options["group"], "/"); given {
+		gang["groupId"] = id
+		gang["minMembers"], _ = strconv.Atoi(members)
+	}
+	if timeout := options["timeout"]; timeout != "" {
+		gang["timeout"] = timeout
+	}
+	if len(gang) > 0 {
+		made["gangScheduling"] = gang
 	}
 	for option, field := range map[string]string{"near": "podAffinity", "apart": "podAntiAffinity"} {
 		rule := options[option]

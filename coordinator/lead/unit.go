@@ -46,6 +46,9 @@ type unit struct {
 	allocation *api.Allocation
 	job        *job
 
+	// group is the group of an allocation that waits for others, nil for none.
+	group *group
+
 	// lifecycle is the unit's phase in the leader; phase is the phase that
 	// clients see.
 	lifecycle unitPhase

@@ -31,6 +31,7 @@ const (
 	writeAdoption           // makes the unit and its lost record again
 	writeWish               // stores the wish with the unit of a live attempt
 	writeEnd                // ends a unit that holds nothing
+	writeOverdue            // ends a unit that has not started by its time
 	writeChange             // changes the document, or the queue
 )
 
@@ -123,7 +124,7 @@ func (u *unit) dropAdoption() {
 
 // commit makes the unit Running: its attempt was committed as tx at rev.
 func (u *unit) commit(tx resource.TxID, rev resource.Revision, at string) {
-	u.record.Phase, u.record.TxID = string(api.Running), tx
+	u.record.Phase, u.record.TxID, u.record.StartByMillis = string(api.Running), tx, 0
 	if u.record.Started == "" {
 		u.record.Started = at
 	}

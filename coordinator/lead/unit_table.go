@@ -158,6 +158,8 @@ func (u *unit) check() error {
 		holds(u.wish != noWish, "a wish to write")
 	case writeChange:
 		holds(u.stored != 0, "a stored unit to change")
+	case writeOverdue:
+		holds(u.record.StartByMillis != 0 && u.attempt == nil, "an instant to start by, and no attempt")
 	case writeEnd:
 		holds(u.wish != noWish && u.attempt == nil, "a wish, and no attempt")
 	}

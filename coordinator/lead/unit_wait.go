@@ -60,3 +60,12 @@ func (u *unit) setEnrolled() { u.enrolled = true }
 
 // clearCharges notes that the trees have forgotten the unit.
 func (u *unit) clearCharges() { u.enrolled, u.charges, u.bound = false, nil, 0 }
+
+// setGroup sets the group of the unit, nil for none.
+func (u *unit) setGroup(g *group) { u.group = g }
+
+// setGangPlace sets the place of the unit's group in the order.
+func (u *unit) setGangPlace(p *record.GangPlace) { u.record.Gang = p }
+
+// setStartBy sets the instant by which the unit has to start, 0 for none.
+func (u *unit) setStartBy(instant int64) { u.record.StartByMillis = instant }

@@ -28,6 +28,7 @@ type view struct {
 	occupancy *occupancyNews
 	units     map[string]*unit
 	jobs      map[string]*job    // by namespace/name
+	groups    map[string]*group  // by namespace/groupId
 	members   map[string]*member // by namespace/name: all allocations clients see
 	attempts  map[resource.TxID]*attempt
 	room      *sched.Room // of the waiting units
@@ -38,7 +39,7 @@ type view struct {
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
-		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, members: map[string]*member{},
+		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
 		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), spaces: newSpaces(), objects: edit.New(),
 	}
 }
@@ -87,11 +88,13 @@ func (v *view) insertUnit(u *unit) {
 	for i := range u.record.Members {
 		v.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}
+	v.joinGroup(u)
 }
 
 // deleteUnit takes a unit and its members out.
 func (v *view) deleteUnit(u *unit) {
 	delete(v.units, u.path)
+	v.leaveGroup(u)
 	v.occupancy.noteUnit(u)
 	for i := range u.record.Members {
 		delete(v.members, u.record.Namespace+"/"+u.memberName(i))

@@ -53,6 +53,8 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 	switch {
 	case u.isSuspended():
 		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
+	case u.awaitsMembers():
+		return shown.WaitingForGang(u.group.arrived(), u.group.rule.MinMembers, u.group.id)
 	case u.preempting():
 		return shown.Preempting(u.attempt.nomination())
 	case u.lifecycle == phaseResting && u.refusals > 0:

@@ -94,7 +94,7 @@ func (l *Leader) noteFreed(a *attempt) {
 func (l *Leader) noteCharged(a *attempt) {
 	switch trees := sched.TreesOf(a.charges); {
 	case len(trees) == 0:
-	case l.quotas.trees.HasMovedOthers(a.unit.path):
+	case a.company != nil, l.quotas.trees.HasMovedOthers(a.unit.path): // the trees' last call charged the last of a company
 		l.room.Moved(trees)
 	default:
 		l.room.Charged(trees)

@@ -248,6 +248,9 @@ func hasWorkEnded(u *unit) bool {
 // endOfWork is the end of a job all of whose units have ended, where work has ended
 // one of them: failed if any failed. ok is false for other jobs.
 func (j *job) endOfWork() (phase api.Phase, message string, ok bool) {
+	if first := j.units[0]; isOverdueEnd(first) {
+		return api.Failed, first.record.Reason, !slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() })
+	}
 	if j.doc == nil || !j.doc.Spec.Template.Spec.HasWork() {
 		return "", "", false
 	}

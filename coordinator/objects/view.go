@@ -110,6 +110,11 @@ func (v *View) queuePosition(k queue.Key) int {
 		at, _ := v.queue.GetAt(middle)
 		switch c := at.key.Compare(k); {
 		case c == 0:
+			for ; middle > 0; middle-- { // the members of a group have the place of the first
+				if before, _ := v.queue.GetAt(middle - 1); !before.key.ArrivedWith(k) {
+					break
+				}
+			}
 			return middle + 1
 		case c < 0:
 			from = middle + 1

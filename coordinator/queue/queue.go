@@ -74,13 +74,24 @@ func (q *Queue) Remove(k Key) {
 	}
 }
 
-// Position returns a unit's place, 1 for the next; 0 when it is not queued.
+// Position returns a unit's place, 1 for the next; 0 when it is not queued. Units that
+// arrived as one, the members of a group, have one place: that of the first.
 func (q *Queue) Position(k Key) int {
 	u := q.units.Find(k)
 	if u == nil {
 		return 0
 	}
-	return u.Position() + 1
+	at := u.Position()
+	for at > 0 && q.units.At(at-1).Key().ArrivedWith(k) {
+		at--
+	}
+	return at + 1
+}
+
+// ArrivedWith reports whether two units have one place in the order, but for their
+// paths.
+func (k Key) ArrivedWith(o Key) bool {
+	return k.Priority == o.Priority && k.Epoch == o.Epoch && k.Counter == o.Counter
 }
 
 // All yields the units in order. The queue must not change meanwhile.

@@ -141,6 +141,13 @@ type Unit struct {
 	// Made is the caller who has submitted an allocation; nil in a record of an older
 	// version.
 	Made *Actor `json:"made,omitempty"`
+	// Gang is the place of an allocation's group in the order; nil for one that waits
+	// for no others.
+	Gang *GangPlace `json:"gang,omitempty"`
+	// StartByMillis is the instant by which a unit that waits has to start, as
+	// Tx.EndingMillis is one; 0 for none. A unit without a start by then is Failed. The
+	// commit clears it.
+	StartByMillis int64 `json:"startByMillis,omitempty"`
 	// Requeues: notice was given to an allocation that its owner had suspended. The
 	// allocation waits again once nothing of it is held, in place of its end.
 	Requeues bool `json:"requeues,omitempty"`
@@ -157,6 +164,16 @@ type Unit struct {
 	// devices, also where the unit waits again.
 	Exits  []Exit        `json:"exits,omitempty"`
 	LastTx resource.TxID `json:"lastTx,omitempty"`
+}
+
+// GangPlace is the arrival of the first member of a group.
+type GangPlace struct {
+	// First tells groups of the same name apart, one after the other.
+	First Sequence `json:"first"`
+	// SinceMillis is the instant of the arrival, as Tx.EndingMillis is one.
+	SinceMillis int64 `json:"sinceMillis"`
+	// MinMembers is the number of members that start together.
+	MinMembers int `json:"minMembers"`
 }
 
 // Path is the unit's name.

@@ -17,6 +17,7 @@ const (
 	preempting  = "Preempting"
 	refused     = "Refused"
 	suspended   = "Suspended"
+	gathering   = "WaitingForGang"
 )
 
 // CodeOf is the code of a unit that was tried in vain, for want of quota or not.
@@ -46,6 +47,11 @@ func Suspended(kind record.UnitKind, namespace, name string) record.Waiting {
 		object = "job/" + name
 	}
 	return record.Waiting{Code: suspended, Message: "suspended by its owner; `muster resume " + object + " -n " + namespace + "` lets it run"}
+}
+
+// WaitingForGang is a member of a group of which too few members have arrived.
+func WaitingForGang(arrived, minMembers int, group string) record.Waiting {
+	return record.Waiting{Code: gathering, Message: fmt.Sprintf("%d of %d members of group %s have arrived; they start together", arrived, minMembers, group)}
 }
 
 // Preempting is a unit for which others make room.

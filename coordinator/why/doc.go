@@ -26,6 +26,7 @@ const (
 	Adopting               // an earlier leader's preemption for it is looked into
 	Asking                 // agents were asked, and not all have answered
 	Nominated              // others make room for it
+	Gathering              // too few members of its group have arrived
 	Suspended              // its owner keeps it from running
 	Running
 	Leaving // it ends, and still holds something
@@ -58,6 +59,8 @@ type Facts struct {
 	On, Unconfirmed []resource.NodeID
 	// Lost are the lost devices that a running unit holds, by node.
 	Lost []Lost
+	// Group is of Gathering.
+	Group Group
 	// Refused is of Resting: the attempts in a row that came to nothing, the last
 	// node that failed one, and how.
 	Refused Refused
@@ -109,6 +112,15 @@ type Refused struct {
 	Until time.Time // of the backoff
 }
 
+// Group is a group of allocations that start together.
+type Group struct {
+	ID string
+	// Arrived of MinMembers members have arrived.
+	Arrived, MinMembers int
+	// StartBy is the instant by which they have to start, zero for none.
+	StartBy time.Time
+}
+
 // Work is a unit of somebody, as an answer about another unit may mention it.
 type Work struct {
 	Unit      string // "namespace/alloc|job/name/n"
@@ -145,6 +157,7 @@ const (
 	IsResting      = "Backoff"
 	IsGrowing      = "AwaitsGang"
 	IsSuspended    = "Suspended"
+	IsGathering    = "WaitingForGang"
 	IsAdopting     = "AdoptingPreemption"
 	IsAsking       = "AwaitsVotes"
 	IsNominated    = "AwaitsVictims"

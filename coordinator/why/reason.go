@@ -69,6 +69,8 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 		return code(IsStoring, "the store has not confirmed the submission yet")
 	case Growing:
 		return code(IsGrowing, "the first members of the gang have to run before it grows")
+	case Gathering:
+		return code(IsGathering, f.gathers())
 	case Suspended:
 		return code(IsSuspended, "its owner has suspended it with spec.suspend")
 	case Adopting:
@@ -82,6 +84,16 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 	case Waiting:
 	}
 	return resource.Reason{}, ""
+}
+
+// gathers words a group of which too few members have arrived.
+func (f *Facts) gathers() string {
+	g := &f.Group
+	text := fmt.Sprintf("%d of %d members of group %s have arrived, and they start together", g.Arrived, g.MinMembers, g.ID)
+	if !g.StartBy.IsZero() {
+		text += "; those that wait at " + clock(g.StartBy) + " fail with GangTimeout"
+	}
+	return text
 }
 
 func agentsHave(left []resource.NodeID) string {

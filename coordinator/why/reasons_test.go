@@ -82,8 +82,11 @@ func cases() map[string]*why.Facts {
 		"ended": with(waiting(), func(f *why.Facts) {
 			f.Stage, f.Phase, f.Ending, f.Queue = why.Ended, api.Preempted, "its quota is claimed back by ml/job/own/0", nil
 		}),
-		"storing":  with(waiting(), func(f *why.Facts) { f.Stage = why.Storing }),
-		"growing":  with(waiting(), func(f *why.Facts) { f.Stage = why.Growing }),
+		"storing": with(waiting(), func(f *why.Facts) { f.Stage = why.Storing }),
+		"growing": with(waiting(), func(f *why.Facts) { f.Stage = why.Growing }),
+		"gathering": with(waiting(), func(f *why.Facts) {
+			f.Stage, f.Group = why.Gathering, why.Group{ID: "train", Arrived: 2, MinMembers: 4, StartBy: noon.Add(5 * time.Minute)}
+		}),
 		"adopting": with(waiting(), func(f *why.Facts) { f.Stage = why.Adopting }),
 		"asking agents": with(waiting(), func(f *why.Facts) {
 			f.Stage, f.On, f.Unconfirmed = why.Asking, []resource.NodeID{"n1", "n2"}, []resource.NodeID{"n2"}

@@ -20,7 +20,7 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.must(http.StatusCreated, "POST", team+"resourcequotas", `{"metadata": {"name": "few"}, "spec": {"hard": {"nvidia.com/gpu": "2"}}}`)
 	w.replay("create an allocation over quota", nil)
 	w.must(http.StatusOK, "DELETE", team+"resourcequotas/few", "")
-	w.replay("create an allocation", nil) // and it waits: no node has the labels that it selects
+	w.replay("create an allocation", nil) // and it waits: no node has the labels that it selects, and its group is short of members
 	// The registered node is tainted and in rack-12. A spread counts its rack all the
 	// same, and so other nodes have to be there.
 	racks := []string{"rack-12", "rack-13", "rack-14", "rack-15"}
@@ -28,7 +28,12 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 		w.must(http.StatusOK, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", i), fmt.Sprintf(
 			`{"metadata": {"labels": {"gpu-type": "nvidia-a100", "zone": "us-east-1a", "network": "rdma", "gpu-memory": "80", "topology.kubernetes.io/zone": "us-east-1a", "rack": %q}}}`, racks[i%len(racks)]))
 	}
+	for _, name := range []string{"ml-training-job-43", "ml-training-job-44", "ml-training-job-45"} {
+		w.must(http.StatusCreated, "POST", team+"allocations", fmt.Sprintf(`{"metadata": {"name": %q, "annotations": {"scheduler.example.com/max-wait": "300s"}},
+			"spec": {"resources": {"requests": {"cpu": "1"}}, "priority": 100, "gangScheduling": {"groupId": "training-gang-001", "minMembers": 4}}}`, name))
+	}
 	w.ready("ml-training-job-42")
+	w.ready("ml-training-job-45")
 	w.replay("get an allocation", nil)
 	w.replay("get the use of a quota", nil)
 	w.replay("change a quota", nil)

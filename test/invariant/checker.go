@@ -148,6 +148,7 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 		}
 		c.checkIncarnations(tx, r)
 		c.checkMembers(tx, r)
+		c.checkGroup(tx, r)
 		c.checkDemand(tx, r)
 		c.checkNominated(tx, r)
 	case grant.RecordEvicting:

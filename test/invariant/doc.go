@@ -81,6 +81,7 @@
 //	I13 devices      yes           yes                     no assignments
 //	I13 units        yes           yes                     yes
 //	I14 tenants      no principals no principals           no principals
+//	I17 group        yes           yes                     yes
 //	names attempts   no messages   yes                     no messages
 //	quarantine kept  yes           no commands             no commands
 //	alarm raised     yes           no commands             no commands

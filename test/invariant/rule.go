@@ -59,6 +59,7 @@ const (
 	I13Grants      Rule = "I13 grants"
 	I13Devices     Rule = "I13 devices"
 	I13Units       Rule = "I13 units"
+	I17Group       Rule = "I17 group"
 	I14Tenants     Rule = "I14 tenants"
 	NamesAttempts  Rule = "names attempts"
 	QuarantineKept Rule = "quarantine kept"

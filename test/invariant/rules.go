@@ -57,6 +57,7 @@ func Rules() []Demand {
 		{I13Devices, Changes | Rest | Assignments, "at rest each grant has its record's whole assignment"},
 		{I13Units, Changes | Rest, "at rest each unit is Running in its COMMITTED record, or Pending and in the order once, or ended"},
 		{I14Tenants, Principals, "a principal sees and changes only what is its own: test/identity, test/hostile and coordinator/rest check it"},
+		{I17Group, Changes, "the first commit of a group commits at least minMembers of its members in one revision"},
 		{NamesAttempts, Messages, "an attempt's epoch and counter name one transaction, of an epoch not above the leader's"},
 		{QuarantineKept, Commands, "an agent that reads a store older than it knew goes into quarantine, and changes no grant there"},
 		{AlarmRaised, Commands, "no ledger raises an alarm, unless its host has lost records or the store was restored"},

@@ -66,6 +66,17 @@ func recordStories() map[invariant.Rule]story {
 				s.batch(fenced, put(t, recordOf(committed, "u1", "g1")), s.unit("u1", "Running", t), listed(t))
 			},
 		},
+		invariant.I17Group: {
+			breaks: func(s *scene) {
+				t := s.reserve("u1", "g1")
+				s.batch(put(t, recordOf(committed, "u1", "g1")), s.ofGroup("u1", "Running", t), s.ofGroup("u2", "Pending", ""), listed(t))
+			},
+			holds: func(s *scene) {
+				first, second := s.reserve("u1", "g1"), s.reserve("u2", "g2")
+				s.batch(put(first, recordOf(committed, "u1", "g1")), s.ofGroup("u1", "Running", first), listed(first),
+					put(second, recordOf(committed, "u2", "g2")), s.ofGroup("u2", "Running", second), listed(second))
+			},
+		},
 		invariant.I3Members: {
 			breaks: func(s *scene) {
 				t, r := s.reserve("u1", "g1"), recordOf(committed, "u1", "g1")

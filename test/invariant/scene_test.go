@@ -103,6 +103,15 @@ func (s *scene) unit(name, phase string, tx resource.TxID) invariant.Change {
 	}}
 }
 
+// ofGroup is a unit of a group of which two members start together.
+func (s *scene) ofGroup(name, phase string, tx resource.TxID) invariant.Change {
+	u := s.unit(name, phase, tx).(invariant.Unit)
+	if u.New.Gang = (&record.GangPlace{First: record.Sequence{Epoch: 1, Counter: 1}, MinMembers: 2}); tx != "" {
+		u.New.Started = "2026-11-23T10:00:00Z"
+	}
+	return u
+}
+
 func listed(tx resource.TxID) invariant.Change { return invariant.Index{Node: "n1", Tx: tx} }
 
 func unlisted(tx resource.TxID) invariant.Change {

@@ -27,6 +27,8 @@ type client struct {
 	priority  int32
 	demand    place.Unit
 	kind      record.UnitKind
+	gang      string // the group of allocations that it joins, "" for none
+	members   int    // of the group that start together
 	policy    string // whom it may evict
 	rule      rule
 	units     int // the most that its job may have had; 0 and 1 are one
@@ -82,10 +84,35 @@ func (s *Sim) actClient() bool {
 	if s.rules {
 		c.rule = pick(s, drawnRules)
 	}
+	if c.kind == record.AllocUnit && s.rng.IntN(2) == 0 {
+		s.joinGroup(c)
+	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
 	s.checker.Demanded(c.path(), invariant.Wants{Members: c.demand.Members, GPUs: c.demand.Request.GPUs})
-	s.logf("client %s: wants %d times %d GPUs for %s and %s, in queue %q with priority %d and policy %q", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group, c.queue, c.priority, c.policy)
+	s.logf("client %s: wants %d times %d GPUs for %s and %s, in queue %q with priority %d and policy %q in group %q", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group, c.queue, c.priority, c.policy, c.gang)
 	return true
+}
+
+// joinGroup has a client ask for a member of a group: of the last one that is short of
+// members, else of a new one.
+func (s *Sim) joinGroup(c *client) {
+	if last := s.lastOfGroup; last != nil && !last.ends && s.inGroup(last.gang) < last.members {
+		c.gang, c.members, c.namespace, c.group, c.queue, c.priority = last.gang, last.members, last.namespace, last.group, last.queue, last.priority
+	} else {
+		c.gang, c.members = "g-"+c.name, 2+s.rng.IntN(2)
+	}
+	s.lastOfGroup = c
+	s.stats["members of groups"]++
+}
+
+// inGroup counts the clients of a group.
+func (s *Sim) inGroup(gang string) (n int) {
+	for _, c := range s.clients {
+		if c.gang == gang {
+			n++
+		}
+	}
+	return n
 }
 
 // spec is what each member of the client's unit asks for.
@@ -111,6 +138,10 @@ func (c *client) submission() lead.Request {
 	if c.kind == record.AllocUnit {
 		spec := c.spec()
 		spec.Priority, spec.Queue = &c.priority, c.queue
+		if c.gang != "" {
+			members := int32(c.members)
+			spec.GangScheduling = &api.GangScheduling{GroupID: c.gang, MinMembers: &members}
+		}
 		document := encoded(api.Allocation{APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: meta, Spec: spec})
 		doc, status := api.DecodeAllocation(document)
 		mustTake(status)

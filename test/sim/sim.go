@@ -85,7 +85,9 @@ type Sim struct {
 	past         []ghost
 
 	clients []*client // by index, ended ones too
-	live    []*client
+	// lastOfGroup is the client that joined a group last, nil for none.
+	lastOfGroup *client
+	live        []*client
 
 	checker *invariant.Checker
 	begun   map[resource.TxID]int // when each attempt was begun, by number

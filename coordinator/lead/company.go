@@ -1,0 +1,198 @@
+package lead
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// company is the attempts of units that start together: one Txn commits all of them,
+// or none (I17). Each attempt reserves by itself, and waits for the others before each
+// Txn of an undecided transaction. Where one comes to nothing, all do.
+type company struct {
+	// attempts begins with the one that has the victims, if there are any.
+	attempts []*attempt
+	// writing: a Txn of all is under way. over: each attempt goes on by itself.
+	writing, over bool
+}
+
+// mates are the attempts that start together with this one, which is among them.
+func (a *attempt) mates() []*attempt {
+	if a.company == nil {
+		return []*attempt{a}
+	}
+	return a.company.attempts
+}
+
+// displaced are the attempts that end for this one, or for one that starts with it.
+func (a *attempt) displaced() []*attempt { return a.mates()[0].victims }
+
+// isPreempting reports whether others make room for the attempt.
+func (a *attempt) isPreempting() bool { return len(a.displaced()) > 0 }
+
+// beginTogether starts the transactions of placed units that were admitted, or of units
+// whose place others have to leave first.
+func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
+	c := &company{}
+	for _, u := range units {
+		c.attempts = append(c.attempts, &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}, company: c})
+	}
+	first := c.attempts[0]
+	for _, v := range l.unitsOf(d.Victims) {
+		first.addVictim(v.attempt)
+		l.occupancy.noteUnit(v)
+	}
+	slices.SortFunc(first.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
+	take := func(_ *node, h *reservation) { h.setPlacedTaken() }
+	if len(d.Victims) > 0 {
+		l.out.info("preempting", "unit", first.unit.path, "members", len(units), "victims", first.victimPaths(), "claims", false)
+		take = func(n *node, h *reservation) { n.takeWaiting(h) }
+	}
+	for i, a := range c.attempts {
+		l.launch(a, d.Plans[i], take)
+	}
+	if a := c.attempts[0]; a.company != c {
+		panic("coordinator: the attempts of a group are no longer together")
+	}
+}
+
+// are reports whether all attempts are in a state.
+func (c *company) are(s txn.State) bool {
+	return !slices.ContainsFunc(c.attempts, func(a *attempt) bool { return a.machine == nil || a.machine.State() != s })
+}
+
+// commitTogether asks for the commit point of all, once each waits for its own.
+func (l *Leader) commitTogether(c *company) {
+	if c.over || c.writing || !c.are(txn.Committing) {
+		return
+	}
+	joint, ok := l.jointCommit(c)
+	if !ok {
+		l.leaveTogether(c, func(a *attempt) { l.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) }) // nothing was sent
+		return
+	}
+	c.setOver()
+	l.submit(joint)
+}
+
+// jointCommit is one decision with the commits of all.
+func (l *Leader) jointCommit(c *company) (decision, bool) {
+	var joint decision
+	var done []func(txn.Outcome, resource.Revision, error)
+	for _, a := range c.attempts {
+		if !l.mayDisplace(a) {
+			return joint, false
+		}
+		d, err := l.commitOf(a)
+		if err != nil {
+			l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
+			return joint, false
+		}
+		for _, compare := range d.compares { // model: mutant GROUP_WITHOUT_MATE
+			if !slices.Contains(joint.compares, compare) {
+				joint.compares = append(joint.compares, compare)
+			}
+		}
+		joint.ops, done = append(joint.ops, d.ops...), append(done, d.done)
+	}
+	joint.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		for _, answered := range done {
+			answered(o, rev, err)
+		}
+	}
+	return joint, true
+}
+
+// evictTogether asks for the Txn that evicts the victims of all, once each attempt
+// holds its place behind them.
+func (l *Leader) evictTogether(c *company) {
+	if c.over || c.writing || !c.are(txn.Clearing) {
+		return
+	}
+	first := c.attempts[0]
+	d, ok := l.evictionsOf(first)
+	if !ok {
+		l.leaveTogether(c, func(a *attempt) { l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) }) // nothing was sent
+		return
+	}
+	for _, a := range c.attempts[1:] {
+		for _, compare := range l.comparesOfPlace(a) {
+			if !slices.Contains(d.compares, compare) {
+				d.compares = append(d.compares, compare)
+			}
+		}
+	}
+	answered := d.done
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		answered(o, rev, err)
+		for _, a := range c.attempts[1:] {
+			if o == txn.Landed {
+				a.setNoticed(millisOf(first.noticed))
+			}
+			l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
+		}
+		c.endWrite()
+		for _, a := range c.attempts {
+			l.endCompany(a)
+		}
+	}
+	c.beginWrite()
+	l.submit(d)
+}
+
+// setOver has each attempt go on by itself.
+func (c *company) setOver() { c.over = true }
+
+// beginWrite notes that a Txn of all is under way, endWrite that it has its answer.
+func (c *company) beginWrite() { c.writing = true }
+func (c *company) endWrite()   { c.writing = false }
+
+// endCompany gives up the others where an attempt comes to nothing before the commit
+// of all was sent.
+func (l *Leader) endCompany(a *attempt) {
+	c := a.company
+	if c == nil || c.over || c.writing {
+		return
+	}
+	switch a.machine.State() {
+	case txn.Fencing, txn.Reading, txn.Aborted:
+	default:
+		return
+	}
+	l.leaveTogether(c, func(o *attempt) {
+		if o.machine == nil {
+			return
+		}
+		switch o.machine.State() {
+		case txn.Reserving, txn.Displacing:
+			l.step(o, txn.BudgetSpent{})
+		case txn.Clearing:
+			l.step(o, txn.EvictionsAnswered{Outcome: txn.Conflict})
+		case txn.Committing:
+			l.step(o, txn.CommitAnswered{Outcome: txn.Conflict})
+		}
+	})
+}
+
+// leaveTogether ends the company, and then does something with each attempt.
+func (l *Leader) leaveTogether(c *company, with func(*attempt)) {
+	c.setOver()
+	for _, a := range c.attempts {
+		with(a)
+	}
+}
+
+// requestOf is the request for a member of a plan. A preemption asks for the very
+// devices that the plan names.
+func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
+	request := grant.MemberRequest{Index: m.Index, Request: a.unit.demand.Request}
+	if a.isPreempting() {
+		request.PinnedGPUs = devicesOf(m.Assignment)
+	}
+	return request
+}

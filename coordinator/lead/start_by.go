@@ -1,0 +1,153 @@
+package lead
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file ends work that has not started by its time. The instant is written with the
+// unit, so every leader finds it; the commit clears it, so work that waits again after
+// an eviction has no end.
+
+// clockError is how much later than an instant of a record a leader acts: another
+// leader's clock may have written the instant.
+const clockError = 2 * time.Second
+
+// GangTimeout begins the reason of a gang that has not started by its time, and
+// waitTimeout that of other work.
+const (
+	gangTimeout = "GangTimeout"
+	waitTimeout = "WaitTimeout"
+)
+
+// startBy is the instant until which something may wait that has arrived at since, 0
+// for no end.
+func startBy(since int64, wait time.Duration) int64 {
+	if wait <= 0 {
+		return 0
+	}
+	return since + max(1, wait.Milliseconds())
+}
+
+// setStartBy sets the instant until which a new unit may wait.
+func (l *Leader) setStartBy(u *unit, wait time.Duration) { u.setStartBy(startBy(l.millis(), wait)) }
+
+// awaitStart sets the alarm for a unit that has to start by an instant.
+func (l *Leader) awaitStart(u *unit) {
+	if u.record.StartByMillis == 0 {
+		return
+	}
+	l.after(l.untilOverdue(u), func() { l.endOverdue(u) })
+}
+
+// untilOverdue is how long the unit may wait from now on.
+func (l *Leader) untilOverdue(u *unit) time.Duration {
+	return max(0, time.Duration(u.record.StartByMillis-l.millis())*time.Millisecond+clockError)
+}
+
+// isOverdue reports whether the unit should have started.
+func (l *Leader) isOverdue(u *unit) bool {
+	return u.record.StartByMillis != 0 && u.waiting() && l.untilOverdue(u) <= 0
+}
+
+// endOverdue ends a unit that has not started by its time. An attempt that may still
+// commit decides first.
+func (l *Leader) endOverdue(u *unit) {
+	if u.gone || u.ending != nil || l.units[u.path] != u || !l.isOverdue(u) {
+		return
+	}
+	switch {
+	case u.attempt != nil:
+		l.step(u.attempt, txn.BudgetSpent{}) // aborted ends the unit
+		return
+	case u.adopting != nil:
+		l.abandon(u.adopting)
+		l.after(firstBackoff, func() { l.endOverdue(u) })
+		return
+	case u.stored == 0 || u.isBeingWritten():
+		l.after(firstBackoff, func() { l.endOverdue(u) })
+		return
+	}
+	l.writeOverdue(u)
+}
+
+// writeOverdue writes that the unit has failed.
+func (l *Leader) writeOverdue(u *unit) {
+	u.beginWrite(writeOverdue)
+	l.room.Hold(u.key)
+	key, unit := u.record.Path().Key(), u.record
+	unit.Phase, unit.Reason, unit.Ended = string(api.Failed), u.overdueReason(), l.stamp()
+	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	if u.queued {
+		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
+	}
+	d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		u.finishWrite(writeOverdue)
+		if o != txn.Landed {
+			l.out.warn("timeout_not_written", "unit", u.path, "outcome", o, "error", err)
+			l.offer(u)
+			l.after(lastBackoff, func() { l.endOverdue(u) })
+			return
+		}
+		l.room.Remove(u.key)
+		u.end(unit, rev)
+		l.out.info("timed_out", "unit", u.path, "reason", unit.Reason)
+		l.finishOverdue(u)
+	}
+	l.settle(d, key, func(value []byte, found bool) bool {
+		rec, err := record.Decode[record.Unit](key, value)
+		return found && err == nil && api.Phase(rec.Phase) == api.Failed
+	})
+}
+
+// finishOverdue goes on with the object of a unit that has failed: an allocation stays
+// to be seen, and a job ends with its first members.
+func (l *Leader) finishOverdue(u *unit) {
+	if u.ending != nil {
+		l.endQueued(u)
+		return
+	}
+	if u.job == nil {
+		l.removeConsumer(u)
+		l.notify(u)
+		return
+	}
+	for _, o := range u.job.units[1:] {
+		o.setStartBy(u.record.StartByMillis)
+		l.endOverdue(o)
+	}
+	l.finish(u)
+}
+
+// overdueReason says why the unit has failed, with its numbers.
+func (u *unit) overdueReason() string {
+	switch {
+	case u.job != nil && u.job.gang:
+		return fmt.Sprintf("%s: the %d members that start together had no place within %s", gangTimeout, u.job.units[0].record.Members, u.job.doc.MaxWait())
+	case u.job != nil:
+		return fmt.Sprintf("%s: it had no place within %s", waitTimeout, u.job.doc.MaxWait())
+	case u.group == nil:
+		return fmt.Sprintf("%s: it had no place within %s", waitTimeout, u.allocation.Group().MaxWait)
+	case u.group.hasFormed():
+		return fmt.Sprintf("%s: its group %s runs, and had no place for it within %s", gangTimeout, u.group.id, u.group.rule.MaxWait)
+	}
+	arrived := 0
+	for _, o := range u.group.units {
+		if o.stored != 0 && (o.waiting() || isOverdueEnd(o)) {
+			arrived++
+		}
+	}
+	if arrived < u.group.rule.MinMembers {
+		return fmt.Sprintf("%s: %d of %d members of group %s had arrived within %s", gangTimeout, arrived, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
+	}
+	return fmt.Sprintf("%s: the %d members of group %s had no place within %s", gangTimeout, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
+}
+
+// isOverdueEnd reports whether a unit has failed because it has not started by its time.
+func isOverdueEnd(u *unit) bool { return u.phase() == api.Failed && u.record.StartByMillis != 0 }
