@@ -144,8 +144,8 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 		c.w.Header().Set("Connection", "close")
 		return nil, api.Errorf(http.StatusUnsupportedMediaType, "Content-Encoding %q: send the body as it is", clip(strings.Join(e, ",")))
 	}
-	// The deadline is for the body alone: one that stayed would also end a
-	// long wait. Test recorders have none, hence the ignored errors.
+	// The deadline is for the body alone: a deadline that stayed would end a
+	// long wait as well. Test recorders have none, hence the ignored errors.
 	control := http.NewResponseController(c.w)
 	_ = control.SetReadDeadline(time.Now().Add(h.BodyTimeout))
 	body, status, err := h.readAll(c, http.MaxBytesReader(c.w, c.r.Body, api.MaxDocument))

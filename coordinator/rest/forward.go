@@ -82,8 +82,8 @@ func (h *handler) here(c *call, serve endpoint, left time.Duration) (code int, e
 	return h.reply(c, a), nil
 }
 
-// there sends the request to the leader and relays its answer. Connections that
-// are as dead as the one that was used are not used again.
+// there sends the request to the leader and relays the leader's answer. After a
+// silence the idle connections to coordinators are closed: they may be dead, too.
 func (h *handler) there(ctx context.Context, c *call, leader service.Leader, left time.Duration) (code int, got service.Attempt) {
 	got.At = leader.Address
 	answer, sent, err := h.send(ctx, c, leader, left)

@@ -26,7 +26,7 @@ import (
 type Config struct {
 	Service       service.Service
 	Authenticator service.Authenticator
-	// Access decides what an authenticated caller may do.
+	// Access decides about the rights of an authenticated caller.
 	Access service.Access
 	// Logger takes one line per refused server error and per panic, and one
 	// per request at level debug. nil discards.
@@ -295,7 +295,7 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 		if status != nil {
 			return c, status
 		}
-		if status := c.checkNames(who); status != nil { // which say nothing of what there is
+		if status := c.checkNames(who); status != nil { // a refusal here does not depend on the objects that exist
 			return c, status
 		}
 		if status := h.authorize(c, who, p); status != nil {

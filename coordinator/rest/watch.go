@@ -152,7 +152,7 @@ func (s *watchStream) run(ctx context.Context, h *handler) {
 	}
 }
 
-// within bounds the time of what is written next.
+// within bounds the time of the next write.
 func (s *watchStream) within() {
 	// A test recorder has no deadline to set, hence the ignored error.
 	_ = s.control.SetWriteDeadline(time.Now().Add(watchWrite))
