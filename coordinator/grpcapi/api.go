@@ -41,8 +41,8 @@ type API struct {
 	// REST address; without a Roster Coordinators is not served.
 	Roster service.Roster
 	Ask    func(ctx context.Context, address string) (api.Coordinator, error)
-	// Relay has the leader answer what only the leader answers; nil = refusals are
-	// the answer.
+	// Relay passes a call on to the leader where the leader alone can answer; nil = the
+	// refusal of this coordinator is the answer.
 	Relay *Relay
 	// Notices, where not nil, are the warnings that each answer has now; it must not
 	// block.
@@ -145,7 +145,7 @@ func only(values []string) string {
 	return values[0]
 }
 
-// refusal is an error of a call as gRPC tells it. An error that is no refusal is
+// refusal is the error of a call in the form of gRPC. An error that is no refusal is
 // logged and not shown.
 func (a *API) refusal(ctx context.Context, method, id string, err error) error {
 	var refused *api.Status

@@ -26,7 +26,7 @@ func waitOf(d *durationpb.Duration) (time.Duration, *api.Status) {
 	return 0, api.Errorf(http.StatusBadRequest, "wait: %s is outside 0s..%s", d.AsDuration(), service.MaxWait)
 }
 
-// submission is what creations have in common.
+// submission has the fields that the requests for creations have in common.
 type submission interface {
 	GetNamespace() string
 	GetWait() *durationpb.Duration

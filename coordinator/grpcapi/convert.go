@@ -44,7 +44,7 @@ func toMeta(m *api.ObjectMeta) *musterv1.ObjectMeta {
 	}
 }
 
-// fromMeta leaves out what only the server sets.
+// fromMeta leaves out the fields that the server alone sets.
 func fromMeta(m *musterv1.ObjectMeta) api.ObjectMeta {
 	return api.ObjectMeta{
 		Name: m.GetName(), Namespace: m.GetNamespace(), ResourceVersion: m.GetResourceVersion(), Labels: m.GetLabels(), Annotations: m.GetAnnotations(),

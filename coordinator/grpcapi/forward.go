@@ -28,8 +28,8 @@ import (
 
 // Relay carries to the leader the calls that only the leader can answer:
 // those of muster.v1.Quotas that the service here refuses, and
-// muster.v1.Coordinator/Evict. Calls keep their caller's token. Its Intercept
-// comes after the checks of who calls.
+// muster.v1.Coordinator/Evict. Calls keep their caller's token. Intercept
+// comes after the authentication of the caller.
 type Relay struct {
 	// Forward finds the leader.
 	Forward *service.Forward
@@ -261,8 +261,8 @@ func answerOf(method string) (proto.Message, error) {
 	return kind.New().Interface(), nil
 }
 
-// connection returns one that is open, so that a call that fails on it has been
-// sent.
+// connection returns an open connection: a call that fails on an open connection has
+// been sent.
 func (r *Relay) connection(ctx context.Context, address string) (*grpc.ClientConn, error) {
 	r.mu.Lock()
 	c := r.connections[address]

@@ -18,7 +18,7 @@ import (
 type Server struct {
 	musterv1.UnimplementedQuotasServer
 	Quotas service.Quotas
-	// Access decides what an authenticated caller may do.
+	// Access decides about the rights of an authenticated caller.
 	Access service.Access
 	// Audits takes refused requests; nil = nobody needs them.
 	Audits service.Audits
@@ -32,8 +32,8 @@ func (s *Server) refused(ctx context.Context, verb service.Verb, kind service.Ki
 	}
 }
 
-// answer ends a call: what it was asked for, or why not. An error that is no
-// *api.Status is logged and not shown.
+// answer ends a call with the message of the result, or with the refusal. An error that
+// is no *api.Status is logged and not shown.
 func answer[T, M any](s *Server, what string, got *T, err error, message func(*T) *M) (*M, error) {
 	var refused *api.Status
 	switch {
@@ -46,7 +46,7 @@ func answer[T, M any](s *Server, what string, got *T, err error, message func(*T
 	return nil, wire.ToRefusal(api.Errorf(http.StatusInternalServerError, "%s failed inside the coordinator; its log says why", what))
 }
 
-// judged holds a document that came as a message to what REST asks of one.
+// judged checks a document that came as a message by the rules of REST.
 func judged[T api.QuotaDocument](v *T, decode func([]byte) (*T, *api.Status)) (*T, *api.Status) {
 	doc, err := json.Marshal(v)
 	if err != nil {
