@@ -47,9 +47,9 @@ var changes = []Verb{
 	VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbCancel, VerbApprove, VerbDrain, VerbFence, VerbReconcile, VerbReclaim, VerbRotate, VerbLogs,
 }
 
-// Begin notes in the context of a request what the request asks for. namespace and name
-// are "" where the request does not name them. It is called before anybody else
-// has the context.
+// Begin notes the verb, the kind and the object of a request in the context of the request.
+// namespace and name are "" where the request does not name them. The codec calls Begin
+// before any other function has the context.
 func Begin(ctx context.Context, verb Verb, kind Kind, namespace, name string) {
 	if c, found := ctx.Value(callerKey{}).(*Caller); found {
 		c.verb, c.kind, c.began = verb, kind, time.Now()
@@ -198,8 +198,8 @@ func (q *AuditQuery) Matches(e *api.AuditEntry) bool {
 }
 
 // SeesAudit reports whether a caller may see an entry: an admin sees all; a tenant-admin
-// sees what the people of the own tenant have asked for, and every change in the
-// namespaces in which the role counts.
+// sees the requests of the people of the own tenant, and every change in the namespaces in
+// which the role counts.
 func SeesAudit(p Principal, e *api.AuditEntry, tenantOf func(namespace string) resource.TenantID) bool {
 	return p.has(TenantAdmins, func(g *Grant) bool {
 		switch {

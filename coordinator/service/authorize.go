@@ -184,7 +184,7 @@ func Needs(verb Verb, kind Kind) Roles { return rightsOf[kind].verbs[verb] }
 // of the whole cluster.
 func NeedsEverywhere(kind Kind) bool { return rightsOf[kind].namespaced && !rightsOf[kind].listsOwn }
 
-// Access decides who may do what. The zero value gives each tenant the namespace
+// Access decides about the rights of callers. The zero value gives each tenant the namespace
 // that bears its name.
 type Access struct {
 	// TenantOf returns the tenant that owns a namespace, configured or not. It
@@ -197,8 +197,8 @@ type Access struct {
 // all namespaces; of a tenant it is the name. name is the object, "" for none.
 //
 // Where no role of the principal counts in the namespace, the answer is the 404 of
-// an object that does not exist, before anything is looked up: nobody learns what
-// there is in the namespaces of others. Where a role counts and is not enough, the
+// an object that does not exist, before anything is looked up: nobody learns
+// about the objects in the namespaces of others. Where a role counts and is not enough, the
 // answer is a 403 that lists the roles that are. Where Filters reports true, the
 // caller of a list gets the principal's own objects alone.
 func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace, name string) *api.Status {

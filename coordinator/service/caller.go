@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Caller is who has sent a request, and how the request is found again in logs and
-// records.
+// Caller is the sender of a request, with the id and the address by which logs and records
+// name the request.
 type Caller struct {
 	Principal
 	// RequestID is the id of the request (RequestID).
 	RequestID string
-	// Address is where the request came from, "host:port"; "" where unknown.
+	// Address is the address of the client, "host:port"; "" where unknown.
 	Address string
-	// Via is the coordinator that has passed the request on, "" for none. It vouches for
-	// Address.
+	// Via is the coordinator that has passed the request on, "" for none. That coordinator
+	// vouches for Address.
 	Via string
 
 	// The request, as Begin notes it.
@@ -27,13 +27,13 @@ type Caller struct {
 
 type callerKey struct{}
 
-// WithCaller notes in a context who has sent the request.
+// WithCaller notes the sender of a request in the context of the request.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, &c)
 }
 
-// CallerOf returns who has sent the request of a context; the zero value, which has
-// no right, where nobody has been authenticated.
+// CallerOf returns the sender of the request of a context; the zero value, which has no
+// right, where nobody has been authenticated.
 func CallerOf(ctx context.Context) Caller {
 	if c, found := ctx.Value(callerKey{}).(*Caller); found {
 		return *c

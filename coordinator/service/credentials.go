@@ -11,8 +11,8 @@ import (
 
 // Credentials are the tokens for the API and the bindings of roles. Any coordinator
 // serves them, leader or not. The caller is that of the context (CallerOf): a
-// tenant-admin sees and changes what gives rights in the own tenant (MayGrant), and
-// for everything else the answer is 404. All methods return an *api.Status as error
+// tenant-admin sees and changes the tokens and bindings that give rights in the own
+// tenant (MayGrant); for all others the answer is 404. All methods return an *api.Status as error
 // for every refusal.
 //
 // A change is answered once each live coordinator goes by it, or after 5 s; then the

@@ -8,8 +8,8 @@ import (
 	"github.com/musterd/muster/coordinator/events"
 )
 
-// Events are what happened to objects, as this coordinator has derived it. Every
-// coordinator answers by itself.
+// Events are the events of objects, as this coordinator has derived them. Every coordinator
+// answers by itself.
 type Events interface {
 	// ListEvents is as ListAllocations. A list goes on at the coordinator alone that
 	// began it: another one answers the next page with 410.

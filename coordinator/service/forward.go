@@ -29,7 +29,7 @@ const (
 const MostForwards = 1024
 
 // Forward gives requests to the coordinator that leads: it finds the leader,
-// tries, tries again where that is safe, and says what became of a request whose
+// tries, tries again where that is safe, and describes the outcome of a request whose
 // answer is missing. All codecs of a coordinator share one. It may be used by
 // many goroutines.
 type Forward struct {
@@ -283,8 +283,8 @@ func (f *Forward) stillLeads(ctx context.Context, leader Leader) bool {
 	return err == nil && now == leader
 }
 
-// followed gives a request up, by cancel, when another coordinator leads than
-// the one that it was sent to: that one may hang. The caller ends it.
+// followed gives a request up, by cancel, when another coordinator leads than the
+// coordinator that the request was sent to, which may hang. The caller calls end.
 func (f *Forward) followed(ctx context.Context, cancel func(), asked Leader) (end func()) {
 	done := make(chan struct{})
 	go func() {

@@ -24,7 +24,7 @@ type LogQuery struct {
 	AllMembers bool
 	Member     int
 	// Follow: the output ends with the job, and waits for the start of members.
-	// Otherwise the output ends with what there is.
+	// Otherwise the output ends with the last byte that was written so far.
 	Follow bool
 }
 

@@ -102,8 +102,8 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Principal, error)
 }
 
-// AuthenticateCertificate implements Certified: the last one that knows certificates
-// answers.
+// AuthenticateCertificate implements Certified: the last Authenticator that knows
+// certificates answers.
 func (a anyOf) AuthenticateCertificate(chain []*x509.Certificate, passedOn string) (p Principal, err error) {
 	err = errUnknownToken
 	for _, one := range a {

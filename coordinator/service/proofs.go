@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Proofs are what a request has to prove the name of its caller.
+// Proofs are the parts of a request that prove the name of its caller.
 type Proofs struct {
 	// Authorization are the headers of that name.
 	Authorization []string
@@ -39,8 +39,8 @@ func ChainOf(c *tls.ConnectionState) []*x509.Certificate {
 
 func (p Proofs) hasToken() bool { return len(p.Authorization) > 0 && p.Authorization[0] != "" }
 
-// Certificate names the client certificate that decides who the caller is, for the
-// coordinator that the request is passed on to; "" where a token decides.
+// Certificate names the client certificate that proves the caller, for the coordinator that
+// the request is passed on to; "" where a token proves the caller.
 func (p Proofs) Certificate() string {
 	if p.hasToken() || len(p.Chain) == 0 {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// QuotaRenames change names of quota without a change of what is charged.
+// QuotaRenames change names of quota; the charges stay.
 type QuotaRenames interface {
 	// RenameQuotaNode renames a node of a tree. Units that are charged to it stay
 	// attached, and the bindings that name it follow.

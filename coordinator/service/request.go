@@ -10,8 +10,8 @@ import (
 // maxRequestID bounds an id that a client gives to its request, in characters.
 const maxRequestID = 128
 
-// RequestID is the id of a request: the one that the client gave, or a new one
-// where that is missing, too long or no visible ASCII.
+// RequestID is the id of a request: the client's id, or a new id where the client's is
+// missing, too long or no visible ASCII.
 func RequestID(given string) string {
 	valid := given != "" && len(given) <= maxRequestID
 	for i := range len(given) {
@@ -23,7 +23,7 @@ func RequestID(given string) string {
 	return strings.ToLower(rand.Text())
 }
 
-// Notice completes a request to evict: who asks, and why.
+// Notice completes a request to evict with the name of the caller and the reason.
 func Notice(p api.PreemptionRequest, by Principal) api.PreemptionRequest {
 	if p.InitiatedBy == "" {
 		p.InitiatedBy = by.Name

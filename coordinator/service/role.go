@@ -11,8 +11,8 @@ import (
 // its grants.
 type Role uint8
 
-// The roles. The comment says in one line what each is for; the table of rights
-// (authorize.go) says it exactly.
+// The roles. Each comment is the purpose of the role in one line; the table of rights
+// (authorize.go) has the exact rights.
 const (
 	Viewer      Role = 1 << iota // reads
 	Editor                       // reads, and submits, changes and ends work

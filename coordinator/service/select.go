@@ -40,7 +40,7 @@ type Selection struct {
 func (q *Selection) SeenBy(p Principal) { q.giver = &p }
 
 // Select reads one parameter: labelSelector, fieldSelector, limit, continue or
-// resourceVersion. The error says what is wanted instead of the value.
+// resourceVersion. The error names the values that are possible.
 func (q *Selection) Select(name, value string) (err error) {
 	switch name {
 	case "labelSelector":

@@ -69,7 +69,7 @@ type Allocations interface {
 	DeleteAllocation(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Allocation, error)
 	// ReleaseAllocations asks for the end of several allocations of a namespace.
 	ReleaseAllocations(ctx context.Context, namespace string, r Release) (*api.BulkRelease, error)
-	// TryAllocation answers what would become of a submission, and stores nothing.
+	// TryAllocation explains the outcome that a submission would have, and stores nothing.
 	TryAllocation(ctx context.Context, c Create, a *api.Allocation, o ExplainOptions) (*api.Explanation, error)
 	ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }
@@ -86,7 +86,7 @@ type Jobs interface {
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
 	DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
-	// TryJob answers what would become of a submission, and stores nothing.
+	// TryJob explains the outcome that a submission would have, and stores nothing.
 	TryJob(ctx context.Context, c Create, j *api.Job, o ExplainOptions) (*api.Explanation, error)
 	ExplainJob(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)
 }

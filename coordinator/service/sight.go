@@ -55,7 +55,7 @@ func (s Sight) Node(n *api.Node) *api.Node {
 }
 
 // ofOthers are the conditions of a node whose messages have names of others' work, each
-// with what the message has.
+// with the subject of the message.
 var ofOthers = map[string]string{"OrphanProcesses": "the devices and the processes", "KubeletPool": "the devices and the pods"}
 
 // QuotaTree is as Node.

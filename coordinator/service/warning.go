@@ -28,7 +28,7 @@ type warnings struct {
 	more  int
 }
 
-// WithWarnings returns a context that collects what Warn adds. collected returns the
+// WithWarnings returns a context that collects the texts of Warn. collected returns the
 // texts so far.
 func WithWarnings(ctx context.Context) (with context.Context, collected func() []string) {
 	w := new(warnings)
