@@ -1,6 +1,6 @@
 package objects
 
-// WatchOptions say what is watched, and from where on.
+// WatchOptions select the objects of a watch, and the place where the watch begins.
 type WatchOptions struct {
 	Kind      Kind
 	Namespace string // "" being all

@@ -79,8 +79,8 @@ func (e *Event) render(v *View) {
 	e.JSON = Encode(e.Object)
 }
 
-// Render makes the objects of changes; an Event without a type is one that no
-// reader can see.
+// Render makes the objects of changes; no reader can see an Event without a
+// type.
 func Render(changes []*Event, v *View) {
 	for _, e := range changes {
 		e.render(v)

@@ -136,8 +136,8 @@ func isSameUnit(was, is *shown.Unit) bool {
 		slices.EqualFunc(was.Lost, is.Lost, slices.Equal)
 }
 
-// tell derives the happenings of a change of an object; before is nil for a new one,
-// after for one that is gone.
+// tell derives the happenings of a change of an object; before is nil for a new
+// object, after for an object that is gone.
 func (c *Cache) tell(kind Kind, before, after entry) (t events.Told) {
 	var meta api.ObjectMeta
 	switch kind {

@@ -46,7 +46,7 @@ func (n *cachedNode) shares() []*share {
 }
 
 // remakeNode makes a node from its keys. Its shares stay: they belong to units.
-// What they show of the node is out of date.
+// The fields of the node that the shares show are out of date.
 func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	c.stale[Name{Nodes, "", string(id)}] = true
 	for _, s := range c.nodes[id].shares() {

@@ -17,8 +17,8 @@ import (
 )
 
 // cachedUnit is a unit as its keys have it. It never changes once the unit is made,
-// but for what it holds: the next cachedUnit of the path takes over what its keys have
-// in common with this one.
+// except for the parts that it holds: the next cachedUnit of the path takes over the parts
+// whose keys are the same.
 type cachedUnit struct {
 	shown.Unit // Record and Request point into this
 	path       string
