@@ -12,7 +12,7 @@
 // is asked where the last one was not reached, or sends a read or a create away
 // (502, 503); a request that a busy server refuses with 429 and a Retry-After is
 // sent again after that time, four times at most; and reads, creates, and
-// whatever was certainly not done (NotLeader) are sent again for 15 s where no
+// requests that had no effect for certain (NotLeader) are sent again for 15 s where no
 // leader answers the coordinator (503 with NotLeader, LeaderLost or
 // LeaderUnreachable). Nothing else is retried. The caller's context ends all of
 // it.
@@ -43,7 +43,7 @@ const maxAnswer = 256 << 20
 // reported.
 const createAttempts = 3
 
-// Config is what a client needs.
+// Config is the settings of a client.
 type Config struct {
 	// Endpoint is the server's base URL, e.g. http://127.0.0.1:8470, or several
 	// with commas in between: any of a cluster's coordinators will do. Plain
@@ -57,7 +57,7 @@ type Config struct {
 	// Certificate is the client certificate that proves who calls, where there is no
 	// token. It is for the HTTPClient that is made here, and for https.
 	Certificate Certificate
-	// HTTPClient sends the requests; nil = one that keeps connections open and
+	// HTTPClient sends the requests; nil = a client that keeps connections open and
 	// uses no proxy.
 	// It is copied; redirects are never followed, since the token would be.
 	HTTPClient *http.Client
@@ -224,7 +224,7 @@ func (c *Client) sendTo(ctx context.Context, endpoint string, r request) ([]byte
 	return body, nil
 }
 
-// statusOf reads a refusal, or makes one of what a proxy in between says.
+// statusOf reads a refusal, or makes a refusal from the answer of a proxy.
 func statusOf(answer *http.Response, body []byte) *api.Status {
 	var s api.Status
 	if json.Unmarshal(body, &s) == nil && s.Kind == "Status" && s.Code != 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Events are what happened to objects in the last hour, as the coordinator that
-// answers has derived it: metadata.since of a list is the time from which on it has
+// Events are the events of objects in the last hour, as the coordinator that answers has
+// derived them: metadata.since of a list is the time from which on it has
 // every event.
 type Events struct {
 	objects

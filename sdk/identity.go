@@ -11,7 +11,8 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Identity is who is who in the cluster; all of it is for admins.
+// Identity is the bootstrap tokens, certificates, authorities and bans of the cluster; all
+// of its methods are for admins.
 type Identity struct{ client *Client }
 
 // Identity selects it.
@@ -37,8 +38,8 @@ const (
 	authoritiesPath = "/api/v1/authorities"
 )
 
-// CreateToken makes a bootstrap token; the answer alone tells it. It is sent
-// once.
+// CreateToken makes a bootstrap token; the answer alone has the secret. The request is
+// sent once.
 func (i Identity) CreateToken(ctx context.Context, spec api.BootstrapTokenSpec) (*api.BootstrapToken, error) {
 	made := new(api.BootstrapToken)
 	return made, i.post(ctx, tokensPath, api.BootstrapToken{Spec: spec}, made)

@@ -160,14 +160,14 @@ func (a Allocations) Release(ctx context.Context, o api.BulkReleaseOptions) (*ap
 	return call[api.BulkRelease](ctx, a.client, request{method: http.MethodPost, path: a.path + "/bulk-release", contentType: "application/json", body: body})
 }
 
-// Explain says why an allocation is not running, whether it can, and what would
-// help.
+// Explain explains why an allocation does not run, whether it can run, and which change
+// would help.
 func (a Allocations) Explain(ctx context.Context, name string, o ExplainOptions) (*api.Explanation, error) {
 	return call[api.Explanation](ctx, a.client, request{method: http.MethodGet, path: a.at(name, "/explain"), query: o.query()})
 }
 
-// Try says what would become of an allocation that was submitted now: where it
-// would run, or why it would wait. Nothing is stored.
+// Try explains the outcome of an allocation that would be submitted now: the nodes where
+// it would run, or why it would wait. Nothing is stored.
 func (a Allocations) Try(ctx context.Context, allocation *api.Allocation) (*api.Explanation, error) {
 	return try(ctx, a.client, a.path, allocation)
 }
@@ -225,13 +225,12 @@ func (j Jobs) Delete(ctx context.Context, name string, o api.DeleteOptions) (*ap
 	return call[api.Job](ctx, j.client, j.with(http.MethodDelete, j.at(name, ""), o))
 }
 
-// Explain says why a job, or what is left of it, is not running.
+// Explain explains why a job, or the rest of a job, does not run.
 func (j Jobs) Explain(ctx context.Context, name string, o ExplainOptions) (*api.Explanation, error) {
 	return call[api.Explanation](ctx, j.client, request{method: http.MethodGet, path: j.at(name, "/explain"), query: o.query()})
 }
 
-// Try says what would become of a job that was submitted now, as for an
-// allocation.
+// Try explains the outcome of a job that would be submitted now, as for an allocation.
 func (j Jobs) Try(ctx context.Context, job *api.Job) (*api.Explanation, error) {
 	return try(ctx, j.client, j.path, job)
 }
@@ -316,8 +315,8 @@ func (n Nodes) Approve(ctx context.Context, name string, o api.ApproveOptions) (
 	return call[api.Node](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/approve"), contentType: "application/json", body: body})
 }
 
-// Drain cordons a node and gives notice to whatever runs there. Asked again, it
-// tells what is left.
+// Drain cordons a node and gives notice to all units that run there. Repeated, Drain
+// returns the units that are left.
 func (n Nodes) Drain(ctx context.Context, name string, o api.DrainOptions) (*api.Drain, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -326,8 +325,8 @@ func (n Nodes) Drain(ctx context.Context, name string, o api.DrainOptions) (*api
 	return call[api.Drain](ctx, n.client, request{method: http.MethodPost, path: n.at(name, "/drain"), contentType: "application/json", body: body})
 }
 
-// Delete forgets a node that has left for good, and returns it as it was. It is
-// refused while its agent is heard and while anything is granted there. A node
+// Delete forgets a node that has left for good, and returns it as it was. The
+// request is refused while the node's agent answers and while anything is granted there. A node
 // that comes back registers as a new one.
 func (n Nodes) Delete(ctx context.Context, name string) (*api.Node, error) {
 	return call[api.Node](ctx, n.client, request{method: http.MethodDelete, path: n.at(name, "")})
@@ -340,8 +339,8 @@ func (n Nodes) DeleteIf(ctx context.Context, name string, require api.Preconditi
 }
 
 // Fence makes nothing count on a node's agent until it registers again; with
-// ConfirmDead all that has members there ends as NodeLost. It is refused while
-// the agent is heard, unless forced. It may be repeated.
+// ConfirmDead all that has members there ends as NodeLost. The request is refused
+// while the agent answers, unless forced. The request may be repeated.
 func (n Nodes) Fence(ctx context.Context, name string, o api.FenceOptions) (*api.Node, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -351,8 +350,8 @@ func (n Nodes) Fence(ctx context.Context, name string, o api.FenceOptions) (*api
 }
 
 // Reconcile ends the quarantine of a node after the store was restored from a
-// backup; without a mode it only shows what the node's agent holds beside what
-// the store has. It may be repeated.
+// backup; without a mode it shows the grants of the node's agent beside those of the
+// store. The request may be repeated.
 func (n Nodes) Reconcile(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error) {
 	body, err := json.Marshal(o)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type LogOptions struct {
 	// Member is the index of one member; nil is all members.
 	Member *int
-	// Follow: the output ends with the job. Otherwise it ends with what there is.
+	// Follow: the output ends with the job. Otherwise it ends with the last byte that was written so far.
 	Follow bool
 }
 
@@ -48,12 +48,12 @@ type logStart struct {
 // logReader takes the lines of a job's output.
 type logReader struct {
 	watching[api.LogChunk]
-	have  map[logStart]int64 // the offset behind what was yielded
+	have  map[logStart]int64 // the offset behind the bytes that were yielded
 	yield func(api.LogChunk) bool
 }
 
 // take takes one line. A server that is asked again sends the output from its
-// beginning: what was yielded is cut off.
+// beginning: the bytes that were yielded are cut off.
 func (r *logReader) take(text json.RawMessage) error {
 	var line watchLine
 	if err := json.Unmarshal(text, &line); err != nil {

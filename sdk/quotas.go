@@ -17,8 +17,8 @@ type quotaDocuments[T api.QuotaDocument] struct {
 	nameOf func(*T) string
 }
 
-// Create submits an object that does not exist yet. It is sent once: after a
-// broken connection a get tells whether it was heard.
+// Create submits an object that does not exist yet. The request is sent once:
+// after a broken connection a get shows whether the object was created.
 func (q quotaDocuments[T]) Create(ctx context.Context, v *T) (*T, error) {
 	return send[T](ctx, q.objects, http.MethodPost, q.path, v)
 }
@@ -28,8 +28,8 @@ func (q quotaDocuments[T]) Get(ctx context.Context, name string) (*T, error) {
 	return call[T](ctx, q.client, q.get(name, GetOptions{}))
 }
 
-// Update replaces an object: from the resourceVersion that it carries alone,
-// and with none whatever is there, or it is created.
+// Update replaces an object, if the object has the resourceVersion of the document. A
+// document without a resourceVersion replaces any version, or creates the object.
 func (q quotaDocuments[T]) Update(ctx context.Context, v *T) (*T, error) {
 	return send[T](ctx, q.objects, http.MethodPut, q.at(q.nameOf(v), ""), v)
 }
@@ -68,7 +68,7 @@ func (q ResourceQuotas) List(ctx context.Context, o ListOptions) (*api.ResourceQ
 	return listAll(ctx, q.objects, o, func(l *api.ResourceQuotaList) (*api.ListMeta, *[]api.ResourceQuota) { return &l.Metadata, &l.Items })
 }
 
-// Status returns what is used of a quota.
+// Status returns the usage of a quota.
 func (q ResourceQuotas) Status(ctx context.Context, name string) (*api.ResourceQuotaStatus, error) {
 	answer, err := call[struct {
 		Status api.ResourceQuotaStatus `json:"status"`
@@ -100,14 +100,14 @@ func (q QuotaTrees) List(ctx context.Context, o ListOptions) (*api.QuotaTreeList
 type ReclaimOptions struct {
 	// DryRun only asks whom it would end.
 	DryRun bool
-	// GracePeriodSeconds is what everybody gets to stop in; nil is the
+	// GracePeriodSeconds is the time that each unit has to stop; nil is the
 	// server's default.
 	GracePeriodSeconds *int64
 }
 
-// Reclaim ends what has to end so that no node of a tree is over its quota any
-// more, and returns who that is. It is sent once: after a broken connection it
-// may be asked again, and ends nobody whom the first did not have to.
+// Reclaim ends units until no node of a tree is over its quota, and returns those units.
+// The request is sent once: after a broken connection it may be repeated, and ends no unit
+// that the first request did not have to end.
 func (q QuotaTrees) Reclaim(ctx context.Context, name string, o ReclaimOptions) (*api.QuotaReclaim, error) {
 	r := request{method: http.MethodPost, path: q.at(name, "/reclaim"), contentType: "application/json"}
 	if o.DryRun {

@@ -108,8 +108,8 @@ func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-// sendOnce asks one server after the other, beginning with the one that
-// answered last.
+// sendOnce asks one server after the other, beginning with the server that answered
+// last.
 func (c *Client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 	first := int(c.last.Load())
 	for i := 0; ; i++ {

@@ -20,7 +20,7 @@ type Kind struct {
 	Namespaced bool
 	// Created is false for a kind whose objects come into being by themselves.
 	Created bool
-	// Derived: the server makes the objects of what it knows, and nobody changes them.
+	// Derived: the server makes the objects from its state, and nobody changes them.
 	Derived bool
 	// Replaced is true for a kind whose objects are replaced as a whole, and false
 	// where a patch changes the fields that may change.
@@ -248,8 +248,9 @@ func (r Resource) List(ctx context.Context, o ListOptions) (*ObjectList, error) 
 	return r.kind.list(ctx, r.at, o)
 }
 
-// Replace replaces an object of a kind that is Replaced: from the
-// resourceVersion that the object carries alone, and with none whatever is there.
+// Replace replaces an object of a kind that is Replaced: if the
+// object has the resourceVersion of the document, or any version where the document has
+// none.
 func (r Resource) Replace(ctx context.Context, o Object) (Object, error) {
 	if !r.kind.Replaced {
 		return Object{}, fmt.Errorf("a %s is not replaced as a whole: patch it", r.kind.Name)

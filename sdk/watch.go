@@ -25,7 +25,7 @@ const (
 	watchAway = time.Minute
 )
 
-// WatchOptions say what is watched.
+// WatchOptions select the objects of a watch.
 type WatchOptions struct {
 	LabelSelector string
 	FieldSelector string
@@ -92,10 +92,10 @@ type watching[E any] struct {
 	client *Client
 	path   string
 	query  url.Values
-	after  string // the place to go on from; "" begins with what is there
+	after  string // the place to go on from; "" begins with the objects that exist
 	yield  func(E) bool
 	// read reads a line that is neither a bookmark nor an error: its event, its
-	// place, "" for what was there when the watch began, and whether it is known.
+	// place, "" for an object that existed when the watch began, and whether it is known.
 	read func(json.RawMessage) (E, string, bool, error)
 	// line, where not nil, takes all lines in place of the above.
 	line func(json.RawMessage) error

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
-// Config is what a client needs. The fields are those of sdk.Config.
+// Config is the settings of a client. The fields are those of sdk.Config.
 type Config struct {
 	// Endpoint is the server's base URL, or several with commas in between.
 	Endpoint string

@@ -7,7 +7,7 @@ import (
 	"github.com/musterd/muster/sdk"
 )
 
-// WatchOptions say what is watched.
+// WatchOptions select the objects of a watch.
 type WatchOptions struct {
 	LabelSelector string
 	FieldSelector string
