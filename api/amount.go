@@ -108,7 +108,7 @@ func exact(name resource.Name) bool {
 	return name != resource.CPU && name != resource.Memory && name != resource.GPU
 }
 
-// amounts reads quantities into base units and holds each within what one
+// amounts reads quantities into base units, and checks each against the most that one
 // member may ask for.
 func amounts(path string, quantities map[resource.Name]string) (resource.Vector, *Status) {
 	var faults faults

@@ -126,7 +126,7 @@ func checkKind(apiVersion, kind, want string) *Status {
 }
 
 // DecodeAllocation reads and validates a submission. Malformed documents are
-// refused with 400; well-formed ones that no cluster could ever satisfy, or
+// refused with 400; well-formed documents that no cluster could ever satisfy, or
 // that contradict themselves, with 422. Both name the field and its value.
 // Fields that belong to the server (status, uid, timestamps) are dropped, so that the
 // output of a get may be submitted again.

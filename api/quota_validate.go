@@ -82,8 +82,8 @@ func limit(name resource.Name, text string) (int64, error) {
 	return count, nil
 }
 
-// foreign reports whether a resource is none that Muster hands out. One that
-// is a misspelling of those is not.
+// foreign reports whether a resource is none of those that Muster hands out, and no
+// misspelling of them.
 func foreign(name resource.Name) bool {
 	switch name {
 	case resource.CPU, resource.Cores, resource.Memory, resource.GPU:

@@ -12,7 +12,7 @@ const (
 	MaxWorkingDir  = 4096
 )
 
-// checkWork validates what a member of a job is to run.
+// checkWork validates the command of a member of a job.
 func checkWork(path string, s *AllocationSpec) *Status {
 	var faults faults
 	if !s.HasWork() {
@@ -73,7 +73,7 @@ func checkNoZero(path, text string) *Status {
 // setByMuster are variables that Muster sets itself.
 var setByMuster = map[string]bool{"MASTER_ADDR": true, "MASTER_PORT": true, "CUDA_VISIBLE_DEVICES": true}
 
-// checkVariable refuses a name that no shell takes, and one that Muster sets.
+// checkVariable refuses a name that no shell takes, and a name that Muster sets.
 func checkVariable(path, name string) *Status {
 	for i, r := range name {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
