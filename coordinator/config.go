@@ -58,6 +58,9 @@ type Config struct {
 	// within the quotas is refused. Without it the work waits, and its client gets a
 	// warning. The unsatisfiable of a namespace wins, then that of its tenant.
 	RejectUnsatisfiable bool
+	// PlacementPolicy is the policy by which nodes are chosen, one of place.Policies; ""
+	// for the default.
+	PlacementPolicy string
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.
 	StartsWork bool
@@ -108,7 +111,7 @@ func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, StartsWork: c.StartsWork,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, StartsWork: c.StartsWork,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -17,6 +18,7 @@ import (
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
@@ -49,6 +51,7 @@ type config struct {
 	Audit             auditConfig                `json:"audit"`
 	DeviceLost        string                     `json:"deviceLost"`
 	Unsatisfiable     string                     `json:"unsatisfiable"`
+	PlacementPolicy   string                     `json:"placementPolicy"`
 	Log               logConfig                  `json:"log"`
 }
 
@@ -132,6 +135,14 @@ func (c config) checkUnsatisfiable() (reject bool, err error) {
 	return false, err
 }
 
+// checkPlacement reports a policy that does not exist.
+func (c config) checkPlacement() error {
+	if names := place.Policies(); !slices.Contains(names, c.PlacementPolicy) {
+		return fmt.Errorf("placementPolicy: %q: want %s or %s", c.PlacementPolicy, strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
+	}
+	return nil
+}
+
 // check reports whether growth waits for an operator.
 func (a admissionConfig) check() (approve bool, err error) {
 	switch a.Growth {
@@ -176,7 +187,7 @@ func defaults() config {
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, RequestsPerMinute: gate.DefaultRequests},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
-		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait,
+		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
 		Log:       logConfig{Level: "info", Format: "text"},
@@ -239,6 +250,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	reject, err := c.checkUnsatisfiable()
 	keep(err)
+	keep(c.checkPlacement())
 	account, err := c.Decisions.check()
 	keep(err)
 	refused, err := c.Audit.check()
@@ -261,7 +273,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
 	}, level, errors.Join(errs...)
 }
 

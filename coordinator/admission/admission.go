@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
 )
 
@@ -49,7 +50,7 @@ func (r Registered) reserved() map[string]string {
 		return labels
 	}
 	labels[countLabel] = strconv.Itoa(r.Devices)
-	if product := labelValue(r.Product); product != "" {
+	if product := devices.ProductLabel(r.Product); product != "" {
 		labels[productLabel] = product
 	}
 	if r.Memory > 0 {
@@ -113,16 +114,4 @@ func clip(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxKey], "") + "…"
-}
-
-// labelValue makes a product's name a label's value: "NVIDIA-A100-SXM4-80GB".
-func labelValue(product string) string {
-	value := strings.Map(func(r rune) rune {
-		if r == '.' || r == '_' || (r >= '0' && r <= '9') || (r >= 'A' && r <= 'Z') || (r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '-'
-	}, product)
-	value = strings.TrimLeft(value, "-._")
-	return strings.TrimRight(value[:min(len(value), 63)], "-._")
 }

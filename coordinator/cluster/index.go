@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
@@ -15,13 +16,14 @@ import (
 //
 // Invariant: stale has the nodes whose stale is set. Each other node of the State
 // is in the peers of its traits if it is open, else in none. A bucket has no
-// empty peers, and most is at least the Sums of each. kinds are those of the nodes'
-// hosts; labelled has each node under each of its labels, and no empty list.
+// empty peers, and most is at least the Sums of each. slots has exactly these peers.
+// kinds are those of the nodes' hosts; labelled has each node under each of its labels, and no empty list.
 type index struct {
 	stale   []*Node
 	buckets [fit.MaxGPUs + 1]bucket // by WholeGPUs
 	peers   map[traits]*Peers
 	kinds   []*Kind
+	slots   slots
 	// labelled has all nodes by each of their labels.
 	labelled map[constraint.Label]*nodeList
 }
@@ -57,15 +59,42 @@ type traits struct {
 // Kind is the kind of the hosts of some nodes.
 type Kind struct {
 	*fit.Kind
+	// Product is the model of the first device as a label's value, "" without devices.
+	Product string
+	// Full are the amounts of an empty host whose devices are healthy.
+	Full  Amounts
 	nodes int
 }
+
+func newKind(host *fit.Host) *Kind {
+	k := &Kind{Kind: fit.NewKind(host)}
+	all := host.Allocatable()
+	k.Full = Amounts{CPU: resource.Millicores(all[resource.CPU]), Memory: resource.Bytes(all[resource.Memory])}
+	for i, d := range host.Inventory().Devices {
+		if i == 0 {
+			k.Product = devices.ProductLabel(d.Model)
+		}
+		if !d.MIG.Enabled {
+			k.Full.GPU += resource.WholeDevice
+		}
+	}
+	return k
+}
+
+// Nodes counts the nodes of the kind.
+func (k *Kind) Nodes() int { return k.nodes }
+
+// Kinds are the kinds of the nodes' hosts, in no order. The caller must not change
+// the slice.
+func (s *State) Kinds() []*Kind { return s.index.kinds }
 
 // Peers are the open nodes of one standing and kind with the same taints. They are valid
 // until the State is asked for peers again.
 type Peers struct {
 	traits
 	nodes nodeList
-	at    int // in the bucket
+	at    int   // in the bucket
+	slot  int32 // in the index's slots
 }
 
 // Runs returns the peers, ascending by ID, cut into runs. The caller must not
@@ -181,7 +210,7 @@ func (x *index) joinKind(n *Node) {
 	i := slices.IndexFunc(x.kinds, func(k *Kind) bool { return k.Has(n.Host) })
 	if i < 0 {
 		i = len(x.kinds)
-		x.kinds = append(x.kinds, &Kind{Kind: fit.NewKind(n.Host)})
+		x.kinds = append(x.kinds, newKind(n.Host))
 	}
 	n.kind = x.kinds[i]
 	n.kind.nodes++
@@ -211,6 +240,7 @@ func (x *index) join(n *Node, is traits) {
 		x.peers[is] = p
 		b.rows = append(b.rows, row{is.Standing, p})
 		b.most.raise(&is.Sums)
+		x.slots.add(p)
 	}
 	p.nodes.insert(n)
 	n.peers = p
@@ -225,6 +255,7 @@ func (x *index) leave(n *Node) {
 		return
 	}
 	delete(x.peers, p.traits)
+	x.slots.remove(p)
 	b := &x.buckets[p.WholeGPUs]
 	last := len(b.rows) - 1
 	b.rows[p.at] = b.rows[last]

@@ -149,8 +149,61 @@ func (w *indexWorld) compare(t *rapid.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("nodes for %+v (-scan +index):\n%s", r, diff)
 	}
+	sameRatings(t, w.state, rater{rapid.IntRange(1, 2).Draw(t, "rater")}, &r)
 	for _, zone := range zones {
 		sameNodes(t, w.state, constraint.Label{Key: "zone", Value: zone})
+	}
+}
+
+// rater rates by a part of the standing.
+type rater struct{ weight int }
+
+func (r rater) Score(s *cluster.Standing, k *cluster.Kind, q *resource.Request) int64 {
+	return int64(s.FreeGPU)*int64(r.weight) + int64(s.Parts[0]) + int64(k.Full.CPU) - int64(q.CPU)
+}
+
+func (r rater) Doubt(s *cluster.Standing, _ int) int {
+	if s.Suspect {
+		return r.weight
+	}
+	return 0
+}
+
+// sameRatings compares the ratings that the State remembers with those made anew.
+func sameRatings(t interface{ Fatalf(string, ...any) }, s *cluster.State, by rater, r *resource.Request) {
+	ratings, peers := s.Rated(by, r)
+	seen := map[*cluster.Peers]bool{}
+	for slot, p := range peers {
+		switch {
+		case p == nil || !p.MayFit(r):
+			if ratings[slot] != (cluster.Rating{}) {
+				t.Fatalf("slot %d has no room and the rating %+v", slot, ratings[slot])
+			}
+		default:
+			if want := (cluster.Rating{Score: by.Score(&p.Standing, p.Kind(), r), Doubt: int32(by.Doubt(&p.Standing, 0)), Room: true}); ratings[slot] != want {
+				t.Fatalf("slot %d is rated %+v, want %+v", slot, ratings[slot], want)
+			}
+			seen[p] = true
+		}
+	}
+	for _, p := range s.Peers(r) {
+		if !seen[p] {
+			t.Fatalf("peers of %+v have no slot", p.Standing)
+		}
+	}
+}
+
+// TestOldRatingsMakeRoom: many requests are rated, and the first again.
+func TestOldRatingsMakeRoom(t *testing.T) {
+	host, s := hostOf(t, "gpu2"), cluster.NewState()
+	for i := range 3 {
+		s.Insert(freeNode(resource.NodeID(fmt.Sprint("n", i)), host))
+	}
+	for i := range 3000 {
+		r := resource.Request{CPU: resource.Millicores(i % 700)}
+		sameRatings(t, s, rater{1}, &r)
+		n := s.Nodes()[i%3]
+		s.SetSuspect(n, !n.Suspect)
 	}
 }
 

@@ -58,6 +58,22 @@ type Sums struct {
 	// FreeMIG is the free MIG instances of all healthy devices, as parts of
 	// devices.
 	FreeMIG resource.Milli
+	// Parts is the free part of each healthy device that is partly free, descending;
+	// of more than MaxParts such devices those with the greatest parts.
+	Parts [MaxParts]uint16
+}
+
+// MaxParts is how many partly free devices Sums lists.
+const MaxParts = 8
+
+// addPart lists the free part of one more device.
+func (f *Sums) addPart(part resource.Milli) {
+	p := uint16(part)
+	for i := range f.Parts {
+		if p > f.Parts[i] {
+			p, f.Parts[i] = f.Parts[i], p
+		}
+	}
 }
 
 // SlicesMilli is GPU slices as part of a device, which has seven.
@@ -88,8 +104,12 @@ func (n *Node) Refresh() {
 		}
 		n.FreeGPU += g
 		n.LargestGPU = max(n.LargestGPU, g)
-		if g == resource.WholeDevice {
+		switch g {
+		case 0:
+		case resource.WholeDevice:
 			n.WholeGPUs++
+		default:
+			n.addPart(g)
 		}
 	}
 }

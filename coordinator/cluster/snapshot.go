@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,7 +42,7 @@ func (p *Snapshot) Fork() *State {
 		n.owner, n.grown, n.indexed = s, false, indexed{}
 		if of != nil {
 			if kinds[of] == nil {
-				kinds[of] = &Kind{Kind: fit.NewKind(n.Host)}
+				kinds[of] = newKind(n.Host)
 				s.index.kinds = append(s.index.kinds, kinds[of])
 			}
 			n.kind = kinds[of]

@@ -95,6 +95,8 @@ type Config struct {
 	EvictOnDeviceLost bool
 	// RejectUnsatisfiable is coordinator.Config's.
 	RejectUnsatisfiable bool
+	// PlacementPolicy is coordinator.Config's.
+	PlacementPolicy string
 	// StartsWork is coordinator.Config's.
 	StartsWork bool
 	LeaseTTL   time.Duration
@@ -168,7 +170,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
 
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, StartsWork: c.StartsWork,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, StartsWork: c.StartsWork,
 		Noted: d.audit.Followed, Note: audit.NoteIn(d.store),
 	}, d.store, registry)
 	if err != nil {

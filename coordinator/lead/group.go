@@ -258,10 +258,11 @@ func (l *Leader) tryGroup(g *group, ready []*unit) *sched.Evidence {
 
 // wantedOf are units as decisions see them, with their charges up to date.
 func (l *Leader) wantedOf(units []*unit) []*sched.Unit {
-	wanted := make([]*sched.Unit, len(units))
+	wanted, policy := make([]*sched.Unit, len(units)), l.policy()
 	for i, u := range units {
 		l.bind(u)
 		wanted[i] = u.wanted()
+		wanted[i].Demand.Policy = policy
 		wanted[i].Alike = u.shape + " " + u.demand.Subject.Key(true)
 	}
 	return wanted

@@ -28,6 +28,8 @@ type Rules struct {
 	// RejectUnsatisfiable: new work that can never run is refused, where neither its
 	// namespace nor its tenant has a rule of its own.
 	RejectUnsatisfiable bool
+	// PlacementPolicy is a name of place.Policies; "" for the default.
+	PlacementPolicy string
 	// StartsWork: agents start the commands of jobs. Without it a job with a command is
 	// refused.
 	StartsWork bool

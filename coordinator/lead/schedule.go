@@ -46,7 +46,9 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 	}
 	u.beginTry(l.now)
 	l.bind(u)
-	d := l.world().Decide(u.wanted())
+	of := u.wanted()
+	of.Demand.Policy = l.policy()
+	d := l.world().Decide(of)
 	l.wakeAt(d.Until)
 	switch d.Action {
 	case sched.Start:
@@ -67,6 +69,9 @@ func (l *Leader) world() *sched.World {
 		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.limits, Trees: l.quotas.trees, Forest: everyTree, Closed: l.quotas.closed, MaxOps: l.maxOps,
 	}
 }
+
+// policy is the policy by which places are chosen now.
+func (l *Leader) policy() place.Policy { return l.learner.Policy(l.rules.PlacementPolicy, l.state) }
 
 // wanted is the unit as decisions see it. Its charges are up to date: see bind.
 func (u *unit) wanted() *sched.Unit {

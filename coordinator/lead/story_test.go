@@ -45,8 +45,9 @@ type story struct {
 	// The next fields configure the leaders that come.
 	evictOnDeviceLost, requireNamespaces, rejectUnsatisfiable bool
 
-	namespaces map[string]lead.Namespace
-	statuses   resource.Revision
+	placementPolicy string
+	namespaces      map[string]lead.Namespace
+	statuses        resource.Revision
 }
 
 // storyAgent is an agent that carries out one command at a time.
@@ -121,7 +122,7 @@ func (s *story) lead() {
 	s.l = lead.NewLeader(lead.Beginning{
 		Rules: lead.Rules{
 			NamespaceAllocations: 100, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second, EvictionGrace: 30 * time.Second, RecordRetention: 10 * time.Minute,
-			Namespaces: s.namespaces, RequireNamespaces: s.requireNamespaces, EvictOnDeviceLost: s.evictOnDeviceLost, RejectUnsatisfiable: s.rejectUnsatisfiable,
+			Namespaces: s.namespaces, RequireNamespaces: s.requireNamespaces, EvictOnDeviceLost: s.evictOnDeviceLost, RejectUnsatisfiable: s.rejectUnsatisfiable, PlacementPolicy: s.placementPolicy,
 		},
 		Epoch: s.epoch, Held: record.CreateRevIs("leader", resource.Revision(s.epoch)), MaxOps: 128, Now: s.now, Seed: [32]byte{byte(s.epoch)},
 	})

@@ -62,6 +62,7 @@ import (
 //	n1 reports 2                 a heartbeat says that GPU 2 is lost and held
 //	rule deviceLost evict        configures the leaders that come
 //	rule requireNamespaces       likewise
+//	rule placementPolicy spread  likewise
 //	rule unsatisfiable reject    likewise
 //	rule namespace a tenant=b    likewise: a namespace with tenant= and admission=
 //	store answers                the oldest write or read
@@ -246,6 +247,8 @@ func (s *story) doRule(words []string, options map[string]string) {
 		s.evictOnDeviceLost = words[1] == "evict"
 	case "unsatisfiable":
 		s.rejectUnsatisfiable = words[1] == "reject"
+	case "placementPolicy":
+		s.placementPolicy = words[1]
 	case "requireNamespaces":
 		s.requireNamespaces = true
 	case "namespace":

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
@@ -27,6 +28,7 @@ type view struct {
 	// occupancy names the occupants of state that are out of date.
 	occupancy *occupancyNews
 	units     map[string]*unit
+	learner   place.Learner      // of the mix of work that has arrived
 	jobs      map[string]*job    // by namespace/name
 	groups    map[string]*group  // by namespace/groupId
 	members   map[string]*member // by namespace/name: all allocations clients see
@@ -82,9 +84,11 @@ func (v *view) removeNode(id resource.NodeID) {
 // setNow begins the handling of an input.
 func (v *view) setNow(now time.Time) { v.now = now }
 
-// insertUnit takes a unit and its members in.
+// insertUnit takes a unit and its members in, and learns from them. A new leader so
+// learns first from the units that the store has, in the order of their keys.
 func (v *view) insertUnit(u *unit) {
 	v.units[u.path] = u
+	v.learner.Observe(&u.demand)
 	for i := range u.record.Members {
 		v.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}

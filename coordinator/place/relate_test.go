@@ -348,5 +348,5 @@ func (w *related) points(u place.Unit, planned []resource.NodeID, node resource.
 
 func (w *related) rank(u place.Unit, planned []resource.NodeID, n *cluster.Node) int64 {
 	var policy place.Packed
-	return policy.Prefer(policy.Score(&n.Standing, &u.Request), w.points(u, planned, n.ID))
+	return policy.Prefer(policy.Score(&n.Standing, n.Kind(), &u.Request), w.points(u, planned, n.ID))
 }

@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
@@ -23,6 +24,7 @@ type search struct {
 	unit      *Unit
 	relations *relations // nil for none
 	policy    Policy
+	rated     bool  // the State remembers the policy's scores, which cost much
 	ideal     int64 // points of a node that matches all preferred terms
 	prefers   bool  // some nodes have more points than others
 	// sumsDecide: a node needs nothing for a member but the room by its sums, and a
@@ -47,6 +49,7 @@ func newSearch(state *cluster.State, u *Unit, r *relations) search {
 	if s.policy == nil {
 		s.policy = Packed{}
 	}
+	_, s.rated = s.policy.(*Fragmentation)
 	return s
 }
 
@@ -88,25 +91,69 @@ func (s *search) first() *cluster.Node {
 		for _, run := range runs {
 			for _, n := range run {
 				if s.allows(n) {
-					best.improve(candidate{rank: s.rank(n, s.policy.Score(&n.Standing, &s.unit.Request)), node: n})
+					best.improve(candidate{rank: s.rank(n, s.score(n)), node: n})
 				}
 			}
 		}
 		return best.node
 	}
+	if s.rated {
+		return s.firstRated()
+	}
 	target := s.target()
 	for standing, p := range s.state.Peers(&s.unit.Request) {
-		if s.bound(standing, s.policy.Score(standing, &s.unit.Request)) == target {
-			s.improveAmong(standing, p, &best)
+		score := s.policy.Score(standing, p.Kind(), &s.unit.Request)
+		if bound := s.bound(standing, score); bound == target {
+			s.improveAmong(bound, score, p, &best)
 		}
 	}
 	if best.node != nil && best.rank == target {
 		return best.node
 	}
 	for standing, p := range s.state.Peers(&s.unit.Request) {
-		s.improveAmong(standing, p, &best)
+		score := s.policy.Score(standing, p.Kind(), &s.unit.Request)
+		s.improveAmong(s.bound(standing, score), score, p, &best)
 	}
 	return best.node
+}
+
+// firstRated is first with the ratings that the State remembers. It looks for the best
+// rating before it looks at a node.
+func (s *search) firstRated() *cluster.Node {
+	var best candidate
+	ratings, peers := s.state.Rated(s.policy, &s.unit.Request)
+	s.seen = len(ratings)
+	ideal := int64(0)
+	if s.prefers {
+		ideal = s.policy.Prefer(0, s.ideal)
+	}
+	target := cluster.Rating{Doubt: math.MaxInt32, Score: math.MinInt64}
+	for slot := range ratings {
+		if at := &ratings[slot]; at.Room && (at.Doubt < target.Doubt || at.Doubt == target.Doubt && at.Score > target.Score) {
+			target = *at
+		}
+	}
+	for slot := range ratings {
+		if at := &ratings[slot]; *at == target {
+			s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, at.Score, peers[slot], &best)
+		}
+	}
+	if best.node != nil && best.rank == (rank{int(target.Doubt), target.Score + ideal}) {
+		return best.node
+	}
+	for slot := range ratings {
+		at := &ratings[slot]
+		if !at.Room || best.node != nil && (int(at.Doubt) > best.doubt || int(at.Doubt) == best.doubt && at.Score+ideal < best.score) {
+			continue
+		}
+		s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, at.Score, peers[slot], &best)
+	}
+	return best.node
+}
+
+// score rates a node by the policy.
+func (s *search) score(n *cluster.Node) int64 {
+	return s.policy.Score(&n.Standing, n.Kind(), &s.unit.Request)
 }
 
 // target returns the best rank that a node can have by its standing. It counts the
@@ -114,8 +161,8 @@ func (s *search) first() *cluster.Node {
 func (s *search) target() rank {
 	var target rank
 	s.seen = 0
-	for standing := range s.state.Peers(&s.unit.Request) {
-		if bound := s.bound(standing, s.policy.Score(standing, &s.unit.Request)); s.seen == 0 || bound.compare(target) < 0 {
+	for standing, p := range s.state.Peers(&s.unit.Request) {
+		if bound := s.bound(standing, s.policy.Score(standing, p.Kind(), &s.unit.Request)); s.seen == 0 || bound.compare(target) < 0 {
 			target = bound
 		}
 		s.seen++
@@ -123,15 +170,17 @@ func (s *search) target() rank {
 	return target
 }
 
-// improveAmong looks among peers for a node that is better than the best.
-func (s *search) improveAmong(standing *cluster.Standing, p *cluster.Peers, best *candidate) {
-	score := s.policy.Score(standing, &s.unit.Request)
-	bound := s.bound(standing, score)
+// improveAmong looks among peers, none of whom is better than bound, for a node that is
+// better than the best.
+func (s *search) improveAmong(bound rank, score int64, p *cluster.Peers, best *candidate) {
 	if best.node != nil && best.rank.compare(bound) < 0 || !s.unit.Constraints.Tolerates(p.Taints()) {
 		return
 	}
 	for _, run := range p.Runs() {
 		for _, n := range run {
+			if best.node != nil && bound == best.rank && n.ID > best.node.ID {
+				return // it is no better, and the others have greater IDs
+			}
 			if !s.admits(n) {
 				continue
 			}
@@ -150,17 +199,13 @@ func (s *search) fill() {
 		for _, run := range runs {
 			for _, n := range run {
 				if n != s.tried && s.allows(n) {
-					s.queue = append(s.queue, candidate{rank: s.rank(n, s.policy.Score(&n.Standing, &s.unit.Request)), node: n})
+					s.queue = append(s.queue, candidate{rank: s.rank(n, s.score(n)), node: n})
 				}
 			}
 		}
 	} else {
 		s.queue = make([]candidate, 0, s.seen)
-		for standing, p := range s.state.Peers(&s.unit.Request) {
-			if s.unit.Constraints.Tolerates(p.Taints()) && !s.isHopeless(p.Kind()) {
-				s.enqueue(standing, p)
-			}
-		}
+		s.fillFromPeers()
 	}
 	if s.takes {
 		if again, room := s.again(s.tried); room {
@@ -172,12 +217,31 @@ func (s *search) fill() {
 	}
 }
 
+// fillFromPeers adds all peers to the heap, which is none yet.
+func (s *search) fillFromPeers() {
+	if s.rated {
+		ratings, peers := s.state.Rated(s.policy, &s.unit.Request)
+		for slot := range ratings {
+			if at := &ratings[slot]; at.Room {
+				s.enqueue(s.boundOf(at), at.Score, peers[slot])
+			}
+		}
+		return
+	}
+	for standing, p := range s.state.Peers(&s.unit.Request) {
+		score := s.policy.Score(standing, p.Kind(), &s.unit.Request)
+		s.enqueue(s.bound(standing, score), score, p)
+	}
+}
+
 // enqueue adds peers but the first choice: as one candidate where they are equal,
 // else each by itself.
-func (s *search) enqueue(standing *cluster.Standing, p *cluster.Peers) {
-	score := s.policy.Score(standing, &s.unit.Request)
+func (s *search) enqueue(bound rank, score int64, p *cluster.Peers) {
+	if !s.unit.Constraints.Tolerates(p.Taints()) || s.isHopeless(p.Kind()) {
+		return
+	}
 	if len(s.unit.Avoid) == 0 && !s.prefers {
-		c := candidate{rank: s.bound(standing, score), peers: p}
+		c := candidate{rank: bound, peers: p}
 		if s.advance(&c) {
 			s.queue = append(s.queue, c)
 		}
@@ -198,7 +262,7 @@ func (s *search) again(n *cluster.Node) (candidate, bool) {
 	if !n.MayFit(&s.unit.Request) {
 		return candidate{}, false
 	}
-	return candidate{rank: s.rank(n, s.policy.Score(&n.Standing, &s.unit.Request)), node: n}, true
+	return candidate{rank: s.rank(n, s.score(n)), node: n}, true
 }
 
 // few is how many times fewer nodes than all must have a label, for the search to
@@ -255,6 +319,15 @@ func (s *search) bound(standing *cluster.Standing, score int64) rank {
 		score = s.policy.Prefer(score, s.ideal)
 	}
 	return rank{s.policy.Doubt(standing, 0), score}
+}
+
+// boundOf is bound for a rating that the State remembers.
+func (s *search) boundOf(at *cluster.Rating) rank {
+	score := at.Score
+	if s.prefers {
+		score = s.policy.Prefer(score, s.ideal)
+	}
+	return rank{int(at.Doubt), score}
 }
 
 // take is the function take. After a refusal it asks whether each host of the kind

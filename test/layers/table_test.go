@@ -44,7 +44,8 @@ var table = map[string]row{
 	"coordinator/queue/ranked":    {layer: decision},
 	"coordinator/admission":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
-	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "fit"}},
+	"coordinator/mix":             {layer: decision},
+	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/mix", "fit"}},
 	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "fit"}},
 	"coordinator/whatif": {layer: decision, neighbours: []string{
 		"coordinator/cluster", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota", "coordinator/sched",
@@ -103,6 +104,7 @@ var table = map[string]row{
 	"coordinator/store/storetest":     {layer: adapter, neighbours: []string{"coordinator/store"}, testOnly: true},
 	"coordinator/agents":              {layer: adapter, neighbours: []string{"proto/muster/v1", "wire", "wire/limits"}},
 	"coordinator/quota/replay":        {layer: adapter},
+	"coordinator/simulate":            {layer: adapter},
 	"coordinator/monitor":             {layer: adapter},
 	"yamldoc":                         {layer: adapter},
 	"coordinator/service":             {layer: adapter},

@@ -65,6 +65,7 @@ var commandLines = map[string][]string{
 	"quota reclaim":   {"thing --yes"},
 	"quota rename":    {"thing a b"},
 	"quota replay":    nil, // computes by itself
+	"simulate":        nil, // computes by itself
 	"quota what-if":   {"-f FILE/consumer"},
 	"reconcile":       {"thing"},
 	"resume":          {"job thing -n TENANT"},

@@ -54,6 +54,8 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 	}
 	noPEM, noYAML, empty := file("ca.pem", "zzz"), file("odd.yaml", "\t{"), file("empty.yaml", "")
 	odd := file("kind.yaml", "kind: Zzz")
+	csv := file("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,1000,1,1,T4\n")
+	podCSV := file("pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1000,1,1,1000\n")
 	long := strings.Repeat("z", 5000)
 	graces := []string{"soon", "-1s", "25h", "1.5s", "1e99", "NaN"}
 	selectors := func(args string) []manualtest.BadValue {
@@ -124,14 +126,20 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster delete --resource-version": refusedThere("allocation kept", "resourceVersion", "zzz", "zzz"),
 		"muster quota reclaim --grace":     bad("company --yes", graces...),
 		"muster quota mode --reason":       refusedThere("Normal", "reason", long, "5000"), "muster quota mode --resource-version": refusedThere("Normal", "resourceVersion", "zzz", "zzz"),
-		"muster audit --for":    bad("", "job", "pod/a", "job/A_B"),
-		"muster audit --limit":  bad("", "0", "1001", "many"),
-		"muster audit --person": {{Value: " ", Names: "--person"}},
-		"muster audit --result": bad("", "maybe"),
-		"muster audit --since":  {{Value: "-1h", Shown: "-1h0m0s"}, {Value: "yesterday"}},
-		"muster events --for":   bad("", "job", "pod/a", "job/A_B"),
-		"muster events --types": bad("", "zzz", "Normal,zzz"),
-		"muster get --for":      bad("events", "job", "pod/a", "job/A_B"),
+		"muster audit --for":        bad("", "job", "pod/a", "job/A_B"),
+		"muster audit --limit":      bad("", "0", "1001", "many"),
+		"muster audit --person":     {{Value: " ", Names: "--person"}},
+		"muster audit --result":     bad("", "maybe"),
+		"muster audit --since":      {{Value: "-1h", Shown: "-1h0m0s"}, {Value: "yesterday"}},
+		"muster simulate --nodes":   {{Value: "/nowhere.csv", Args: []string{"--pods", "x"}, Code: ExitFailed, Names: "/nowhere.csv"}, {Value: "", Args: []string{"--pods", "x"}}},
+		"muster simulate --pods":    {{Value: "/nowhere.csv", Args: []string{"--nodes", csv}, Code: ExitFailed, Names: "/nowhere.csv"}, {Value: "", Args: []string{"--nodes", csv}}},
+		"muster simulate --policy":  append(bad("--nodes x --pods x", "random", ""), manualtest.BadValue{Value: "packed,packed", Shown: `"packed"`, Args: strings.Fields("--nodes x --pods x")}),
+		"muster simulate --seeds":   bad("--nodes x --pods x", "x", "5-1", "1-1001", "-3", ""),
+		"muster simulate --inflate": bad("--nodes x --pods x", "0", "-1", "1001", "many"),
+		"muster simulate --html":    {{Value: "/nowhere/p.html", Args: []string{"--nodes", csv, "--pods", podCSV, "--seeds", "1"}, Code: ExitFailed}},
+		"muster events --for":       bad("", "job", "pod/a", "job/A_B"),
+		"muster events --types":     bad("", "zzz", "Normal,zzz"),
+		"muster get --for":          bad("events", "job", "pod/a", "job/A_B"),
 		"muster quota what-if --filename": {
 			{Value: "/nowhere.yaml", Code: ExitFailed, Names: "/nowhere.yaml"}, {Value: noYAML, Code: ExitFailed, Names: noYAML},
 			{Value: empty, Code: ExitFailed, Names: empty}, {Value: odd, Code: ExitFailed, Names: odd},
