@@ -70,6 +70,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	case rec.State == grant.RecordReleasing:
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, rec.EndingMillis)
 	}
+	a.setRequeues(u.record.Requeues)
 	machine, effects := txn.Recover(id, found, votes)
 	a.setMachine(machine)
 	a.restoreOutcome(rec.Outcome)

@@ -55,6 +55,8 @@ var pinned = map[string]pin{
 	"the check of waiting units sets an alarm that nobody hears of": {untilModes, []uint64{740320}},
 	// decision.isAsBefore: 2144, 2138.
 	"a change to the value that is there counts as landed before it lands": {untilTrees, []uint64{293, 494}},
+	// view.restoreAttempt: 1651.
+	"a suspended allocation counts as preempted after an election": {untilTrees, []uint64{3001251}},
 	// seatNews.noteEnded: 813, 719.
 	"the key of a unit that ends while it moves is deleted twice in one Txn": {untilTrees, []uint64{10, 77}},
 	// term.placed: 2238, 2390.
