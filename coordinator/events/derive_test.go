@@ -1,6 +1,10 @@
 package events_test
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -268,6 +272,50 @@ func TestEventsOfAQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, events.OfQuota(c.before, c.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEventsOfATree(t *testing.T) {
+	tree := func(nodes ...string) *events.Tree { // "name parent GPUs [hard] [limits]"
+		made := &events.Tree{Created: at, Nodes: map[string]events.TreeNode{}}
+		for _, text := range nodes {
+			f := strings.Fields(text)
+			gpus, err := strconv.ParseInt(f[2], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := events.TreeNode{Parent: strings.Trim(f[1], "-"), Quota: resource.Vector{resource.GPU: 1000 * gpus}}
+			for _, word := range f[3:] {
+				n.Hard, n.Limits = n.Hard || word == "hard", strings.TrimPrefix(word, "hard")
+			}
+			made.Nodes[f[0]] = n
+		}
+		return made
+	}
+	lab := []string{"all - 8", "a all 4", "b all 4"}
+	many := slices.Clone(lab)
+	for i := range 10 {
+		many = append(many, fmt.Sprintf("g%d all 1", i))
+	}
+	for name, c := range map[string]struct {
+		before, after *events.Tree
+		want          []events.Happening
+	}{
+		"it is made":               {nil, tree(lab...), []events.Happening{normal("Created", at, "the tree has 3 nodes")}},
+		"it is written as it was":  {tree(lab...), tree(lab...), nil},
+		"limits are changed":       {tree(lab...), tree("all - 16", "a all 2", "b all 4"), []events.Happening{normal("LimitsChanged", "", "node a: nvidia.com/gpu 4 → 2; node all: nvidia.com/gpu 8 → 16")}},
+		"a group moves":            {tree(lab...), tree("all - 8", "a b 4", "b all 4"), []events.Happening{normal("LimitsChanged", "", "node a: below b, before below all")}},
+		"a group becomes hard":     {tree(lab...), tree("all - 8", "a all 4 hard", "b all 4"), []events.Happening{normal("LimitsChanged", "", "node a: hard")}},
+		"a cap comes":              {tree(lab...), tree("all - 8", "a all 4 cap", "b all 4"), []events.Happening{normal("LimitsChanged", "", "node a: other limits")}},
+		"a group has another name": {tree(lab...), tree("all - 8", "c all 4", "b all 4"), []events.Happening{normal("LimitsChanged", "", "node c is new; node a is gone")}},
+		"there are many changes":   {tree(lab...), tree(many...), []events.Happening{normal("LimitsChanged", "", "node g0 is new; node g1 is new; node g2 is new; node g3 is new; node g4 is new; node g5 is new; node g6 is new; node g7 is new; 2 more changes")}},
+		"it is deleted":            {tree(lab...), nil, []events.Happening{normal("Deleted", "", "the tree limits nothing any more")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, events.OfTree(c.before, c.after)); diff != "" {
 				t.Error(diff)
 			}
 		})

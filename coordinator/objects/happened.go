@@ -125,6 +125,8 @@ func isSame(before, after entry) bool {
 	case *quotaEntry:
 		is := after.(*quotaEntry)
 		return was.Revision == is.Revision && maps.Equal(was.Used, is.Used)
+	case *treeEntry:
+		return was.tree == after.(*treeEntry).tree
 	}
 	return true
 }
@@ -159,6 +161,9 @@ func (c *Cache) tell(kind Kind, before, after entry) (t events.Told) {
 	case ResourceQuotas:
 		q := cmp.Or(after, before).(*quotaEntry)
 		meta, t.Happenings = q.Object.Metadata, events.OfQuota(quotaOf(before), quotaOf(after))
+	case QuotaTrees:
+		e := cmp.Or(after, before).(*treeEntry)
+		meta, t.Happenings = e.tree.Object.Metadata, events.OfTree(treeOf(before), treeOf(after))
 	default:
 		return t
 	}
@@ -232,4 +237,14 @@ func quotaOf(e entry) (q *events.Quota) {
 		q.Scopes = fmt.Sprint(at.Object.Spec.Scopes, Encode(at.Object.Spec.ScopeSelector))
 	}
 	return q
+}
+
+func treeOf(e entry) (t *events.Tree) {
+	if at, there := e.(*treeEntry); there {
+		t = &events.Tree{Created: at.tree.Object.Metadata.CreationTimestamp, Nodes: make(map[string]events.TreeNode, len(at.tree.spec.Nodes))}
+		for name, n := range at.tree.spec.Nodes {
+			t.Nodes[name] = events.TreeNode{Parent: n.Parent, Hard: n.Hard, Quota: n.Quota, Limits: fmt.Sprint(n.Borrowing, n.Lending, n.Cap, n.PerOwner)}
+		}
+	}
+	return t
 }

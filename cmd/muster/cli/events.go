@@ -196,5 +196,5 @@ func (a *app) eventsOf(ctx context.Context, o object) error {
 
 // hasEvents reports whether there are events of a kind.
 func (k kind) hasEvents() bool {
-	return slices.Contains([]kind{allocationKind, jobKind, nodeKind, resourceQuotaKind}, k)
+	return slices.Contains([]kind{allocationKind, jobKind, nodeKind, resourceQuotaKind, quotaTreeKind}, k)
 }
