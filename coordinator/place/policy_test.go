@@ -266,3 +266,27 @@ func TestTheDefaultPacksUntilItHasLearned(t *testing.T) {
 		t.Error("the prices do not follow the nodes")
 	}
 }
+
+// TestAForkChoosesTheSameNodes: the answers of muster why are made on forks of the
+// leader's state, which remember no ratings of the leader.
+func TestAForkChoosesTheSameNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		state := cluster.NewState(drawNodes(t)...)
+		all := policies(state, drawUnit(t), drawUnit(t))
+		for range 6 {
+			u := drawUnit(t)
+			u.Policy = all[rapid.SampledFrom(place.Policies()).Draw(t, "policy")]
+			fork := state.Snapshot().Fork()
+			got, gotOK := place.Place(fork, u)
+			want, wantOK := place.Place(state, u)
+			if gotOK != wantOK || len(got) != len(want) {
+				t.Fatalf("the fork places %t, the state %t", gotOK, wantOK)
+			}
+			for i := range want {
+				if got[i].Node.ID != want[i].Node.ID {
+					t.Fatalf("member %d: the fork chooses %s, the state %s", i, got[i].Node.ID, want[i].Node.ID)
+				}
+			}
+		}
+	})
+}
