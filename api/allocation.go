@@ -347,7 +347,14 @@ type Toleration struct {
 	Value string `json:"value,omitempty" example:"vision"`
 	// Effect is the taint's effect; empty matches all effects.
 	Effect string `json:"effect,omitempty" oneof:"NoSchedule,PreferNoSchedule,NoExecute"`
+	// TolerationSeconds is how long a member runs on a node with the taint, from the
+	// start of both on: then it is given notice. Absent, the member stays. Only with
+	// the effect NoExecute.
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty" range:"0..315360000" unit:"seconds" example:"300"`
 }
+
+// MaxTolerationSeconds is ten years.
+const MaxTolerationSeconds = 315_360_000
 
 // Phase is where an allocation or a job stands.
 type Phase string

@@ -46,7 +46,7 @@ func TestARefusalNamesAllFaultsOfADocument(t *testing.T) {
 			[]string{"spec.parallelism", "spec.queue", "spec.template.spec.priority", "spec.template.spec.resources.requests.gpu"},
 		},
 		"a node that is created": {
-			refusalOf(DecodeNodeCreate), `{"metadata": {"name": "A", "labels": {"nvidia.com/gpu": "8"}}, "spec": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "2"}, "taints": [{"key": "a", "effect": "NoExecute"}]}}`, 422,
+			refusalOf(DecodeNodeCreate), `{"metadata": {"name": "A", "labels": {"nvidia.com/gpu": "8"}}, "spec": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "2"}, "taints": [{"key": "a", "effect": "NoRun"}]}}`, 422,
 			[]string{"metadata.name", `metadata.labels["nvidia.com/gpu"]`, "spec.allocatable.cpu", "spec.taints[0].effect"},
 		},
 		"a node that is applied": {

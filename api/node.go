@@ -41,9 +41,10 @@ type Taint struct {
 	Key string `json:"key" required:"true" example:"reserved"`
 	// Value is the taint's value, with the rules of a label's value.
 	Value string `json:"value,omitempty" example:"vision"`
-	// Effect is NoSchedule. The API refuses NoExecute and PreferNoSchedule, which are
-	// not supported.
-	Effect string `json:"effect" required:"true" oneof:"NoSchedule"`
+	// Effect is the consequence for allocations without a matching toleration:
+	// NoSchedule keeps new ones away, NoExecute also gives notice to those that run
+	// there, and with PreferNoSchedule other nodes come first.
+	Effect string `json:"effect" required:"true" oneof:"NoSchedule,PreferNoSchedule,NoExecute" example:"NoSchedule"`
 }
 
 // NodeStatus is the present state of a node.

@@ -203,17 +203,13 @@ func checkTaints(path string, taints []Taint) *Status {
 	return faults.status()
 }
 
-// checkEffect accepts the one effect that placement carries out.
+// checkEffect accepts the effects of Kubernetes.
 func checkEffect(path, effect string) *Status {
 	switch effect {
-	case "NoSchedule":
+	case "NoSchedule", "PreferNoSchedule", "NoExecute":
 		return nil
-	case "NoExecute":
-		return invalid(path, "NoExecute is not supported, a taint ends nothing that runs: want NoSchedule, and drain the node")
-	case "PreferNoSchedule":
-		return invalid(path, "PreferNoSchedule is not supported, placement does not weigh taints: want NoSchedule")
 	}
-	return invalid(path, "%q: want NoSchedule", clip(effect))
+	return invalid(path, "%q: want NoSchedule, PreferNoSchedule or NoExecute", clip(effect))
 }
 
 // ApproveOptions is the optional body of an approval of a node's capacity.

@@ -170,6 +170,12 @@ func checkToleration(path string, t Toleration) *Status {
 	if !IsLabelValue(t.Value) {
 		faults.add(invalid(path+".value", "%q is not a taint value: %s", clip(t.Value), labelValueRule))
 	}
+	if s := t.TolerationSeconds; s != nil && (*s < 0 || *s > MaxTolerationSeconds) {
+		faults.add(invalid(path+".tolerationSeconds", "%d is outside 0..%d", *s, MaxTolerationSeconds))
+	}
+	if t.TolerationSeconds != nil && t.Effect != "NoExecute" {
+		faults.add(invalid(path+".effect", "%q: tolerationSeconds wants the effect NoExecute", clip(t.Effect)))
+	}
 	switch t.Effect {
 	case "", "NoSchedule", "PreferNoSchedule", "NoExecute":
 		return faults.status()

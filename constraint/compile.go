@@ -51,20 +51,17 @@ func (s *Set) collectNeeds() []Label {
 	return needs
 }
 
-// compileTolerations drops the tolerations of taints that keep nobody away, and
-// all others beside a toleration of everything.
+// compileTolerations drops all others beside a toleration of everything.
 func compileTolerations(tolerations []Toleration) []Toleration {
 	var made []Toleration
 	for _, o := range tolerations {
 		if o.AnyValue {
 			o.Value = ""
 		}
-		switch {
-		case o == Toleration{AnyValue: true}:
+		if (o == Toleration{AnyValue: true}) {
 			return []Toleration{o}
-		case o.Effect != PreferNoSchedule:
-			made = append(made, o)
 		}
+		made = append(made, o)
 	}
 	slices.SortFunc(made, func(a, b Toleration) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value), strings.Compare(string(a.Effect), string(b.Effect)), compareBool(a.AnyValue, b.AnyValue))

@@ -121,22 +121,22 @@ func TestKeys(t *testing.T) {
 		a, b constraint.Spec
 		same bool
 	}{
-		"empty lists and nil":          {constraint.Spec{NodeSelector: map[string]string{}, Required: []constraint.Term{}}, constraint.Spec{}, true},
-		"a term that always matches":   {constraint.Spec{Required: []constraint.Term{exists, {}}}, constraint.Spec{}, true},
-		"a term that never matches":    {constraint.Spec{Required: []constraint.Term{exists, never}}, constraint.Spec{Required: []constraint.Term{exists}}, true},
-		"nothing but such terms":       {constraint.Spec{Required: []constraint.Term{never}}, constraint.Spec{}, false},
-		"values in another order":      {term(constraint.In, "a", "b"), term(constraint.In, "b", "a", "a"), true},
-		"other values":                 {term(constraint.In, "a", "b"), term(constraint.In, "a b"), false},
-		"another operator":             {term(constraint.In, "a"), term(constraint.NotIn, "a"), false},
-		"Gt and the next number":       {term(constraint.Gt, "8"), term(constraint.Gte, "09"), true},
-		"Lt and the number before":     {term(constraint.Lt, "8"), term(constraint.Lte, "+7"), true},
-		"quotes are no way out":        {constraint.Spec{NodeSelector: map[string]string{"a": `b" select "c"="d`}}, constraint.Spec{NodeSelector: map[string]string{"a": "b", "c": "d"}}, false},
-		"weights of equal terms":       {constraint.Spec{Preferred: []constraint.Preference{{1, exists}, {2, exists}}}, constraint.Spec{Preferred: []constraint.Preference{{3, exists}}}, true},
-		"another weight":               {constraint.Spec{Preferred: []constraint.Preference{{1, exists}}}, constraint.Spec{Preferred: []constraint.Preference{{3, exists}}}, false},
-		"preferred is not required":    {constraint.Spec{Preferred: []constraint.Preference{{1, exists}}}, constraint.Spec{Required: []constraint.Term{exists}}, false},
-		"everything is tolerated":      {tolerate(constraint.Toleration{Key: "a"}, constraint.Toleration{AnyValue: true}), tolerate(constraint.Toleration{AnyValue: true, Value: "x"}), true},
-		"any value and the empty one":  {tolerate(constraint.Toleration{Key: "a"}), tolerate(constraint.Toleration{Key: "a", AnyValue: true}), false},
-		"PreferNoSchedule is no taint": {tolerate(constraint.Toleration{AnyValue: true, Effect: constraint.PreferNoSchedule}), constraint.Spec{}, true},
+		"empty lists and nil":                      {constraint.Spec{NodeSelector: map[string]string{}, Required: []constraint.Term{}}, constraint.Spec{}, true},
+		"a term that always matches":               {constraint.Spec{Required: []constraint.Term{exists, {}}}, constraint.Spec{}, true},
+		"a term that never matches":                {constraint.Spec{Required: []constraint.Term{exists, never}}, constraint.Spec{Required: []constraint.Term{exists}}, true},
+		"nothing but such terms":                   {constraint.Spec{Required: []constraint.Term{never}}, constraint.Spec{}, false},
+		"values in another order":                  {term(constraint.In, "a", "b"), term(constraint.In, "b", "a", "a"), true},
+		"other values":                             {term(constraint.In, "a", "b"), term(constraint.In, "a b"), false},
+		"another operator":                         {term(constraint.In, "a"), term(constraint.NotIn, "a"), false},
+		"Gt and the next number":                   {term(constraint.Gt, "8"), term(constraint.Gte, "09"), true},
+		"Lt and the number before":                 {term(constraint.Lt, "8"), term(constraint.Lte, "+7"), true},
+		"quotes are no way out":                    {constraint.Spec{NodeSelector: map[string]string{"a": `b" select "c"="d`}}, constraint.Spec{NodeSelector: map[string]string{"a": "b", "c": "d"}}, false},
+		"weights of equal terms":                   {constraint.Spec{Preferred: []constraint.Preference{{1, exists}, {2, exists}}}, constraint.Spec{Preferred: []constraint.Preference{{3, exists}}}, true},
+		"another weight":                           {constraint.Spec{Preferred: []constraint.Preference{{1, exists}}}, constraint.Spec{Preferred: []constraint.Preference{{3, exists}}}, false},
+		"preferred is not required":                {constraint.Spec{Preferred: []constraint.Preference{{1, exists}}}, constraint.Spec{Required: []constraint.Term{exists}}, false},
+		"everything is tolerated":                  {tolerate(constraint.Toleration{Key: "a"}, constraint.Toleration{AnyValue: true}), tolerate(constraint.Toleration{AnyValue: true, Value: "x"}), true},
+		"any value and the empty one":              {tolerate(constraint.Toleration{Key: "a"}), tolerate(constraint.Toleration{Key: "a", AnyValue: true}), false},
+		"PreferNoSchedule makes some nodes better": {tolerate(constraint.Toleration{AnyValue: true, Effect: constraint.PreferNoSchedule}), constraint.Spec{}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -30,13 +30,19 @@ type pair struct {
 // Label is one label of a node.
 type Label struct{ Key, Value string }
 
-// Taints are the taints of a node that keep units away, in the node's order,
-// interned: two nodes of one Table have equal ones exactly if their pointers are
-// equal. nil has none. Immutable.
+// Taints are the taints of a node, in the node's order, interned: two nodes of one
+// Table have equal ones exactly if their pointers are equal. nil has none. Immutable.
 type Taints struct {
-	key  string // in the table
-	list []Taint
+	key  string  // in the table
+	list []Taint // that keep units away
+	soft []Taint // that units rather avoid
 }
+
+// keepNobody reports whether no unit is kept away.
+func (t *Taints) keepNobody() bool { return t == nil || len(t.list) == 0 }
+
+// HasSoft reports whether a taint has the effect PreferNoSchedule.
+func (t *Taints) HasSoft() bool { return t != nil && len(t.soft) > 0 }
 
 // Values returns the labels, in a map of the caller's own.
 func (l *Labels) Values() map[string]string {
@@ -69,7 +75,7 @@ func (l *Labels) Get(key string) (string, bool) {
 	return "", false
 }
 
-// Taints returns the taints that keep units away.
+// Taints returns the taints.
 func (l *Labels) Taints() *Taints {
 	if l == nil {
 		return nil
@@ -204,25 +210,26 @@ func makePairs(keys []string, labels map[string]string) []pair {
 	return pairs
 }
 
-// internTaints returns the one value of those taints that keep units away, and
-// counts a holder of it.
+// internTaints returns the one value of these taints, and counts a holder of it.
 func (t *Table) internTaints(taints []Taint) *Taints {
-	var keepers []Taint
+	if len(taints) == 0 {
+		return nil
+	}
+	var keepers, soft []Taint
 	for _, taint := range taints {
 		if taint.keepsAway() {
 			keepers = append(keepers, taint)
+		} else {
+			soft = append(soft, taint)
 		}
 	}
-	if keepers == nil {
-		return nil
-	}
-	t.scratch = appendTaints(t.scratch[:0], keepers)
+	t.scratch = appendTaints(appendTaints(t.scratch[:0], keepers), soft)
 	e := t.taints[string(t.scratch)]
 	if e == nil {
 		if t.taints == nil {
 			t.taints = map[string]*taintsEntry{}
 		}
-		e = &taintsEntry{taints: &Taints{key: string(t.scratch), list: keepers}}
+		e = &taintsEntry{taints: &Taints{key: string(t.scratch), list: keepers, soft: soft}}
 		t.taints[e.taints.key] = e
 	}
 	e.holders++

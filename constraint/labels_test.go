@@ -38,12 +38,16 @@ func TestEqualTaintsAreOneValue(t *testing.T) {
 	taint := constraint.Taint{Key: "a", Effect: constraint.NoSchedule}
 	prefer := constraint.Taint{Key: "a", Effect: constraint.PreferNoSchedule}
 	a := table.Intern(map[string]string{"zone": "a"}, []constraint.Taint{taint})
-	b := table.Intern(map[string]string{"zone": "b"}, []constraint.Taint{prefer, taint})
+	b := table.Intern(map[string]string{"zone": "b"}, []constraint.Taint{taint})
 	if a.Taints() == nil || a.Taints() != b.Taints() {
 		t.Errorf("equal taints are %p and %p", a.Taints(), b.Taints())
 	}
-	if l := table.Intern(nil, []constraint.Taint{prefer}); l.Taints() != nil {
-		t.Error("a taint that only prefers keeps units away")
+	var nobody *constraint.Set
+	if l := table.Intern(nil, []constraint.Taint{prefer}); !nobody.Allows(l) || nobody.SoftTaints(l.Taints()) != 1 {
+		t.Error("a taint that only prefers keeps units away, or is not counted")
+	}
+	if l := table.Intern(nil, []constraint.Taint{prefer, taint}); l.Taints() == a.Taints() {
+		t.Error("a taint that only prefers makes no difference")
 	}
 	of := a.Taints()
 	table.Release(a)

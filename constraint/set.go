@@ -73,7 +73,7 @@ func (s *Set) NodesKey() string {
 // labels and taints go.
 func (s *Set) Allows(l *Labels) bool {
 	if s == nil {
-		return l == nil || l.taints == nil
+		return l == nil || l.taints.keepNobody()
 	}
 	return s.allows(l)
 }
@@ -145,6 +145,20 @@ func (s *Set) Preference(l *Labels) int64 {
 		}
 	}
 	return sum
+}
+
+// SoftTaints counts the taints of the effect PreferNoSchedule that the members do not
+// tolerate.
+func (s *Set) SoftTaints(t *Taints) (count int64) {
+	if t == nil {
+		return 0
+	}
+	for i := range t.soft {
+		if !s.tolerates(t.soft[i]) {
+			count++
+		}
+	}
+	return count
 }
 
 // Untolerated returns the first taint of these that keeps the members away, false

@@ -82,7 +82,7 @@ const (
 	NoExecute        Effect = "NoExecute"
 )
 
-// Taint keeps units without a matching toleration off a node.
+// Taint keeps units without a matching toleration off a node, or has them prefer others.
 type Taint struct {
 	Key, Value string
 	Effect     Effect
@@ -100,7 +100,9 @@ type Toleration struct {
 	Effect     Effect
 }
 
-// covers reports whether the toleration matches the taint.
+// Covers reports whether the toleration matches the taint.
+func (o Toleration) Covers(t Taint) bool { return o.covers(t) }
+
 func (o Toleration) covers(t Taint) bool {
 	switch {
 	case o.Effect != "" && o.Effect != t.Effect:

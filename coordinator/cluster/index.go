@@ -20,6 +20,7 @@ import (
 // kinds are those of the nodes' hosts; labelled has each node under each of its labels, and no empty list.
 type index struct {
 	stale   []*Node
+	soft    int // open nodes with a taint of the effect PreferNoSchedule
 	buckets [fit.MaxGPUs + 1]bucket // by WholeGPUs
 	peers   map[traits]*Peers
 	kinds   []*Kind
@@ -103,6 +104,12 @@ func (p *Peers) Runs() [][]*Node { return p.nodes.runs }
 
 // Taints are those that keep units away from the peers.
 func (p *Peers) Taints() *constraint.Taints { return p.taints }
+
+// HasSoftTaints reports whether an open node has a taint of the effect PreferNoSchedule.
+func (s *State) HasSoftTaints() bool {
+	s.index.settle()
+	return s.index.soft > 0
+}
 
 // Kind returns the kind of the peers' hosts.
 func (p *Peers) Kind() *Kind { return p.kind }
@@ -244,12 +251,18 @@ func (x *index) join(n *Node, is traits) {
 	}
 	p.nodes.insert(n)
 	n.peers = p
+	if is.taints.HasSoft() {
+		x.soft++
+	}
 }
 
 // leave takes a node out of its peers.
 func (x *index) leave(n *Node) {
 	p := n.peers
 	n.peers = nil
+	if p.taints.HasSoft() {
+		x.soft--
+	}
 	p.nodes.remove(n)
 	if len(p.nodes.runs) > 0 {
 		return

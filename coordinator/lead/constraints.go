@@ -13,9 +13,7 @@ import (
 func constraintsOf(s api.Scheduling) constraint.Spec {
 	spec := constraint.Spec{NodeSelector: s.NodeSelector}
 	for _, o := range s.Tolerations {
-		spec.Tolerations = append(spec.Tolerations, constraint.Toleration{
-			Key: o.Key, Value: o.Value, AnyValue: o.Operator == "Exists", Effect: constraint.Effect(o.Effect),
-		})
+		spec.Tolerations = append(spec.Tolerations, tolerationOf(o))
 	}
 	if s.Affinity == nil || s.Affinity.NodeAffinity == nil {
 		return spec
@@ -29,6 +27,10 @@ func constraintsOf(s api.Scheduling) constraint.Spec {
 		spec.Preferred = append(spec.Preferred, constraint.Preference{Weight: p.Weight, Term: termOf(p.Preference)})
 	}
 	return spec
+}
+
+func tolerationOf(o api.Toleration) constraint.Toleration {
+	return constraint.Toleration{Key: o.Key, Value: o.Value, AnyValue: o.Operator == "Exists", Effect: constraint.Effect(o.Effect)}
 }
 
 // neighbourOf is a unit as rules about other units see it, and its own rules. The labels

@@ -31,7 +31,7 @@ func (l *Leader) createNode(c *call, of api.Node, attempts int) {
 				return
 			}
 		}
-		spec, status := created(spec, of)
+		spec, status := created(spec, of, l.millis())
 		if status != nil {
 			c.answer(nil, status)
 			return
@@ -71,7 +71,7 @@ func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, befor
 
 // created is a specification with a creation, which is put over the settings that
 // operators have made before.
-func created(spec record.NodeSpec, of api.Node) (record.NodeSpec, *api.Status) {
+func created(spec record.NodeSpec, of api.Node, now int64) (record.NodeSpec, *api.Status) {
 	if spec.Expected != nil {
 		return spec, api.Errorf(409, "node %s exists: it was created at %s. Change its labels, taints and annotations with a patch, or delete it first", of.Metadata.Name, spec.Created).Because(api.AlreadyExists)
 	}
@@ -80,7 +80,7 @@ func created(spec record.NodeSpec, of api.Node) (record.NodeSpec, *api.Status) {
 	if of.Spec.Unschedulable {
 		p.Unschedulable = &of.Spec.Unschedulable
 	}
-	return patched(spec, p)
+	return patched(spec, p, now)
 }
 
 // asPatch sets each key.

@@ -47,7 +47,7 @@ func (r PatchNode) serve(l *Leader, c *call) {
 		return
 	}
 	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, cordons: r.Patch.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
-		return patched(spec, r.Patch)
+		return patched(spec, r.Patch, l.millis())
 	}})
 }
 
@@ -61,8 +61,24 @@ func (r ApproveNode) serve(l *Leader, c *call) {
 	}})
 }
 
-// patched is a specification with a change.
-func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Status) {
+// retainted are the taints of a node from an instant on. A taint that stays keeps the
+// instant at which it was set.
+func retainted(before []record.Taint, taints []api.Taint, now int64) []record.Taint {
+	var list []record.Taint
+	for _, t := range taints {
+		made := record.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect, AddedMillis: now}
+		for _, o := range before {
+			if o.Key == t.Key && o.Value == t.Value && o.Effect == t.Effect {
+				made.AddedMillis = o.AddedMillis
+			}
+		}
+		list = append(list, made)
+	}
+	return list
+}
+
+// patched is a specification with a change that is made at an instant.
+func patched(spec record.NodeSpec, p api.NodePatch, now int64) (record.NodeSpec, *api.Status) {
 	if p.Unschedulable != nil {
 		if spec.Unschedulable = *p.Unschedulable; !spec.Unschedulable {
 			spec.Violation, spec.Drain = nil, nil
@@ -75,24 +91,18 @@ func patched(spec record.NodeSpec, p api.NodePatch) (record.NodeSpec, *api.Statu
 		spec.Annotations = p.Annotations.Apply(spec.Annotations)
 	}
 	if p.Taints != nil {
-		spec.Taints = nil
-		for _, t := range *p.Taints {
-			spec.Taints = append(spec.Taints, record.Taint(t))
-		}
+		spec.Taints = retainted(spec.Taints, *p.Taints, now)
 	}
 	if len(p.MergeTaints) > 0 {
 		var has []api.Taint
 		for _, t := range spec.Taints {
-			has = append(has, api.Taint(t))
+			has = append(has, api.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 		merged, status := api.MergeTaints(has, p.MergeTaints)
 		if status != nil {
 			return spec, status
 		}
-		spec.Taints = nil
-		for _, t := range merged {
-			spec.Taints = append(spec.Taints, record.Taint(t))
-		}
+		spec.Taints = retainted(spec.Taints, merged, now)
 	}
 	if status := api.CheckNodeLabels("metadata.labels", spec.OperatorLabels); status != nil {
 		return spec, status

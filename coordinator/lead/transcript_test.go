@@ -206,6 +206,9 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(lead.ExplainAllocation{Namespace: namespace, Name: words[1], Asked: lead.Asked{Operator: true}})
 	case "evict":
 		s.ask(lead.EvictUnit{Options: lead.EvictOptions{Namespace: namespace, Name: words[1]}, Notice: noticeOf(grace)})
+	case "taint":
+		key, effect, _ := strings.Cut(words[2], ":")
+		s.ask(lead.PatchNode{Node: resource.NodeID(words[1]), Patch: api.NodePatch{MergeTaints: []api.Taint{{Key: key, Effect: effect}}}})
 	case "fence":
 		dead := len(words) > 2
 		s.ask(lead.FenceNode{Node: resource.NodeID(words[1]), Options: api.FenceOptions{ConfirmDead: dead, Reason: "its power is off"}})
@@ -340,6 +343,14 @@ func scheduling(kind string, options map[string]string) map[string]any {
 	}
 	if timeout := options["timeout"]; timeout != "" {
 		gang["timeout"] = timeout
+	}
+	if rule := options["tolerate"]; rule != "" {
+		key, seconds, timed := strings.Cut(rule, "/")
+		o := map[string]any{"key": key, "operator": "Exists", "effect": "NoExecute"}
+		if timed {
+			o["tolerationSeconds"], _ = strconv.Atoi(seconds)
+		}
+		made["tolerations"] = []any{o}
 	}
 	if len(gang) > 0 {
 		made["gangScheduling"] = gang

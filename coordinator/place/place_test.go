@@ -132,7 +132,8 @@ func TestPlace(t *testing.T) {
 
 		"NoSchedule keeps away":                     {taint("NoSchedule"), constraint.Spec{}, 1, oneGPU, []int{2}},
 		"NoExecute keeps away":                      {taint("NoExecute"), constraint.Spec{}, 1, oneGPU, []int{2}},
-		"PreferNoSchedule does not":                 {taint("PreferNoSchedule"), constraint.Spec{}, 1, oneGPU, []int{0}},
+		"PreferNoSchedule has others come first":    {taint("PreferNoSchedule"), constraint.Spec{}, 1, oneGPU, []int{2}},
+		"PreferNoSchedule is tolerated":             {taint("PreferNoSchedule"), tolerate(constraint.Toleration{Key: "gpu", AnyValue: true, Effect: "PreferNoSchedule"}), 1, oneGPU, []int{0}},
 		"a taint is tolerated by key and value":     {taint("NoSchedule"), tolerate(constraint.Toleration{Key: "gpu", Value: "yes"}), 1, oneGPU, []int{0}},
 		"the same with another value is not":        {taint("NoSchedule"), tolerate(constraint.Toleration{Key: "gpu", Value: "no"}), 1, oneGPU, []int{2}},
 		"Exists tolerates every value":              {taint("NoSchedule"), tolerate(constraint.Toleration{Key: "gpu", AnyValue: true}), 1, oneGPU, []int{0}},

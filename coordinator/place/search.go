@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
@@ -50,6 +51,7 @@ func newSearch(state *cluster.State, u *Unit, r *relations) search {
 		s.policy = Packed{}
 	}
 	_, s.rated = s.policy.(*Fragmentation)
+	s.rated = s.rated && !state.HasSoftTaints() // a rating knows no taints
 	return s
 }
 
@@ -103,7 +105,7 @@ func (s *search) first() *cluster.Node {
 	target := s.target()
 	for standing, p := range s.state.Peers(&s.unit.Request) {
 		score := s.policy.Score(standing, p.Kind(), &s.unit.Request)
-		if bound := s.bound(standing, score); bound == target {
+		if bound := s.bound(standing, p, score); bound == target {
 			s.improveAmong(bound, score, p, &best)
 		}
 	}
@@ -112,7 +114,7 @@ func (s *search) first() *cluster.Node {
 	}
 	for standing, p := range s.state.Peers(&s.unit.Request) {
 		score := s.policy.Score(standing, p.Kind(), &s.unit.Request)
-		s.improveAmong(s.bound(standing, score), score, p, &best)
+		s.improveAmong(s.bound(standing, p, score), score, p, &best)
 	}
 	return best.node
 }
@@ -162,7 +164,7 @@ func (s *search) target() rank {
 	var target rank
 	s.seen = 0
 	for standing, p := range s.state.Peers(&s.unit.Request) {
-		if bound := s.bound(standing, s.policy.Score(standing, p.Kind(), &s.unit.Request)); s.seen == 0 || bound.compare(target) < 0 {
+		if bound := s.bound(standing, p, s.policy.Score(standing, p.Kind(), &s.unit.Request)); s.seen == 0 || bound.compare(target) < 0 {
 			target = bound
 		}
 		s.seen++
@@ -230,7 +232,7 @@ func (s *search) fillFromPeers() {
 	}
 	for standing, p := range s.state.Peers(&s.unit.Request) {
 		score := s.policy.Score(standing, p.Kind(), &s.unit.Request)
-		s.enqueue(s.bound(standing, score), score, p)
+		s.enqueue(s.bound(standing, p, score), score, p)
 	}
 }
 
@@ -307,16 +309,34 @@ func (s *search) rank(n *cluster.Node, score int64) rank {
 	if len(s.unit.Avoid) > 0 {
 		failures = s.unit.Avoid[n.ID]
 	}
-	if s.prefers {
-		score = s.policy.Prefer(score, s.points(n))
+	switch cost := s.cost(n.Labels.Taints()); {
+	case s.prefers:
+		score = s.policy.Prefer(score, s.points(n)-cost)
+	case cost > 0:
+		score = s.policy.Prefer(score, -cost)
 	}
 	return rank{s.policy.Doubt(&n.Standing, failures), score}
 }
 
+// taintCost is the points that a taint of the effect PreferNoSchedule takes off: as many
+// as the preferred term of most weight adds.
+const taintCost = 100
+
+// cost is the points that taints take off which the unit does not tolerate.
+func (s *search) cost(t *constraint.Taints) int64 {
+	if t == nil {
+		return 0
+	}
+	return taintCost * s.unit.Constraints.SoftTaints(t)
+}
+
 // bound is the best rank that one of the peers can have.
-func (s *search) bound(standing *cluster.Standing, score int64) rank {
-	if s.prefers {
-		score = s.policy.Prefer(score, s.ideal)
+func (s *search) bound(standing *cluster.Standing, p *cluster.Peers, score int64) rank {
+	switch cost := s.cost(p.Taints()); {
+	case s.prefers:
+		score = s.policy.Prefer(score, s.ideal-cost)
+	case cost > 0:
+		score = s.policy.Prefer(score, -cost)
 	}
 	return rank{s.policy.Doubt(standing, 0), score}
 }

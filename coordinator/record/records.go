@@ -369,11 +369,14 @@ type Capacity struct {
 	Models  map[string]int  `json:"models,omitempty"`
 }
 
-// Taint keeps allocations without a matching toleration away.
+// Taint keeps allocations without a matching toleration away, ends those that run, or
+// has them prefer other nodes.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
+	// AddedMillis is the instant at which the taint was set, as Tx.EndingMillis is one.
+	AddedMillis int64 `json:"addedMillis,omitempty"`
 }
 
 // TopologySummary is a host in numbers; the full topology comes over the

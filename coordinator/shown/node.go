@@ -81,7 +81,7 @@ func (n *Node) Show() *api.Node {
 		o.Spec.Allocatable = maps.Clone(e.Allocatable)
 	}
 	for _, t := range n.Spec.Taints {
-		o.Spec.Taints = append(o.Spec.Taints, api.Taint(t))
+		o.Spec.Taints = append(o.Spec.Taints, api.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 	}
 	s := &o.Status
 	if n.Spec.HasRegistered() {

@@ -6738,13 +6738,14 @@ func (x *Affinity) GetPodAffinity() *PodAffinity {
 }
 
 type Toleration struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Operator      string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
-	Value         string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
-	Effect        string                 `protobuf:"bytes,4,opt,name=effect,proto3" json:"effect,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Key               string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Operator          string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
+	Value             string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Effect            string                 `protobuf:"bytes,4,opt,name=effect,proto3" json:"effect,omitempty"`
+	TolerationSeconds *int64                 `protobuf:"varint,5,opt,name=toleration_seconds,json=tolerationSeconds,proto3,oneof" json:"toleration_seconds,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Toleration) Reset() {
@@ -6803,6 +6804,13 @@ func (x *Toleration) GetEffect() string {
 		return x.Effect
 	}
 	return ""
+}
+
+func (x *Toleration) GetTolerationSeconds() int64 {
+	if x != nil && x.TolerationSeconds != nil {
+		return *x.TolerationSeconds
+	}
+	return 0
 }
 
 type TopologySpreadConstraint struct {
@@ -8801,13 +8809,15 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\bAffinity\x12@\n" +
 	"\rnode_affinity\x18\x01 \x01(\v2\x1b.muster.api.v1.NodeAffinityR\fnodeAffinity\x12F\n" +
 	"\x11pod_anti_affinity\x18\x02 \x01(\v2\x1a.muster.api.v1.PodAffinityR\x0fpodAntiAffinity\x12=\n" +
-	"\fpod_affinity\x18\x03 \x01(\v2\x1a.muster.api.v1.PodAffinityR\vpodAffinity\"h\n" +
+	"\fpod_affinity\x18\x03 \x01(\v2\x1a.muster.api.v1.PodAffinityR\vpodAffinity\"\xb3\x01\n" +
 	"\n" +
 	"Toleration\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\tR\x05value\x12\x16\n" +
-	"\x06effect\x18\x04 \x01(\tR\x06effect\"\xcc\x01\n" +
+	"\x06effect\x18\x04 \x01(\tR\x06effect\x122\n" +
+	"\x12toleration_seconds\x18\x05 \x01(\x03H\x00R\x11tolerationSeconds\x88\x01\x01B\x15\n" +
+	"\x13_toleration_seconds\"\xcc\x01\n" +
 	"\x18TopologySpreadConstraint\x12\x19\n" +
 	"\bmax_skew\x18\x01 \x01(\x05R\amaxSkew\x12!\n" +
 	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\x12-\n" +
@@ -9244,6 +9254,7 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[69].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[75].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[80].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[87].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[98].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
