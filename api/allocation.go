@@ -346,7 +346,7 @@ type Toleration struct {
 	// Value is the taint's value; none with the operator Exists.
 	Value string `json:"value,omitempty" example:"vision"`
 	// Effect is the taint's effect; empty matches all effects.
-	Effect string `json:"effect,omitempty" oneof:"NoSchedule,PreferNoSchedule,NoExecute"`
+	Effect string `json:"effect,omitempty" oneof:"NoExecute,NoSchedule,PreferNoSchedule"`
 	// TolerationSeconds is how long a member runs on a node with the taint, from the
 	// start of both on: then it is given notice. Absent, the member stays. Only with
 	// the effect NoExecute.

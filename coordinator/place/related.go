@@ -161,6 +161,21 @@ func (s *spreadRule) refusal(n *cluster.Node) *resource.Reason {
 	if d == cluster.NoDomain {
 		return unlabelled(resource.ReasonSpread, s.Topology, "the spread")
 	}
-	return &resource.Reason{Code: resource.ReasonSpread, Detail: fmt.Sprintf("%s in %s: %d, in the least domain: %d; one more exceeds maxSkew %d",
-		s.rule.Selection.String(), domainOf(s.Topology, n), s.Active[d], s.least, s.rule.MaxSkew)}
+	return &resource.Reason{Code: resource.ReasonSpread, Detail: fmt.Sprintf("%s in %s: %d, in the least domain%s: %d; one more exceeds maxSkew %d",
+		s.rule.Selection.String(), domainOf(s.Topology, n), s.Active[d], s.nameOfLeast(), s.least, s.rule.MaxSkew)}
+}
+
+// nameOfLeast names the first eligible domain with the least count: a node of it that
+// takes no work, for a taint or for want of room, may be why the spread ends there.
+func (s *spreadRule) nameOfLeast() string {
+	first, found := "", false
+	for d := int32(1); int(d) < s.Len(); d++ {
+		if s.Eligible[d] && s.Active[d] == s.least && (!found || s.Name(d) < first) {
+			first, found = s.Name(d), true
+		}
+	}
+	if !found {
+		return ""
+	}
+	return ", " + s.Key + "=" + first
 }
