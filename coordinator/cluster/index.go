@@ -20,7 +20,7 @@ import (
 // kinds are those of the nodes' hosts; labelled has each node under each of its labels, and no empty list.
 type index struct {
 	stale   []*Node
-	soft    int // open nodes with a taint of the effect PreferNoSchedule
+	soft    int                     // open nodes with a taint of the effect PreferNoSchedule
 	buckets [fit.MaxGPUs + 1]bucket // by WholeGPUs
 	peers   map[traits]*Peers
 	kinds   []*Kind
