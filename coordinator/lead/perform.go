@@ -120,13 +120,18 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	l.activity.addCommit(l.now, u.record.Members)
 	l.out.measure(MetricReserve, a.voted.Sub(a.begun).Seconds())
 	l.out.measure(MetricCommit, l.now.Sub(a.voted).Seconds())
+	l.growWith(u)
+	l.notify(u)
+}
+
+// growWith lets the units be tried that wait for a unit which runs now.
+func (l *Leader) growWith(u *unit) {
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
 	if u.group != nil {
 		l.offerGrowth(u.group)
 	}
-	l.notify(u)
 }
 
 // grow lets a gang's further members be tried, now that the first run.

@@ -138,6 +138,7 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	l.perform(a, effects)
 	// Others may have it evicted now.
 	l.wakeAll()
+	l.growWith(u)
 	if u.ending != nil { // asked for in the meantime
 		l.step(a, *u.ending)
 	}

@@ -55,6 +55,8 @@ var pinned = map[string]pin{
 	"the check of waiting units sets an alarm that nobody hears of": {untilModes, []uint64{740320}},
 	// decision.isAsBefore: 2144, 2138.
 	"a change to the value that is there counts as landed before it lands": {untilTrees, []uint64{293, 494}},
+	// Leader.adopted: 2175.
+	"the adoption of a gang lets none of its further members be tried": {untilTrees, []uint64{4001496}},
 	// view.restoreAttempt: 1651.
 	"a suspended allocation counts as preempted after an election": {untilTrees, []uint64{3001251}},
 	// seatNews.noteEnded: 813, 719.
