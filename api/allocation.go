@@ -183,7 +183,7 @@ type GPUConstraint struct {
 type GangScheduling struct {
 	// GroupID is the name of the group that an Allocation joins: an RFC 1123 subdomain.
 	// Allocations of one namespace with the same groupId are one gang; they have the
-	// same minMembers, timeout, queue and priority. Of a Job the name is recorded only.
+	// same minMembers, timeout, queue and priority. Of a Job it is a name only.
 	GroupID string `json:"groupId,omitempty" example:"train-1"`
 	// MinMembers is the number of members that start together. Members beyond it
 	// follow one by one. Of a Job it defaults to all members, and is at most

@@ -460,7 +460,6 @@ func TestRecordedOnlyFieldsAreNamed(t *testing.T) {
 	want := []string{
 		"spec.completions", "spec.backoffLimit", "spec.activeDeadlineSeconds",
 		"spec.template.spec.resources.limits", "spec.template.spec.ttl",
-		"spec.template.spec.scheduling.gangScheduling.groupId",
 	}
 	if diff := cmp.Diff(want, j.RecordedOnly()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -43,7 +43,6 @@ func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec"
 //	spec.completions
 //	spec.backoffLimit
 //	spec.activeDeadlineSeconds
-//	spec.template.spec.gangScheduling, or scheduling.gangScheduling: groupId
 func (j *Job) RecordedOnly() []string {
 	var fields []string
 	if j.Spec.Completions != nil {
@@ -55,12 +54,7 @@ func (j *Job) RecordedOnly() []string {
 	if j.Spec.ActiveDeadlineSeconds != nil {
 		fields = append(fields, "spec.activeDeadlineSeconds")
 	}
-	template := &j.Spec.Template.Spec
-	fields = template.recordedOnly("spec.template.spec", fields)
-	if g := template.Gang(); g != nil && g.GroupID != "" {
-		fields = append(fields, gangPath("spec.template.spec", template)+".groupId")
-	}
-	return fields
+	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", fields)
 }
 
 func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {

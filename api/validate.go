@@ -173,11 +173,13 @@ func checkToleration(path string, t Toleration) *Status {
 	if s := t.TolerationSeconds; s != nil && (*s < 0 || *s > MaxTolerationSeconds) {
 		faults.add(invalid(path+".tolerationSeconds", "%d is outside 0..%d", *s, MaxTolerationSeconds))
 	}
-	if t.TolerationSeconds != nil && t.Effect != "NoExecute" {
-		faults.add(invalid(path+".effect", "%q: tolerationSeconds wants the effect NoExecute", clip(t.Effect)))
-	}
 	switch t.Effect {
-	case "", "NoSchedule", "PreferNoSchedule", "NoExecute":
+	case "", "NoSchedule", "PreferNoSchedule":
+		if s := t.TolerationSeconds; s != nil {
+			faults.add(invalid(path+".tolerationSeconds", "%d: only with the effect NoExecute, and the effect is %q", *s, t.Effect))
+		}
+		return faults.status()
+	case "NoExecute":
 		return faults.status()
 	}
 	faults.add(invalid(path+".effect", "%q: want NoSchedule, PreferNoSchedule or NoExecute", clip(t.Effect)))

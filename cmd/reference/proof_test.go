@@ -22,7 +22,7 @@ var leftOut = map[string][]string{
 		"spec.template.metadata.name", "spec.template.metadata.namespace", "spec.template.spec.priority", "spec.template.spec.priorityClass",
 		"spec.template.spec.queue", "spec.template.spec.suspend", "spec.template.spec.gangScheduling",
 	},
-	"Allocation": {"spec.gangScheduling", "spec.scheduling.gangScheduling.minMembers"},
+	"Allocation": {"spec.gangScheduling"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},
 	"Tenant": {"metadata.namespace"}, "Resource": {"metadata.namespace"}, "Namespace": {"metadata.namespace"},
 	"RoleBinding":         {"metadata.namespace"},
