@@ -15,8 +15,32 @@ import (
 // one after the other.
 
 // settle hands the leader what it has not taken yet, and what follows from that,
-// until nothing follows any more. c.mu is held.
+// until nothing follows any more. The leader collects some writes for a moment (ADR 46);
+// a timer that is due so soon goes off at once, so that a reader sees what the request
+// before has led to. c.mu is held.
 func (c *Cluster) settle() {
+	c.drain()
+	for range mostSoon {
+		if c.wakeAt.IsZero() || c.wakeAt.Sub(c.time()) > soon {
+			break
+		}
+		if c.wakeAt.After(c.reached) {
+			c.reached = c.wakeAt
+		}
+		c.drain()
+	}
+	c.arm()
+}
+
+const (
+	// soon is the longest time for which the leader collects writes.
+	soon = 20 * time.Millisecond
+	// mostSoon bounds the timers that go off one after the other.
+	mostSoon = 100
+)
+
+// drain is settle without the timers that are due soon.
+func (c *Cluster) drain() {
 	c.ring()
 	for again := true; again; again = len(c.inputs) > 0 {
 		for len(c.inputs) > 0 {
@@ -28,7 +52,6 @@ func (c *Cluster) settle() {
 			c.carryOut(c.leader.Pass(c.time(), nil))
 		}
 	}
-	c.arm()
 }
 
 func (c *Cluster) carryOut(effects []lead.Effect) {
