@@ -124,10 +124,13 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 }
 
 // chargeAttempt charges an attempt from now on. The trees charge its unit since
-// that was admitted.
+// that was admitted. Attempts that start together are all charged by one decision:
+// beginTogether wakes for them, once all have begun.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
 	l.charge(tx, a.unit.record.Tenant, a.unit.charge) // model: mutant UNKNOWN_NOT_CHARGED
-	l.noteCharged(a)
+	if a.company == nil {
+		l.noteCharged(a)
+	}
 }
 
 // discharge ends an attempt's charge.

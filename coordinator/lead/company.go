@@ -56,6 +56,7 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 	for i, a := range c.attempts {
 		l.launch(a, d.Plans[i], take)
 	}
+	l.noteChargedTogether(c)
 	if a := c.attempts[0]; a.company != c {
 		panic("coordinator: the attempts of a group are no longer together")
 	}

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/cluster"
@@ -94,10 +95,22 @@ func (l *Leader) noteFreed(a *attempt) {
 func (l *Leader) noteCharged(a *attempt) {
 	switch trees := sched.TreesOf(a.charges); {
 	case len(trees) == 0:
-	case a.company != nil, l.quotas.trees.HasMovedOthers(a.unit.path): // the trees' last call charged the last of a company
+	case l.quotas.trees.HasMovedOthers(a.unit.path):
 		l.room.Moved(trees)
 	default:
 		l.room.Charged(trees)
+	}
+}
+
+// noteChargedTogether wakes all over the quota of the trees that attempts which start
+// together are charged to from now on (E2): each of the charges may have moved others.
+func (l *Leader) noteChargedTogether(c *company) {
+	var trees []string
+	for _, a := range c.attempts {
+		trees = append(trees, sched.TreesOf(a.charges)...)
+	}
+	if slices.Sort(trees); len(trees) > 0 {
+		l.room.Moved(slices.Compact(trees))
 	}
 }
 

@@ -61,6 +61,8 @@ var pinned = map[string]pin{
 	"a suspended allocation counts as preempted after an election": {untilTrees, []uint64{3001251}},
 	// seatNews.noteEnded: 813, 719.
 	"the key of a unit that ends while it moves is deleted twice in one Txn": {untilTrees, []uint64{10, 77}},
+	// Leader.noteChargedTogether: 806, 1011, 1178, 1265.
+	"a group that begins wakes a unit ahead between two of its members": {untilTrees, []uint64{5000429, 5000527, 5000738, 5000918}},
 	// term.placed: 2238, 2390.
 	"a namespace without a limit has one of 0": {before, []uint64{201612, 225917}},
 	// term.noteWrite: 2194, 1536, 1318.
