@@ -54,6 +54,12 @@ const (
 // newPlay has the nodes n1 and n2, registered, and back's record on n1.
 func newPlay(t testing.TB) *play {
 	t.Helper()
+	return newPlayWhere(t, func(*record.Unit, *record.Tx) {})
+}
+
+// newPlayWhere is newPlay with a change to back's unit and record.
+func newPlayWhere(t testing.TB, change func(*record.Unit, *record.Tx)) *play {
+	t.Helper()
 	p := &play{t: t, store: mem.Open(mem.Options{}), now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), holds: map[resource.NodeID][]grant.Grant{}}
 	t.Cleanup(func() { p.store.Close() })
 	profile, err := fake.Lookup("dgx-a100")
@@ -70,11 +76,13 @@ func newPlay(t testing.TB) *play {
 		UID: "u-back", Kind: record.AllocUnit, Namespace: "default", Name: "back", Tenant: "default", Phase: string(api.Running), TxID: backTx, Members: 1,
 		Document: []byte(`{"metadata":{"name":"back","namespace":"default"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`),
 	}
-	p.put(u.Path().Key(), record.MustEncode(u))
-	p.put(record.TxKey(backTx), record.MustEncode(record.Tx{
+	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: 2, Unit: u.Path(), UnitUID: u.UID, Tenant: u.Tenant,
 		Members: []record.Placement{{Node: "n1", Incarnation: p.identity("n1"), Assignment: cpuOf("back")}},
-	}))
+	}
+	change(&u, &rec)
+	p.put(u.Path().Key(), record.MustEncode(u))
+	p.put(record.TxKey(backTx), record.MustEncode(rec))
 	p.l = NewLeader(Beginning{Rules: Rules{EvictionGrace: playGrace}, Epoch: playEpoch, Now: p.now, MaxOps: 100})
 	all := func(prefix string) []record.KV {
 		kvs, _, err := p.store.Range(t.Context(), prefix, store.RangeOptions{})

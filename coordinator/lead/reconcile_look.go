@@ -151,7 +151,7 @@ func (r *reconciliation) judge() {
 	for _, tx := range r.l.attemptsOn(r.id) {
 		a, g := r.l.attempts[tx], n.grants[tx]
 		if !a.machine.Undecided() && endsHere(g.State) {
-			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State()})
+			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State(), outcome: a.outcomeWhereBack()})
 		}
 	}
 	for _, g := range r.grants {

@@ -15,10 +15,13 @@ import (
 // returned is a record that came back: its unit had ended after the backup was
 // made.
 type returned struct {
-	tx    resource.TxID
-	path  string // of the unit
-	unit  resource.UnitUID
-	state txn.State // when it was judged
+	tx   resource.TxID
+	path string // of the unit
+	unit resource.UnitUID
+	// state is that of the machine when the record was judged. outcome is the effect
+	// on the unit, for the report.
+	state   txn.State
+	outcome string
 }
 
 // endReturned releases the next unit that the agent does not hold, and waits
@@ -29,11 +32,11 @@ func (r *reconciliation) endReturned() bool {
 	}
 	b := r.back[r.next]
 	switch {
-	case !r.begun:
+	case !r.begun && !r.l.isReleasing(b.tx):
 		r.begun = true
 		r.askToEnd(b)
 		return true
-	case r.l.isReleasing(b.tx):
+	case r.l.isReleasing(b.tx): // a release that was durable before has settled what becomes of the unit
 		r.ended = append(r.ended, b.tx)
 		r.begun = false
 		r.next++
@@ -49,12 +52,34 @@ func (r *reconciliation) askToEnd(b returned) {
 	if u == nil || u.record.UID != b.unit {
 		return
 	}
+	if a := u.attempt; a != nil && a.leavesEvicted() { // else the unit would not wait again
+		r.l.step(a, txn.ReleaseAsked{GraceSeconds: a.notice.GraceSeconds, Reason: a.notice.Reason, Evicted: true})
+		return
+	}
 	asked := txn.ReleaseAsked{GraceSeconds: int64(r.grace / time.Second), Reason: storeRestored}
 	if u.job == nil {
 		r.l.end(u, asked)
 		return
 	}
 	r.await(func(done func(*api.Status)) { r.l.cancelJob(u.job, cancellationOf(asked), done) })
+}
+
+// leavesEvicted reports whether a durable eviction ends the attempt, for no
+// preemptor, and its owner has not asked for the end of the unit: the unit waits
+// again, or stays to be seen.
+func (a *attempt) leavesEvicted() bool {
+	return a.notice != nil && a.machine.By() == "" && a.unit.ending == nil
+}
+
+// outcomeWhereBack says what the reconciliation does to a unit whose record came back.
+func (a *attempt) outcomeWhereBack() string {
+	switch {
+	case a.machine.State() >= txn.Releasing:
+		return "its release goes on"
+	case a.leavesEvicted():
+		return "its eviction goes on"
+	}
+	return "ended: " + storeRestored
 }
 
 // isReleasing reports whether the release of a transaction that was committed is

@@ -31,7 +31,7 @@ func (r *reconciliation) makeReport() *api.Reconciliation {
 	}
 	for _, b := range r.back {
 		report.Records = append(report.Records, api.ReconciledRecord{
-			Transaction: string(b.tx), Unit: b.path, Record: stateOfRecord(b.state).String(), Outcome: "ended: " + storeRestored,
+			Transaction: string(b.tx), Unit: b.path, Record: stateOfRecord(b.state).String(), Outcome: b.outcome,
 		})
 	}
 	return report

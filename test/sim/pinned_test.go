@@ -59,6 +59,8 @@ var pinned = map[string]pin{
 	"the adoption of a gang lets none of its further members be tried": {untilTrees, []uint64{4001496}},
 	// view.restoreAttempt: 1651.
 	"a suspended allocation counts as preempted after an election": {untilTrees, []uint64{3001251}},
+	// reconciliation.endReturned: 2181.
+	"a reconciliation ends an evicted unit that would wait again": {untilTrees, []uint64{5000335}},
 	// seatNews.noteEnded: 813, 719.
 	"the key of a unit that ends while it moves is deleted twice in one Txn": {untilTrees, []uint64{10, 77}},
 	// Leader.noteChargedTogether: 806, 1011, 1178, 1265.
