@@ -75,8 +75,9 @@ type AllocationSpec struct {
 	PreemptionPolicy string `json:"preemptionPolicy,omitempty" oneof:"PreemptLowerPriority,Never"`
 	// Scheduling restricts the nodes and devices that the member may have.
 	Scheduling Scheduling `json:"scheduling,omitzero"`
-	// TTL is the time after which the allocation would end. This version records it
-	// and does not act on it.
+	// TTL is the time after which a member of a job ends, since its unit has first run:
+	// the unit is Succeeded then. In an Allocation this version records the time and
+	// does not act on it.
 	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"7200s"`
 	// Queue is the name of the queue that the unit waits in: an RFC 1123 label. A job
 	// has it in its own spec, not in the template. A PATCH may change it while the

@@ -458,8 +458,8 @@ func TestRecordedOnlyFieldsAreNamed(t *testing.T) {
 		t.Fatal(status)
 	}
 	want := []string{
-		"spec.completions", "spec.backoffLimit", "spec.activeDeadlineSeconds",
-		"spec.template.spec.resources.limits", "spec.template.spec.ttl",
+		"spec.completions", "spec.backoffLimit",
+		"spec.template.spec.resources.limits",
 	}
 	if diff := cmp.Diff(want, j.RecordedOnly()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

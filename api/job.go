@@ -27,10 +27,10 @@ type JobSpec struct {
 	// BackoffLimit is the number of retries before the job would fail. This version
 	// records it and does not act on it.
 	BackoffLimit *int32 `json:"backoffLimit,omitempty" range:"0.." unit:"retries" recorded:"true" example:"3"`
-	// ActiveDeadlineSeconds is the time after which the job would end. This version
-	// records it and does not act on it; resource quotas of the scope Terminating
-	// count jobs that have it.
-	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" range:"1.." unit:"seconds" recorded:"true" example:"86400"`
+	// ActiveDeadlineSeconds is the time after which a unit of the job ends, since the
+	// unit has last begun to run: the unit and the job are Failed then. Resource quotas
+	// of the scope Terminating count jobs that have it, or the ttl of the template.
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" range:"1.." unit:"seconds" example:"86400"`
 	// Template describes each member.
 	Template Template `json:"template" required:"true"`
 	// Priority orders the queue: greater numbers come first, and may preempt smaller

@@ -33,16 +33,23 @@ func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
 // RecordedOnly lists, in document order, the given fields that this version
 // keeps and echoes but does not act on yet:
 //
-//	spec.resources.limits, where they exceed the requests
 //	spec.ttl
-func (a *Allocation) RecordedOnly() []string { return a.Spec.recordedOnly("spec", nil) }
+//	spec.resources.limits, where they exceed the requests
+func (a *Allocation) RecordedOnly() []string {
+	var fields []string
+	if a.Spec.TTL != "" {
+		fields = append(fields, "spec.ttl")
+	}
+	return a.Spec.recordedOnly("spec", fields)
+}
 
 // RecordedOnly lists, in document order, the fields that Allocation.RecordedOnly lists of
 // the template, and before it:
 //
 //	spec.completions
 //	spec.backoffLimit
-//	spec.activeDeadlineSeconds
+//
+// The ttl of the template has an effect.
 func (j *Job) RecordedOnly() []string {
 	var fields []string
 	if j.Spec.Completions != nil {
@@ -51,18 +58,12 @@ func (j *Job) RecordedOnly() []string {
 	if j.Spec.BackoffLimit != nil {
 		fields = append(fields, "spec.backoffLimit")
 	}
-	if j.Spec.ActiveDeadlineSeconds != nil {
-		fields = append(fields, "spec.activeDeadlineSeconds")
-	}
 	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", fields)
 }
 
 func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {
 	if s.limitsExceedRequests() {
 		fields = append(fields, path+".resources.limits")
-	}
-	if s.TTL != "" {
-		fields = append(fields, path+".ttl")
 	}
 	return fields
 }

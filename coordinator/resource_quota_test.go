@@ -50,14 +50,27 @@ func TestScopedQuotasHoldWhatFallsUnderThem(t *testing.T) {
 		restrict(t, k, unnamed)
 
 		allocate(t, k, rig.Submission{Name: "long", GPUs: 4})
-		allocate(t, k, rig.Submission{Name: "short", GPUs: 1, TTL: "60s"})
+		submit(t, k, rig.Submission{Name: "short", GPUs: 1, Members: 1, TTL: "24h"})
 		_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 1, Class: "low"})
 		refused(t, err, 403, "exceeded quota: gpu limit 4, requested 1, used 4")
-		_, _, err = k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 1, TTL: "60s"})
-		refused(t, err, 403, "exceeded quota: memory limit 5Gi, requested 1Gi, used 5Gi")
-		_, _, err = k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 2, TTL: "60s", Class: "low"})
-		refused(t, err, 403, "exceeded quota: gpu limit 2, requested 2, used 1")
-		j := submit(t, k, rig.Submission{Name: "j", GPUs: 1, Members: 3, Gang: 3, Class: "high-priority", TTL: "60s"})
+		// The ttl of an allocation is not enforced: the allocation is not Terminating.
+		_, _, err = k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 1, TTL: "60s", Class: "low"})
+		refused(t, err, 403, "exceeded quota: gpu limit 4, requested 1, used 4")
+		for name, c := range map[string]struct {
+			s    rig.Submission
+			want string
+		}{
+			"memory": {rig.Submission{Name: "m", GPUs: 1, Members: 1, TTL: "24h"}, "exceeded quota: memory limit 5Gi, requested 1Gi, used 5Gi"},
+			"GPUs":   {rig.Submission{Name: "g", GPUs: 2, Members: 1, TTL: "24h", Class: "low"}, "exceeded quota: gpu limit 2, requested 2, used 1"},
+		} {
+			if j := submit(t, k, c.s); j.Status.Phase != api.Queued || j.Status.Message != c.want {
+				t.Errorf("%s: %+v, want %q", name, j.Status, c.want)
+			}
+			if _, err := k.DeleteJob(t.Context(), rig.Namespace, c.s.Name, api.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := submit(t, k, rig.Submission{Name: "j", GPUs: 1, Members: 3, Gang: 3, Class: "high-priority", TTL: "24h"})
 		if j.Status.Phase != api.Queued || j.Status.Message != "exceeded quota: gpu limit 2, requested 3, used 1" {
 			t.Errorf("%+v", j.Status)
 		}

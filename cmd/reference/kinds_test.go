@@ -184,7 +184,8 @@ func TestRecordedFieldsAreThoseThatTheServerWarnsOf(t *testing.T) {
 			if slices.Contains(leftOut[k.Name], f.Path) || partOf(leftOut[k.Name], f.Path) {
 				return
 			}
-			if got := slices.Contains(fields, f.Path); got != f.Recorded {
+			recorded := f.Recorded && k.Name+"."+f.Path != "Job.spec.template.spec.ttl" // the same field acts in a Job
+			if got := slices.Contains(fields, f.Path); got != recorded {
 				t.Errorf("%s.%s: recorded only: %t in its tags, %t in the server's warning %q", k.Name, f.Path, f.Recorded, got, fields)
 			}
 		})

@@ -65,10 +65,9 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 
 // ScopeOf is what of a unit's charge limits look at besides its amount.
 func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
-	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: spec.TTL != ""}
+	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: isTimeLimited(&spec, job)}
 	if job != nil {
 		c.Class = job.Spec.PriorityClass
-		c.Terminating = c.Terminating || job.Spec.ActiveDeadlineSeconds != nil
 	}
 	return c
 }

@@ -127,6 +127,9 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 		r.Phase, r.Reason = string(api.Preempted), a.notice.Reason
 	default:
 		r.Phase, r.Reason, r.Started, r.Ended, e.requeued = string(api.Pending), "", "", "", true
+		if r.FirstReadyMillis == 0 {
+			r.FirstReadyMillis = a.ready.instant
+		}
 	}
 	return e
 }

@@ -105,6 +105,7 @@ func (l *Leader) resume() {
 		}
 		l.finishJob(j)
 	}
+	l.limitTimes()
 	for _, path := range slices.Sorted(maps.Keys(l.units)) {
 		if u := l.units[path]; u.waiting() {
 			l.awaitStart(u)

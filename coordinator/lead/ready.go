@@ -74,8 +74,12 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:
+				first := a.ready.revision == 0
 				a.setReady(readiness{r.AtMillis, r.Freed, rev})
 				l.notify(a.unit)
+				if first && l.attempts[tx] == a {
+					l.limitTime(a)
+				}
 			case l.attempts[tx] != a:
 			case len(r.Freed) > 0:
 				l.partly[tx] = l.now

@@ -240,19 +240,17 @@ func (l *Leader) endGang(j *job) {
 	}
 }
 
-// hasWorkEnded reports whether a unit has ended with its work.
+// hasWorkEnded reports whether a unit of a job has ended with its work, or with its time.
+// A unit that has failed because it did not start in time has not.
 func hasWorkEnded(u *unit) bool {
-	return u.phase() == api.Succeeded || u.phase() == api.Failed && len(u.record.Exits) > 0
+	return u.phase() == api.Succeeded || u.phase() == api.Failed && u.record.Started != ""
 }
 
-// endOfWork is the end of a job all of whose units have ended, where work has ended
-// one of them: failed if any failed. ok is false for other jobs.
+// endOfWork is the end of a job all of whose units have ended, where the work or the time
+// of a unit has ended it: failed if any failed. ok is false for other jobs.
 func (j *job) endOfWork() (phase api.Phase, message string, ok bool) {
 	if first := j.units[0]; isOverdueEnd(first) {
 		return api.Failed, first.record.Reason, !slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() })
-	}
-	if j.doc == nil || !j.doc.Spec.Template.Spec.HasWork() {
-		return "", "", false
 	}
 	phase, message = api.Succeeded, "its work is done"
 	for _, u := range j.units {
@@ -260,8 +258,11 @@ func (j *job) endOfWork() (phase api.Phase, message string, ok bool) {
 			return "", "", false
 		}
 		ok = ok || hasWorkEnded(u)
-		if u.phase() == api.Failed && phase != api.Failed {
+		switch {
+		case u.phase() == api.Failed && phase != api.Failed:
 			phase, message = api.Failed, u.record.Reason
+		case u.phase() == api.Succeeded && phase == api.Succeeded:
+			message = u.record.Reason
 		}
 	}
 	return phase, message, ok

@@ -157,8 +157,11 @@ type Unit struct {
 	Created string `json:"created,omitempty"` // RFC 3339
 	Started string `json:"started,omitempty"` // RFC 3339
 	Ended   string `json:"ended,omitempty"`   // RFC 3339
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
+	// FirstReadyMillis is the instant since which all agents held the members at the
+	// first start, of a job's unit that was evicted and waits or runs again; 0 before.
+	FirstReadyMillis int64  `json:"firstReadyMillis,omitempty"`
+	Reason           string `json:"reason,omitempty"`
+	Message          string `json:"message,omitempty"`
 	// Exits are how the work of the members ended last, ascending; LastTx is the
 	// transaction that they ran in. Both are set when a unit with work has released its
 	// devices, also where the unit waits again.

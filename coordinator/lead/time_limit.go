@@ -1,0 +1,116 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// This file ends the units of jobs whose time is over (ADR 63): ttl counts from the
+// first time that all agents held the unit's members, activeDeadlineSeconds from the last
+// such time. Both instants are in the store, so that a later leader ends the unit at the
+// same time.
+
+// longestLimit bounds a limit, so that no instant overflows.
+const longestLimit = 100 * 365 * 24 * time.Hour
+
+// timeLimit is a limit of the time that a unit runs.
+type timeLimit struct {
+	since   int64 // an instant, in milliseconds
+	length  time.Duration
+	outcome record.Outcome
+}
+
+// end is the instant at which the unit is ended.
+func (t timeLimit) end() int64 { return t.since + (t.length + clockError).Milliseconds() }
+
+// isTimeLimited reports whether a specification has a limit that is enforced. The ttl of
+// an allocation is not.
+func isTimeLimited(spec *api.AllocationSpec, job *api.Job) bool {
+	return job != nil && (spec.TTL != "" || job.Spec.ActiveDeadlineSeconds != nil)
+}
+
+// limitOf is the limit of a unit's time that ends first; false where there is none. A
+// unit that gets no instant of its start by its leader, of an older version, has none.
+func limitOf(a *attempt) (first timeLimit, limited bool) {
+	u := a.unit
+	if u.job == nil || u.job.doc == nil || a.ready.instant == 0 {
+		return timeLimit{}, false
+	}
+	if seconds := u.job.doc.Spec.ActiveDeadlineSeconds; seconds != nil {
+		length := longestLimit
+		if *seconds < int64(longestLimit/time.Second) {
+			length = time.Duration(*seconds) * time.Second
+		}
+		first, limited = timeLimit{a.ready.instant, length, record.Outcome{
+			Phase: string(api.Failed), Message: fmt.Sprintf("DeadlineExceeded: the unit has run for the %s of activeDeadlineSeconds", length),
+		}}, true
+	}
+	ttl, err := time.ParseDuration(u.job.doc.Spec.Template.Spec.TTL)
+	if err != nil { // none is given: others were refused at the submission
+		return first, limited
+	}
+	since := u.record.FirstReadyMillis
+	if since == 0 {
+		since = a.ready.instant
+	}
+	t := timeLimit{since, min(ttl, longestLimit), record.Outcome{
+		Phase: string(api.Succeeded), Message: fmt.Sprintf("TTLExpired: the %s of ttl have passed since the unit has first run", ttl),
+	}}
+	if !limited || t.end() < first.end() {
+		return t, true
+	}
+	return first, limited
+}
+
+// limitTime ends a unit that runs once its time is over.
+func (l *Leader) limitTime(a *attempt) {
+	t, limited := limitOf(a)
+	if !limited {
+		return
+	}
+	tx := a.machine.ID()
+	var run func()
+	run = func() {
+		if l.attempts[tx] == a {
+			l.expire(a, t)
+			l.after(expireAgain, run) // the store may refuse the end
+		}
+	}
+	l.after(max(0, time.Duration(t.end()-l.millis())*time.Millisecond), run)
+}
+
+// expireAgain is the time after which a unit whose time is over, and that still holds
+// something, is looked at again.
+const expireAgain = 30 * time.Second
+
+// expire ends a unit whose time is over. A unit that ends already goes on doing so.
+func (l *Leader) expire(a *attempt, t timeLimit) {
+	u := a.unit
+	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil {
+		return
+	}
+	a.setOutcome(&t.outcome)
+	l.out.info("time_is_over", "unit", u.path, "phase", t.outcome.Phase, "message", t.outcome.Message)
+	asked := txn.ReleaseAsked{Reason: t.outcome.Message}
+	if u.work() != nil { // nothing tells a launcher of others before the end
+		asked.GraceSeconds = DefaultGrace
+	}
+	l.end(u, asked)
+}
+
+// limitTimes is limitTime of all units that an earlier leader has started.
+func (l *Leader) limitTimes() {
+	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
+		for _, u := range l.jobs[name].units {
+			if u.attempt != nil {
+				l.limitTime(u.attempt)
+			}
+		}
+	}
+}
