@@ -82,6 +82,7 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	if err != nil {
 		return notStarted(codeNotStarted, err)
 	}
+	signals := takeSignals()
 	pid, code, err := start(f, spec, writer)
 	writer.Close()
 	if err != nil {
@@ -100,7 +101,7 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	}()
 	requests := make(chan request)
 	go serve(listener, requests)
-	go obey(requests)
+	go obey(signals, requests)
 	e := watch(pid, requests)
 	<-drained
 	_ = log.file.Sync()
@@ -169,12 +170,18 @@ func start(f Folder, spec Spec, out *os.File) (pid, code int, err error) {
 // ownGrace is the grace of a command whose shim gets a SIGTERM.
 const ownGrace = 30 * time.Second
 
-// obey makes a SIGTERM of the shim a stop of the command. Other signals that a
-// terminal or a log-out sends have no effect. They are taken and not ignored: an
-// ignored signal would be ignored by the command too.
-func obey(requests chan<- request) {
+// takeSignals takes the signals that a terminal, a log-out or an operator sends to the
+// shim. They are taken before the command starts, and not ignored: a signal that the
+// shim ignores, as under nohup, would be ignored by the command too.
+func takeSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	return signals
+}
+
+// obey makes a SIGTERM of the shim a stop of the command. The other signals have no
+// effect.
+func obey(signals <-chan os.Signal, requests chan<- request) {
 	for s := range signals {
 		if s == syscall.SIGTERM {
 			requests <- request{Stop: true, GraceMillis: ownGrace.Milliseconds()}
