@@ -57,9 +57,6 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 		l.launch(a, d.Plans[i], take)
 	}
 	l.noteChargedTogether(c)
-	if a := c.attempts[0]; a.company != c {
-		panic("coordinator: the attempts of a group are no longer together")
-	}
 }
 
 // are reports whether all attempts are in a state.
@@ -94,7 +91,7 @@ func (l *Leader) jointCommit(c *company) (decision, bool) {
 			l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
 			return joint, false
 		}
-		for _, compare := range d.compares { // model: mutant GROUP_WITHOUT_MATE
+		for _, compare := range d.compares {
 			if !slices.Contains(joint.compares, compare) {
 				joint.compares = append(joint.compares, compare)
 			}
