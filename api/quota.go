@@ -30,6 +30,10 @@ type ResourceQuotaSpec struct {
 	// Soft are limits beyond which the status warns: at most 256 resources, none
 	// greater than its hard limit.
 	Soft map[resource.Name]string `json:"soft,omitempty" strict:"number" format:"quantity" example:"{nvidia.com/gpu: 12}"`
+	// PerUser are limits for each user: no user holds more at one time in the namespace.
+	// The creator of a unit is charged for the unit. At most 256 resources, none greater
+	// than its hard limit. Units whose creator is unknown are not counted.
+	PerUser map[resource.Name]string `json:"perUser,omitempty" strict:"number" format:"quantity" example:"{nvidia.com/gpu: 8}"`
 	// Scopes restrict the units that fall under the quota, all of them: at most 64. A
 	// unit is Terminating where its job has an activeDeadlineSeconds.
 	Scopes []string `json:"scopes,omitempty" oneof:"Terminating,NotTerminating"`
@@ -61,6 +65,9 @@ type ResourceQuotaStatus struct {
 	Hard map[resource.Name]string `json:"hard,omitempty" format:"quantity" example:"{nvidia.com/gpu: '16'}"`
 	// Used are the amounts that are charged to the quota.
 	Used map[resource.Name]string `json:"used,omitempty" format:"quantity" example:"{nvidia.com/gpu: '10'}"`
+	// Users are the users with some use of the resources of spec.perUser, by name. A
+	// tenant-admin, an operator and an admin see all users, everybody else sees the own use.
+	Users []UserUsage `json:"users,omitempty"`
 	// Utilization is used in percent of hard.
 	Utilization map[resource.Name]string `json:"utilization,omitempty" unit:"percent" example:"{nvidia.com/gpu: 63%}"`
 	// Trend is the change of the utilization. Resources with too short a history are
@@ -69,6 +76,14 @@ type ResourceQuotaStatus struct {
 	// Conditions are SoftExceeded and OverLimit; OverLimit means that a limit was
 	// lowered below the usage.
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// UserUsage is the use of one user.
+type UserUsage struct {
+	// User is the name of the user, as muster whoami shows it.
+	User string `json:"user" example:"oidc:ada@example.org"`
+	// Used are the amounts that are charged to the user.
+	Used map[resource.Name]string `json:"used" format:"quantity" example:"{nvidia.com/gpu: '6'}"`
 }
 
 // QuotaTree is a tree of quotas in the form of spec/quota-manager.txt, kept as it

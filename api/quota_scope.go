@@ -48,6 +48,9 @@ func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
 	return held(s.Hard), held(s.Soft)
 }
 
+// UserLimits returns the limits for each user of a valid quota, as Limits does.
+func (s *ResourceQuotaSpec) UserLimits() resource.Vector { return held(s.PerUser) }
+
 func held(quantities map[resource.Name]string) resource.Vector {
 	v := make(resource.Vector, len(quantities))
 	for name, text := range quantities {

@@ -43,6 +43,13 @@ func (q *ResourceQuota) Validate() *Status {
 			faults.add(invalid(key("spec.soft", string(name)), "%q is more than the hard limit %q", clip(q.Spec.Soft[name]), clip(q.Spec.Hard[name])))
 		}
 	}
+	perUser, status := limits("spec.perUser", q.Spec.PerUser)
+	faults.add(status)
+	for _, name := range perUser.Names() {
+		if most, limited := hard[name]; limited && perUser[name] > most {
+			faults.add(invalid(key("spec.perUser", string(name)), "%q is more than the hard limit %q", clip(q.Spec.PerUser[name]), clip(q.Spec.Hard[name])))
+		}
+	}
 	faults.add(q.Spec.checkScopes())
 	return faults.status()
 }

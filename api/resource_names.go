@@ -60,7 +60,8 @@ func (s *ResourceQuotaSpec) Names() map[resource.Name]bool { return setOf(s.name
 
 func (s *ResourceQuotaSpec) names() (list []namedAt) {
 	list = appendNames(list, "spec.hard", s.Hard)
-	return appendNames(list, "spec.soft", s.Soft)
+	list = appendNames(list, "spec.soft", s.Soft)
+	return appendNames(list, "spec.perUser", s.PerUser)
 }
 
 // Names are the resources that the tree counts or limits; none where the spec

@@ -49,10 +49,10 @@ func (c *Coordinator) explain(ctx context.Context, r lead.Request) (*api.Explana
 
 // TryAllocation implements service.Allocations.
 func (c *Coordinator) TryAllocation(ctx context.Context, create service.Create, a *api.Allocation, o service.ExplainOptions) (*api.Explanation, error) {
-	return c.explain(ctx, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)})
+	return c.explain(ctx, lead.TryAllocation{Submitted: submittedAs(ctx, create), Document: a, Asked: lead.Asked(o)})
 }
 
 // TryJob implements service.Jobs.
 func (c *Coordinator) TryJob(ctx context.Context, create service.Create, j *api.Job, o service.ExplainOptions) (*api.Explanation, error) {
-	return c.explain(ctx, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)})
+	return c.explain(ctx, lead.TryJob{Submitted: submittedAs(ctx, create), Document: j, Asked: lead.Asked(o)})
 }

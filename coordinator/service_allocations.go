@@ -14,7 +14,7 @@ import (
 
 // CreateAllocation implements service.Allocations.
 func (c *Coordinator) CreateAllocation(ctx context.Context, create service.Create, a *api.Allocation) (*api.Allocation, error) {
-	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(create), Document: a, Wait: create.Wait})
+	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(ctx, create), Document: a, Wait: create.Wait})
 	tellRepeated(made, create)
 	warn(ctx, made.Warnings)
 	return made.Allocation, err
@@ -60,8 +60,8 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 	return ask[*api.Allocation](ctx, c, lead.DeleteAllocation{Namespace: namespace, Name: name, Options: o})
 }
 
-func submittedAs(c service.Create) lead.Submitted {
-	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID}
+func submittedAs(ctx context.Context, c service.Create) lead.Submitted {
+	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID, User: service.CallerOf(ctx).Name}
 }
 
 // hashOf is the hash by which a repeated document is known.

@@ -171,7 +171,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 			if c.Tree == quota.Tree {
 				u := a.unit
 				l.charge(a.machine.ID(), u.record.Tenant, quota.Charge{
-					Group: c.Group, Request: c.Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
+					Group: c.Group, Request: c.Request, Members: u.charge.Members, User: u.charge.User, Class: u.charge.Class, Terminating: u.charge.Terminating,
 				})
 			}
 		}

@@ -16,7 +16,7 @@ func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 		if status != nil {
 			t.Fatal(status)
 		}
-		u, status := newUnit(Namespace{Tenant: "ml"}, record.Unit{UID: "u", Kind: record.AllocUnit, Namespace: "ml", Name: "a", Members: 3}, doc.Spec, nil)
+		u, status := newUnit(Namespace{Tenant: "ml"}, record.Unit{UID: "u", Kind: record.AllocUnit, Namespace: "ml", Name: "a", Members: 3}, doc.Spec, nil, "")
 		if status != nil {
 			t.Fatal(status)
 		}

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -23,6 +24,8 @@ type Submitted struct {
 	Document  []byte // exactly as it was submitted
 	Hash      string // of document
 	RequestID string // "" = none
+	// User is the caller, for a dry run, of which no record notes the caller.
+	User string
 }
 
 // submission is a validated document, turned into units.
@@ -38,8 +41,9 @@ func formatUID(prefix string, b [16]byte) string {
 }
 
 // newUnit builds a unit from a member's specification; job is the document
-// that the specification is the template of, nil for an allocation.
-func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job) (*unit, *api.Status) {
+// that the specification is the template of, nil for an allocation. user has created
+// the allocation or the job, "" where unknown.
+func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
 		return nil, status
@@ -49,7 +53,7 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}
 	rec.Tenant = ns.Tenant
 	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job)}
-	charge := ScopeOf(rec, spec, job)
+	charge := ScopeOf(rec, spec, job, user)
 	member, cluster := request.Vector(), api.ClusterRequest(spec)
 	maps.Copy(member, cluster)
 	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
@@ -63,9 +67,10 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}, nil
 }
 
-// ScopeOf is what of a unit's charge limits look at besides its amount.
-func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) quota.Charge {
-	c := quota.Charge{Members: int64(rec.Members), Class: spec.PriorityClass, Terminating: isTimeLimited(&spec, job)}
+// ScopeOf is what of a unit's charge limits look at besides its amount. user is
+// newUnit's.
+func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) quota.Charge {
+	c := quota.Charge{Members: int64(rec.Members), User: user, Class: spec.PriorityClass, Terminating: isTimeLimited(&spec, job)}
 	if job != nil {
 		c.Class = job.Spec.PriorityClass
 	}
@@ -83,10 +88,11 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if status != nil {
 		return nil, status
 	}
+	made := l.made()
 	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(), Made: l.made(),
-	}, a.Spec, nil)
+		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(), Made: made,
+	}, a.Spec, nil, cmp.Or(made.User(), c.User))
 	if status != nil {
 		return nil, status
 	}
@@ -127,7 +133,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
 		}
-		u, status := newUnit(l.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc)
+		u, status := newUnit(l.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc, cmp.Or(j.record.Made.User(), c.User))
 		if status != nil {
 			return nil, status
 		}

@@ -136,7 +136,7 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
-		u, status := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc)
+		u, status := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
 		if status != nil {
 			return nil, status
 		}
@@ -148,7 +148,7 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 	if status != nil {
 		return nil, fmt.Errorf("document: %w", status)
 	}
-	u, status := newUnit(ns, rec, doc.Spec, nil)
+	u, status := newUnit(ns, rec, doc.Spec, nil, rec.Made.User())
 	if status != nil {
 		return nil, status
 	}

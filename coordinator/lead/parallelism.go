@@ -52,7 +52,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: first.Priority, Phase: string(api.Pending), Members: 1, FirstMember: index,
 			Created: l.stamp(), Parent: first.UID,
 		}
-		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc)
+		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc, j.record.Made.User())
 		if status != nil {
 			return status
 		}

@@ -72,6 +72,28 @@ type resourceQuota struct {
 	trend      shown.Trend
 }
 
+// takeResourceQuota takes over a resource quota that is durable. Where the users of a
+// namespace are counted from now on, or no more, its units get other classes.
+func (l *Leader) takeResourceQuota(object api.ResourceQuota, rev resource.Revision) {
+	namespace := object.Metadata.Namespace
+	before := l.quotas.limits.CountsUsers(namespace)
+	l.quotas.setResourceQuota(object, rev, l.now)
+	l.regroup(namespace, before)
+}
+
+// dropResourceQuota forgets a resource quota, as takeResourceQuota takes one over.
+func (l *Leader) dropResourceQuota(namespace, name string) {
+	before := l.quotas.limits.CountsUsers(namespace)
+	l.quotas.removeResourceQuota(namespace, name)
+	l.regroup(namespace, before)
+}
+
+func (l *Leader) regroup(namespace string, countedUsers bool) {
+	if l.quotas.limits.CountsUsers(namespace) != countedUsers {
+		l.offerAgain(namespace)
+	}
+}
+
 // quotaTree is one and what became of it.
 type quotaTree struct {
 	edit.Kept[api.QuotaTree]
@@ -94,7 +116,7 @@ func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revisio
 		r.trend = before.trend
 	}
 	q.resources[m.Namespace+"/"+m.Name] = r
-	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.Object.Spec})
+	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: object.Spec.UserLimits(), Scope: &r.Object.Spec})
 	r.trend.Note(now, q.utilization(r))
 }
 

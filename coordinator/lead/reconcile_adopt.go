@@ -112,7 +112,7 @@ func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.removeConsumer(u)
 	l.charge(g.Tx, u.record.Tenant, quota.Charge{
-		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, Class: u.charge.Class, Terminating: u.charge.Terminating,
+		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, User: u.charge.User, Class: u.charge.Class, Terminating: u.charge.Terminating,
 	})
 	l.chargeCommitted(a)
 	l.noteCharged(a)
@@ -256,7 +256,7 @@ func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	}
 	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
-	}, doc.Spec, nil)
+	}, doc.Spec, nil, "")
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
@@ -286,7 +286,7 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
-	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc)
+	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc, "")
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}

@@ -101,7 +101,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 	w.Op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*recordOf(object.Metadata, object)))
 	w.Landed = func(rev resource.Revision) {
 		object.Metadata = edit.At(object.Metadata, rev)
-		l.quotas.setResourceQuota(object, rev, l.now)
+		l.takeResourceQuota(object, rev)
 	}
 	w.Result = func() any {
 		return Warned[*api.ResourceQuota]{l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name], l.now), warnings}
@@ -123,7 +123,7 @@ func (r DeleteResourceQuota) judge(l *Leader) (edit.Write, *api.Status) {
 	was := l.resourceQuotaObject(q, l.now)
 	return edit.Write{
 		Op: record.Delete(resourceQuotaKey(r.Namespace, r.Name).Key()), Rev: q.Rev,
-		Landed: func(resource.Revision) { l.quotas.removeResourceQuota(r.Namespace, r.Name) },
+		Landed: func(resource.Revision) { l.dropResourceQuota(r.Namespace, r.Name) },
 		Result: func() any { return was },
 	}, nil
 }

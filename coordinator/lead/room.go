@@ -37,8 +37,12 @@ func (l *Leader) offer(u *unit) {
 // traitsOf are what a unit has in common with all that are admitted, placed and
 // refused as it is.
 func (l *Leader) traitsOf(u *unit) sched.Traits {
+	charge := u.chargeKey
+	if l.quotas.limits.CountsUsers(u.record.Namespace) {
+		charge += fmt.Sprintf(" of %q", u.charge.User)
+	}
 	return sched.Traits{
-		Demand: u.shape, Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: u.chargeKey, Namespace: u.record.Namespace, Priority: u.record.Priority,
+		Demand: u.shape, Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Priority: u.record.Priority,
 		Right: u.right(), Refusable: l.isRefusable(u),
 	}
 }

@@ -73,6 +73,7 @@ func (l *Leader) showResourceQuota(q *resourceQuota, now time.Time) shown.Resour
 	return shown.ResourceQuota{
 		Versioned: shown.Versioned[api.ResourceQuota]{Object: q.Object, Revision: q.Rev},
 		Hard:      q.hard, Soft: q.soft, Used: l.quotas.limits.Used(q.Object.Metadata.Namespace, q.Object.Metadata.Name),
+		Users:       l.quotas.limits.UsedByUsers(q.Object.Metadata.Namespace, q.Object.Metadata.Name),
 		Utilization: percent, Trend: q.trend.Since(now, percent),
 	}
 }

@@ -116,14 +116,16 @@ func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota], now time.Time) 
 		q.of[m.Namespace] = map[string]*cachedQuota{}
 	}
 	q.of[m.Namespace][m.Name] = r
-	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, Scope: &r.Object.Spec})
+	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: v.Object.Spec.UserLimits(), Scope: &r.Object.Spec})
 	r.trend.Note(now, shown.Utilization(q.limits.Used(m.Namespace, m.Name), r.hard))
 }
 
 // entry makes the entry of a resource quota.
 func (q *cachedQuotas) entry(r *cachedQuota) entry {
 	used := q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name)
-	shows := shown.ResourceQuota{Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: shown.Utilization(used, r.hard)}
+	shows := shown.ResourceQuota{Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: shown.Utilization(used, r.hard),
+		Users: q.limits.UsedByUsers(r.Object.Metadata.Namespace, r.Object.Metadata.Name),
+	}
 	return &quotaEntry{shows, r.trend}
 }
 

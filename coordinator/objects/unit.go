@@ -231,7 +231,11 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 	if status != nil {
 		return status
 	}
-	u.request, u.scope = request, lead.ScopeOf(u.record, *spec, u.Job)
+	user := u.record.Made.User()
+	if u.job != nil {
+		user = u.job.record.Made.User()
+	}
+	u.request, u.scope = request, lead.ScopeOf(u.record, *spec, u.Job, user)
 	return nil
 }
 

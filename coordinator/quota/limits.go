@@ -24,7 +24,10 @@ type Limit struct {
 	// Hard bounds the sum of charges per resource, in base units; what it does
 	// not name is unlimited. Soft is only reported.
 	Hard, Soft resource.Vector
-	Scope      Scope // nil counts everything
+	// PerUser bounds the sum of the charges of each user; it counts no charge
+	// without a user.
+	PerUser resource.Vector
+	Scope   Scope // nil counts everything
 }
 
 // Charge is what one transaction costs one group.
@@ -34,6 +37,7 @@ type Charge struct {
 	Request resource.Vector
 	// Members are counted as resource.Pods.
 	Members     int64
+	User        string // who has created the unit, "" where unknown
 	Class       string // of priority, "" for none
 	Terminating bool
 }
@@ -50,6 +54,8 @@ func (c *Charge) of(name resource.Name) int64 {
 type Shortage struct {
 	Limit    string // its name
 	Resource resource.Name
+	// User is the user whose limit it is, "" for the limit of all.
+	User string
 	// Hard is the limit, Requested the charge, Used what is charged already.
 	Hard, Requested, Used int64
 }
@@ -59,8 +65,17 @@ type Shortage struct {
 func (s Shortage) Reason() resource.Reason {
 	return resource.Reason{
 		Code: resource.ReasonQuota, Resource: s.Resource, Want: resource.SaturatingAdd(s.Used, s.Requested), Have: s.Hard,
-		Detail: Sentence(s.Resource, s.Hard, s.Requested, s.Used),
+		Detail: s.sentence(),
 	}
+}
+
+// sentence names the user too where the limit is one for each user.
+func (s Shortage) sentence() string {
+	if s.User == "" {
+		return Sentence(s.Resource, s.Hard, s.Requested, s.Used)
+	}
+	return fmt.Sprintf("exceeded quota: %s limit %s per user, requested %s, used %s by %s", shortName(s.Resource),
+		resource.FormatAmount(s.Resource, s.Hard), resource.FormatAmount(s.Resource, s.Requested), resource.FormatAmount(s.Resource, s.Used), s.User)
 }
 
 // Limits holds the groups' limits and what is charged to them. A usage is the
@@ -87,6 +102,7 @@ type limit struct {
 	Limit
 	names []resource.Name // ascending
 	used  []int64
+	users perUser
 }
 
 // New returns limits for no group: everything is admitted.
@@ -102,6 +118,7 @@ func (l *limit) add(c *Charge) {
 	for i, name := range l.names {
 		l.used[i] = resource.SaturatingAdd(l.used[i], c.of(name))
 	}
+	l.users.add(c)
 }
 
 func (l *Limits) find(group, name string) (at int, found bool) {
@@ -111,8 +128,8 @@ func (l *Limits) find(group, name string) (at int, found bool) {
 // SetLimit adds a limit or replaces the group's of the same name. Lowering a
 // limit below the usage blocks new charges and ends none.
 func (l *Limits) SetLimit(to Limit) {
-	to.Hard, to.Soft = to.Hard.Clone(), to.Soft.Clone()
-	made := &limit{Limit: to, names: append(to.Hard.Names(), to.Soft.Names()...)}
+	to.Hard, to.Soft, to.PerUser = to.Hard.Clone(), to.Soft.Clone(), to.PerUser.Clone()
+	made := &limit{Limit: to, names: append(to.Hard.Names(), to.Soft.Names()...), users: newPerUser(to.PerUser)}
 	slices.Sort(made.names)
 	made.names = slices.Compact(made.names)
 	made.used = make([]int64, len(made.names))
@@ -163,6 +180,7 @@ func (l *Limits) Admit(c *Charge) []Shortage {
 	var short []Shortage
 	for _, limit := range l.limits[c.Group] {
 		short = limit.admit(short, c, limit.used)
+		short = limit.admitUser(short, c, limit.users.of[c.User])
 	}
 	return short
 }
@@ -173,6 +191,7 @@ func (l *Limits) NeverAdmits(c *Charge) []Shortage {
 	var short []Shortage
 	for _, limit := range l.limits[c.Group] {
 		short = limit.admit(short, c, make([]int64, len(limit.names)))
+		short = limit.admitUser(short, c, nil)
 	}
 	return short
 }
@@ -195,15 +214,36 @@ func (l *limit) admit(short []Shortage, c *Charge, used []int64) []Shortage {
 	return short
 }
 
+// admitUser appends the resources of which the limit of the charge's user is short.
+func (l *limit) admitUser(short []Shortage, c *Charge, used []int64) []Shortage {
+	if c.User == "" || !l.counts(c) {
+		return short
+	}
+	for i, name := range l.users.names {
+		requested, has := c.of(name), int64(0)
+		if used != nil {
+			has = used[i]
+		}
+		if hard := l.PerUser[name]; requested > 0 && resource.SaturatingAdd(has, requested) > hard {
+			short = append(short, Shortage{Limit: l.Name, Resource: name, User: c.User, Hard: hard, Requested: requested, Used: has})
+		}
+	}
+	return short
+}
+
 // Sentence is the documented wording of a quota refusal, e.g. "exceeded quota:
 // gpu limit 100, requested 4, used 98".
 func Sentence(name resource.Name, limit, requested, used int64) string {
-	short := string(name)
-	if name == resource.GPU {
-		short = "gpu"
-	}
-	return fmt.Sprintf("exceeded quota: %s limit %s, requested %s, used %s", short,
+	return fmt.Sprintf("exceeded quota: %s limit %s, requested %s, used %s", shortName(name),
 		resource.FormatAmount(name, limit), resource.FormatAmount(name, requested), resource.FormatAmount(name, used))
+}
+
+// shortName is a resource in a sentence.
+func shortName(name resource.Name) string {
+	if name == resource.GPU {
+		return "gpu"
+	}
+	return string(name)
 }
 
 // Charge counts a transaction from now on. Charging the same transaction again
@@ -240,31 +280,6 @@ func (l *Limits) Discharge(tx resource.TxID) {
 		for i, name := range limit.names {
 			limit.used[i] = resource.SaturatingSub(limit.used[i], c.of(name))
 		}
+		limit.users.remove(c)
 	}
-}
-
-// Check recomputes every usage from the live charges and names the first limit
-// that differs.
-func (l *Limits) Check() error {
-	groups := make([]string, 0, len(l.limits))
-	for g := range l.limits {
-		groups = append(groups, g)
-	}
-	slices.Sort(groups)
-	for _, g := range groups {
-		for _, limit := range l.limits[g] {
-			for i, name := range limit.names {
-				var want int64
-				for _, c := range l.live {
-					if c.Group == g && limit.counts(&c.Charge) {
-						want = resource.SaturatingAdd(want, c.of(name))
-					}
-				}
-				if limit.used[i] != want {
-					return fmt.Errorf("quota: limit %s of %s counts %d of %s, the charges sum to %d", limit.Name, g, limit.used[i], name, want)
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -30,7 +30,7 @@ func (l *Limits) clone() *Limits {
 	for group, limits := range l.limits {
 		for _, of := range limits {
 			made := *of
-			made.used = slices.Clone(of.used)
+			made.used, made.users = slices.Clone(of.used), of.users.clone()
 			c.limits[group] = append(c.limits[group], &made)
 		}
 	}

@@ -40,6 +40,14 @@ type Actor struct {
 	Via     string `json:"via,omitempty"`
 }
 
+// User is the name of the person, "" where nobody is noted.
+func (a *Actor) User() string {
+	if a == nil {
+		return ""
+	}
+	return a.Person
+}
+
 // Audit is a change, and the caller who has asked for it (AuditKey).
 type Audit struct {
 	Actor

@@ -16,14 +16,21 @@ import (
 type Sight struct {
 	all  bool
 	sees func(namespace string) bool
+	// user is the caller, who sees the own use of resource quotas; counts reports
+	// whether the caller sees the use of all users of a namespace.
+	user   string
+	counts func(namespace string) bool
 }
 
 // SightOf is the sight of a caller: the namespaces in which a role of the caller counts.
 func (a Access) SightOf(p Principal) Sight {
-	return Sight{all: p.Everywhere(Tenants), sees: func(namespace string) bool {
-		owner := a.tenantOf(namespace)
-		return p.has(Tenants, func(g *Grant) bool { return g.covers(namespace, owner) })
-	}}
+	within := func(roles Roles) func(string) bool {
+		return func(namespace string) bool {
+			owner := a.tenantOf(namespace)
+			return p.has(roles, func(g *Grant) bool { return g.covers(namespace, owner) })
+		}
+	}
+	return Sight{all: p.Everywhere(Tenants), sees: within(Tenants), user: p.Name, counts: within(TenantAdmins | Operators)}
 }
 
 // names are the names of work that the caller may see, and the number of the others.
@@ -73,6 +80,16 @@ func (s Sight) QuotaTree(t *api.QuotaTree) *api.QuotaTree {
 	return &seen
 }
 
+// ResourceQuota is as Node: the use of other users is for those who run the namespace.
+func (s Sight) ResourceQuota(q *api.ResourceQuota) *api.ResourceQuota {
+	if q == nil || len(q.Status.Users) == 0 || s.counts != nil && s.counts(q.Metadata.Namespace) {
+		return q
+	}
+	seen := *q
+	seen.Status.Users = slices.DeleteFunc(slices.Clone(q.Status.Users), func(u api.UserUsage) bool { return u.User != s.user })
+	return &seen
+}
+
 // object is an object of a watch as the caller sees it, with true where that is a copy.
 func (s Sight) object(o any) (seen any, cut bool) {
 	if n, is := o.(*api.Node); is && n != nil && !s.all {
@@ -80,6 +97,10 @@ func (s Sight) object(o any) (seen any, cut bool) {
 	}
 	if t, is := o.(*api.QuotaTree); is && t != nil && !s.all {
 		return s.QuotaTree(t), true
+	}
+	if q, is := o.(*api.ResourceQuota); is {
+		seen := s.ResourceQuota(q)
+		return seen, seen != q
 	}
 	return o, false
 }
@@ -131,6 +152,24 @@ func (s sighted) ListNodes(ctx context.Context) (*api.NodeList, error) {
 	return got, err
 }
 
+// GetResourceQuota implements Quotas.
+func (s sighted) GetResourceQuota(ctx context.Context, namespace, name string) (*api.ResourceQuota, error) {
+	got, err := s.Service.GetResourceQuota(ctx, namespace, name)
+	return s.sight(ctx).ResourceQuota(got), err
+}
+
+// ListResourceQuotas implements Quotas.
+func (s sighted) ListResourceQuotas(ctx context.Context, namespace string) (*api.ResourceQuotaList, error) {
+	got, err := s.Service.ListResourceQuotas(ctx, namespace)
+	if err == nil {
+		sight := s.sight(ctx)
+		for i := range got.Items {
+			got.Items[i] = *sight.ResourceQuota(&got.Items[i])
+		}
+	}
+	return got, err
+}
+
 // GetQuotaTree implements Quotas.
 func (s sighted) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree, error) {
 	got, err := s.Service.GetQuotaTree(ctx, name)
@@ -167,7 +206,8 @@ type sightedWatches struct {
 func (s sightedWatches) Watch(ctx context.Context, o objects.WatchOptions) (Watch, error) {
 	w, err := s.Watches.Watch(ctx, o)
 	sight := s.access.SightOf(CallerOf(ctx).Principal)
-	if err != nil || sight.all || o.Kind != objects.Nodes && o.Kind != objects.QuotaTrees {
+	cut := o.Kind == objects.ResourceQuotas || !sight.all && (o.Kind == objects.Nodes || o.Kind == objects.QuotaTrees)
+	if err != nil || !cut {
 		return w, err
 	}
 	return sightedWatch{w, sight}, nil

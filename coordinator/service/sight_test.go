@@ -92,3 +92,35 @@ func TestSightAgreesWithTheRights(t *testing.T) {
 		}
 	})
 }
+
+// The use of each user is for those who run the namespace; others see the own use.
+func TestACallerSeesTheOwnUse(t *testing.T) {
+	users := []api.UserUsage{{User: "ada"}, {User: "bob"}}
+	for who, c := range map[string]struct {
+		caller service.Principal
+		want   []api.UserUsage
+	}{
+		"an administrator":               {service.Principal{Name: "root", Admin: true}, users},
+		"an operator":                    {service.Principal{Name: "op", Grants: []service.Grant{{Role: service.Operator}}}, users},
+		"a tenant-admin of the tenant":   {service.Principal{Name: "carla", Grants: []service.Grant{{Role: service.TenantAdmin, Tenant: "ml"}}}, users},
+		"a tenant-admin of another one":  {service.Principal{Name: "carla", Grants: []service.Grant{{Role: service.TenantAdmin, Tenant: "speech"}, {Role: service.Viewer, Tenant: "ml"}}}, nil},
+		"a user":                         {service.Principal{Name: "ada", Tenant: "ml"}, users[:1]},
+		"a user who has nothing":         {service.Principal{Name: "eve", Tenant: "ml"}, nil},
+		"a viewer of the whole cluster":  {service.Principal{Name: "bob", Grants: []service.Grant{{Role: service.Viewer}}}, users[1:]},
+		"a request without a principal.": {service.Principal{}, nil},
+	} {
+		t.Run(who, func(t *testing.T) {
+			q := &api.ResourceQuota{Metadata: api.ObjectMeta{Namespace: "ml-dev"}, Status: api.ResourceQuotaStatus{Users: users}}
+			got := spaces.SightOf(c.caller).ResourceQuota(q).Status.Users
+			if len(got) != len(c.want) || len(got) > 0 && got[0].User != c.want[0].User {
+				t.Errorf("sees %+v, want %+v", got, c.want)
+			}
+			if len(q.Status.Users) != 2 {
+				t.Errorf("the quota itself has %+v", q.Status.Users)
+			}
+		})
+	}
+	if q := spaces.SightOf(service.Principal{}).ResourceQuota(nil); q != nil {
+		t.Error("nothing became something")
+	}
+}

@@ -3,6 +3,7 @@ package shown
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,8 @@ func ListMeta(rev resource.Revision) api.ListMeta {
 type ResourceQuota struct {
 	Versioned[api.ResourceQuota]
 	Hard, Soft, Used resource.Vector
+	// Users are the amounts of each user that the quota counts one by one.
+	Users map[string]resource.Vector
 	// Utilization is Utilization(Used, Hard), and Trend says in words how it has
 	// changed.
 	Utilization map[resource.Name]int64
@@ -53,6 +56,9 @@ func (q *ResourceQuota) Show() *api.ResourceQuota {
 	o := q.Object
 	o.Status = api.ResourceQuotaStatus{
 		Hard: Quantities(q.Hard), Used: Quantities(q.Used), Utilization: map[resource.Name]string{}, Trend: q.Trend,
+	}
+	for _, user := range slices.Sorted(maps.Keys(q.Users)) {
+		o.Status.Users = append(o.Status.Users, api.UserUsage{User: user, Used: Quantities(q.Users[user])})
 	}
 	for name, p := range q.Utilization {
 		o.Status.Utilization[name] = fmt.Sprintf("%d%%", p)

@@ -25,12 +25,17 @@ func (h *helper) raiseLimit(s quota.Shortage) {
 	if !known {
 		return
 	}
-	raised := before
-	raised.Hard = before.Hard.Clone()
-	raised.Hard[s.Resource] = resource.SaturatingAdd(s.Used, s.Requested)
+	raised, to := before, resource.SaturatingAdd(s.Used, s.Requested)
+	if s.User == "" {
+		raised.Hard = before.Hard.Clone()
+		raised.Hard[s.Resource] = to
+	} else {
+		raised.PerUser = before.PerUser.Clone()
+		raised.PerUser[s.Resource] = to
+	}
 	h.Limits.SetLimit(raised)
 	if h.startsNow() {
-		h.add(Hint{Code: RaiseLimit, Limit: s.Limit, Resource: s.Resource, From: s.Hard, To: raised.Hard[s.Resource]})
+		h.add(Hint{Code: RaiseLimit, Limit: s.Limit, User: s.User, Resource: s.Resource, From: s.Hard, To: to})
 	}
 	h.Limits.SetLimit(before)
 }

@@ -302,7 +302,7 @@ func (h *hosts) tooSmall(members, held int) Bound {
 func (w *World) NeverByLimits(u *Unit) []Bound {
 	var all []Bound
 	for _, s := range w.Limits.NeverAdmits(&u.Charge) {
-		all = append(all, Bound{Code: OverLimit, Limit: s.Limit, Resource: s.Resource, Want: s.Requested, Have: s.Hard})
+		all = append(all, Bound{Code: OverLimit, Limit: s.Limit, User: s.User, Resource: s.Resource, Want: s.Requested, Have: s.Hard})
 	}
 	return all
 }

@@ -64,6 +64,7 @@ type Bound struct {
 	Tree    string // of NoTree
 	Group   string // of NoTree
 	Limit   string // of OverLimit: its name
+	User    string // of OverLimit: the user whose limit it is, "" for the limit of all
 	// Refusal is that of an unused quota tree, of OverTree.
 	Refusal quota.Refusal
 }
@@ -129,6 +130,7 @@ type Hint struct {
 	// NodesBack.
 	Nodes []resource.NodeID
 	Limit string // of RaiseLimit: its name
+	User  string // of RaiseLimit: as in Bound
 	// Quota is the limit of a tree that is to be To, of RaiseQuota: its Code says
 	// which one of Node.
 	Quota quota.Refusal

@@ -70,7 +70,11 @@ func change(h *whatif.Hint, v Viewer) string {
 	case whatif.NodesBack:
 		return fmt.Sprintf("with %s back that %s not ready (%s)", count(len(h.Nodes), "node"), verb(len(h.Nodes), "is", "are"), names(h.Nodes))
 	case whatif.RaiseLimit:
-		return fmt.Sprintf("with %s in place of %s as the limit of resource quota %s", amount(h.Resource, h.To), resource.FormatAmount(h.Resource, h.From), h.Limit)
+		whose := "the limit"
+		if h.User != "" {
+			whose = "the limit of each user"
+		}
+		return fmt.Sprintf("with %s in place of %s as %s of resource quota %s", amount(h.Resource, h.To), resource.FormatAmount(h.Resource, h.From), whose, h.Limit)
 	case whatif.RaiseQuota:
 		return fmt.Sprintf("with %s in place of %s as %s", amount(h.Resource, h.To), resource.FormatAmount(h.Resource, h.From), limitOf(&h.Quota))
 	case whatif.WaitFor:

@@ -66,6 +66,9 @@ func bound(b *whatif.Bound) string {
 	case whatif.TooWide:
 		return fmt.Sprintf("its members need at least %d nodes, and one transaction of the store takes %d (etcd's --max-txn-ops)", b.Want, b.Have)
 	case whatif.OverLimit:
+		if b.User != "" {
+			return fmt.Sprintf("it wants %s, and the resource quota %s allows %s to each user", amount(b.Resource, b.Want), b.Limit, amount(b.Resource, b.Have))
+		}
 		return fmt.Sprintf("it wants %s, and the resource quota %s allows %s in all", amount(b.Resource, b.Want), b.Limit, amount(b.Resource, b.Have))
 	case whatif.NoTree:
 		return fmt.Sprintf("the quota tree %s, to whose group %s it is charged, does not exist", b.Tree, b.Group)

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 )
 
@@ -29,6 +30,9 @@ func ask[T any](ctx context.Context, c *Cluster, r lead.Request) (T, error) {
 	c.asked++
 	mine := c.asked
 	c.clients[mine] = replies
+	if by := service.ChangeOf(ctx); by != nil {
+		r = lead.AskedBy{By: by, Request: r}
+	}
 	c.inputs = append(c.inputs, lead.ClientRequest{Token: mine, Request: r})
 	c.settle()
 	c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 // CreateAllocation implements service.Allocations.
 func (c *Cluster) CreateAllocation(ctx context.Context, create service.Create, a *api.Allocation) (*api.Allocation, error) {
-	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(create), Document: a, Wait: create.Wait})
+	made, err := ask[lead.Created](ctx, c, lead.CreateAllocation{Submitted: submittedAs(ctx, create), Document: a, Wait: create.Wait})
 	tellRepeated(made, create)
 	warn(ctx, made.Warnings)
 	return made.Allocation, err
@@ -61,6 +61,6 @@ func (c *Cluster) DeleteAllocation(ctx context.Context, namespace, name string, 
 	return ask[*api.Allocation](ctx, c, lead.DeleteAllocation{Namespace: namespace, Name: name, Options: o})
 }
 
-func submittedAs(c service.Create) lead.Submitted {
-	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID}
+func submittedAs(ctx context.Context, c service.Create) lead.Submitted {
+	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID, User: service.CallerOf(ctx).Name}
 }

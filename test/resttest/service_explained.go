@@ -54,10 +54,10 @@ func explained(x *lead.Explaining, err error) (*api.Explanation, error) {
 
 // TryAllocation implements service.Allocations.
 func (c *Cluster) TryAllocation(ctx context.Context, create service.Create, a *api.Allocation, o service.ExplainOptions) (*api.Explanation, error) {
-	return explained(ask[*lead.Explaining](ctx, c, lead.TryAllocation{Submitted: submittedAs(create), Document: a, Asked: lead.Asked(o)}))
+	return explained(ask[*lead.Explaining](ctx, c, lead.TryAllocation{Submitted: submittedAs(ctx, create), Document: a, Asked: lead.Asked(o)}))
 }
 
 // TryJob implements service.Jobs.
 func (c *Cluster) TryJob(ctx context.Context, create service.Create, j *api.Job, o service.ExplainOptions) (*api.Explanation, error) {
-	return explained(ask[*lead.Explaining](ctx, c, lead.TryJob{Submitted: submittedAs(create), Document: j, Asked: lead.Asked(o)}))
+	return explained(ask[*lead.Explaining](ctx, c, lead.TryJob{Submitted: submittedAs(ctx, create), Document: j, Asked: lead.Asked(o)}))
 }

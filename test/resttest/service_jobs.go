@@ -13,7 +13,7 @@ import (
 
 // CreateJob implements service.Jobs.
 func (c *Cluster) CreateJob(ctx context.Context, create service.Create, doc *api.Job) (*api.Job, error) {
-	made, err := ask[lead.Created](ctx, c, lead.CreateJob{Submitted: submittedAs(create), Document: doc, Wait: create.Wait})
+	made, err := ask[lead.Created](ctx, c, lead.CreateJob{Submitted: submittedAs(ctx, create), Document: doc, Wait: create.Wait})
 	tellRepeated(made, create)
 	warn(ctx, made.Warnings)
 	return made.Job, err

@@ -258,6 +258,19 @@ func (a *app) describeResourceQuota(q *api.ResourceQuota) {
 	for _, line := range a.style().quotaRows([]*api.ResourceQuota{q}, false, true) {
 		a.printf("%s\n", line)
 	}
+	if len(q.Spec.PerUser) > 0 {
+		a.printf("\n")
+		t := newTable("USER", "RESOURCE", "USED", "PER USER")
+		for _, name := range slices.Sorted(maps.Keys(q.Spec.PerUser)) {
+			for _, u := range q.Status.Users {
+				t.add(u.User, string(name), human(name, amountOf(name, u.Used)), humanAmount(name, q.Spec.PerUser[name]))
+			}
+			if len(q.Status.Users) == 0 {
+				t.add("-", string(name), "0", humanAmount(name, q.Spec.PerUser[name]))
+			}
+		}
+		t.write(a.Stdout, "")
+	}
 	a.section("Conditions", conditions(q.Status.Conditions))
 }
 
