@@ -136,7 +136,7 @@ func (t *cachedTrees) now() *treeUse {
 }
 
 // treeUse is the use of all trees at one moment. It is computed once, for the first
-// reader: 10,000 units take some 20 ms. Any number of goroutines may read it.
+// reader: BenchmarkTrees measures that. Any number of goroutines may read it.
 type treeUse struct {
 	of      map[string]*cachedTree
 	charged *btree.BTreeG[*charged]

@@ -82,15 +82,15 @@ func run(file string) error {
 		return err
 	}
 	k := &kubelet{file: file, pods: map[string]*v1.Pod{}}
-	running, err := k.load()
-	if err != nil {
+	if err := k.load(); err != nil {
 		return err
 	}
+	var err error
 	k.manager, err = devicemanager.NewManagerImpl([]cadvisorapi.Node{{Id: 0}, {Id: 1}, {Id: 2}, {Id: 3}, {Id: 4}, {Id: 5}, {Id: 6}, {Id: 7}}, topologymanager.NewFakeManager())
 	if err != nil {
 		return err
 	}
-	if err := k.manager.Start(logger, k.active, ready{}, containermap.NewContainerMap(), running); err != nil {
+	if err := k.manager.Start(logger, k.active, ready{}, containermap.NewContainerMap(), sets.New[string]()); err != nil {
 		return err
 	}
 	socket := filepath.Join(podResourcesDir, "kubelet.sock")
@@ -182,7 +182,7 @@ func (p pod) object() *v1.Pod {
 	}
 }
 
-// save writes the pods to the file, load reads them: their containers run.
+// save writes the pods to the file, load reads them.
 func (k *kubelet) save() error {
 	list := []pod{}
 	for _, object := range k.GetPods() {
@@ -200,23 +200,22 @@ func (k *kubelet) save() error {
 	return os.Rename(k.file+".new", k.file)
 }
 
-func (k *kubelet) load() (sets.Set[string], error) {
-	running := sets.New[string]()
+func (k *kubelet) load() error {
 	text, err := os.ReadFile(k.file)
 	if errors.Is(err, os.ErrNotExist) {
-		return running, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var list []pod
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, err
+		return err
 	}
 	for _, p := range list {
 		k.pods[p.Name] = p.object()
 	}
-	return running, nil
+	return nil
 }
 
 func (k *kubelet) active() []*v1.Pod { return k.GetPods() }
