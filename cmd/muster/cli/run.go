@@ -174,7 +174,7 @@ func (a *app) tellProgress(ctx context.Context, o object) {
 	for {
 		phase, _ := o.state()
 		if phase != api.Pending && phase != api.Queued {
-			if said != "" && !phase.Ended() {
+			if said != "" && phase == api.Running { // a cancelled job may be Terminating
 				a.notef("%s runs\n", o)
 			}
 			return
