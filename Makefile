@@ -23,19 +23,19 @@ help: ## list the targets
 
 # Only what speaks to the NVIDIA driver is built with cgo: the agent, and
 # muster-dev, which is muster with the driver for `muster dev` on a host with GPUs.
-build: ## build bin/muster, bin/muster-agent, bin/muster-coordinator and bin/muster-dev
+build: ## build bin/muster, bin/muster-agent, bin/muster-shim, bin/muster-coordinator and bin/muster-dev
 	@mkdir -p bin
 	@echo "build 1 of 4: Go's modules (with an empty cache some 100 MB to download; else nothing)"
 	@$(GO) mod download
-	@echo "build 2 of 4: muster and muster-coordinator (with an empty cache two to four minutes on two cores; else seconds)"
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/muster ./cmd/muster-coordinator
+	@echo "build 2 of 4: muster, muster-coordinator and muster-shim (with an empty cache two to four minutes on two cores; else seconds)"
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/muster ./cmd/muster-coordinator ./cmd/muster-shim
 	@echo "build 3 of 4: muster-agent, with cgo (with an empty cache one to two minutes)"
 	CGO_ENABLED=1 $(GO) build -trimpath -o bin/ ./cmd/muster-agent
 	@echo "build 4 of 4: muster-dev, with cgo (with an empty cache a minute)"
 	CGO_ENABLED=1 $(GO) build -trimpath -o bin/muster-dev ./cmd/muster
 
 sbom: build ## a CycloneDX bill of materials of each program, in bin/sbom
-	$(GO) run ./test/sbom -into bin/sbom bin/muster bin/muster-agent bin/muster-coordinator bin/muster-dev
+	$(GO) run ./test/sbom -into bin/sbom bin/muster bin/muster-agent bin/muster-shim bin/muster-coordinator bin/muster-dev
 
 vuln: ## govulncheck over all packages; says so where its database cannot be reached
 	@GO="$(GO)" test/vuln.sh $(BUILD)

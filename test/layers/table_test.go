@@ -131,6 +131,7 @@ var table = map[string]row{
 	"cmd/reference":                  {layer: edge},
 	"cmd/reference/series":           {layer: edge},
 	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
+	"cmd/muster-shim":                {layer: edge},
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/doctor", "cmd/muster/internal/clicontext", "cmd/muster/internal/login", "sdk"}},

@@ -41,7 +41,7 @@ func build(into string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", append(args, "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-coordinator")...)
+	command := exec.Command("go", append(args, "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-shim", "./cmd/muster-coordinator")...)
 	command.Dir = root
 	if os.Getenv("CGO_CFLAGS") == "" { // as the Makefile does
 		command.Env = append(os.Environ(), "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations")

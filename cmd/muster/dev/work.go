@@ -29,6 +29,7 @@ func workOf(runAs string, effective int, env func(string) string) (*agent.RunCon
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
+	program = shim.Program(program)
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("working directory: %w", err)
