@@ -218,7 +218,7 @@ const serfCommands = "github.com/hashicorp/serf/cmd"
 // withoutCgo are the programs that must build without cgo: tenants run them
 // anywhere, and C code of the driver has no place beside the store. cmd/muster-agent
 // loads the driver's library.
-var withoutCgo = []string{"cmd/muster", "cmd/muster-coordinator"}
+var withoutCgo = []string{"cmd/muster", "cmd/muster-coordinator", "cmd/muster-shim"}
 
 // absent names what a program must not be linked with, by import path prefix.
 var absent = map[string][]string{
