@@ -57,6 +57,12 @@ func (t Tokens) Rotate(ctx context.Context, id, overlap string) (*api.AccessToke
 	return made, Identity{t.client}.post(ctx, accessTokenPath(id)+"/rotate", api.RotateOptions{Overlap: overlap}, made)
 }
 
+// RevokeIf is Revoke of a token that has the required values; another token is left as
+// it is, and the answer is 409.
+func (t Tokens) RevokeIf(ctx context.Context, id string, require api.Preconditions) (*api.AccessToken, error) {
+	return removeIf[api.AccessToken](ctx, t.client, request{path: accessTokenPath(id)}, require)
+}
+
 // Revoke ends a token. It returns once each live coordinator refuses the token;
 // status.notFollowedBy has the coordinators that did not confirm that within 5 s.
 func (t Tokens) Revoke(ctx context.Context, id string) (*api.AccessToken, error) {

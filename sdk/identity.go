@@ -55,6 +55,22 @@ func (i Identity) RevokeToken(ctx context.Context, id string) (*api.BootstrapTok
 	return call[api.BootstrapToken](ctx, i.client, request{method: http.MethodDelete, path: tokensPath + "/" + url.PathEscape(id)})
 }
 
+// RevokeTokenIf is RevokeToken of a token that has the required values; another token is
+// left as it is, and the answer is 409.
+func (i Identity) RevokeTokenIf(ctx context.Context, id string, require api.Preconditions) (*api.BootstrapToken, error) {
+	return removeIf[api.BootstrapToken](ctx, i.client, request{path: tokensPath + "/" + url.PathEscape(id)}, require)
+}
+
+// removeIf sends a DELETE with preconditions.
+func removeIf[T any](ctx context.Context, c *Client, r request, require api.Preconditions) (*T, error) {
+	body, err := json.Marshal(api.DeleteOptions{Preconditions: &require})
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", require, err)
+	}
+	r.method, r.contentType, r.body = http.MethodDelete, "application/json", body
+	return call[T](ctx, c, r)
+}
+
 // Authorities returns the roots of trust.
 func (i Identity) Authorities(ctx context.Context) (*api.AuthorityList, error) {
 	return call[api.AuthorityList](ctx, i.client, request{method: http.MethodGet, path: authoritiesPath})
@@ -69,11 +85,24 @@ func (i Identity) RotateAuthority(ctx context.Context) (*api.Authority, error) {
 // RetireAuthority ends the trust in a root; force does so although nodes have
 // certificates by it.
 func (i Identity) RetireAuthority(ctx context.Context, id string, force bool) (*api.AuthorityList, error) {
-	r := request{method: http.MethodDelete, path: authoritiesPath + "/" + url.PathEscape(id)}
+	r := retirement(id, force)
+	r.method = http.MethodDelete
+	return call[api.AuthorityList](ctx, i.client, r)
+}
+
+// RetireAuthorityIf is RetireAuthority of an authority that has the required values;
+// otherwise nothing changes, and the answer is 409. All authorities have one
+// resourceVersion, which a rotation and a retirement change.
+func (i Identity) RetireAuthorityIf(ctx context.Context, id string, force bool, require api.Preconditions) (*api.AuthorityList, error) {
+	return removeIf[api.AuthorityList](ctx, i.client, retirement(id, force), require)
+}
+
+func retirement(id string, force bool) request {
+	r := request{path: authoritiesPath + "/" + url.PathEscape(id)}
 	if force {
 		r.query = url.Values{"force": {"true"}}
 	}
-	return call[api.AuthorityList](ctx, i.client, r)
+	return r
 }
 
 const operatorsPath = "/api/v1/operatorcertificates"
@@ -99,6 +128,12 @@ func (i Identity) RevokeOperator(ctx context.Context, name string) (*api.Operato
 	return call[api.OperatorCertificateList](ctx, i.client, request{method: http.MethodDelete, path: operatorsPath + "/" + url.PathEscape(name)})
 }
 
+// RevokeOperatorIf is RevokeOperator if the operator's certificate that was changed last
+// has the required values; otherwise nothing changes, and the answer is 409.
+func (i Identity) RevokeOperatorIf(ctx context.Context, name string, require api.Preconditions) (*api.OperatorCertificateList, error) {
+	return removeIf[api.OperatorCertificateList](ctx, i.client, request{path: operatorsPath + "/" + url.PathEscape(name)}, require)
+}
+
 func banPath(node string) string { return "/api/v1/nodes/" + url.PathEscape(node) + "/ban" }
 
 // BanNode keeps a node id out: its certificate and its connections end. A ban
@@ -111,6 +146,12 @@ func (i Identity) BanNode(ctx context.Context, node, reason string) (*api.NodeBa
 // UnbanNode lets a node id enroll again, by a token.
 func (i Identity) UnbanNode(ctx context.Context, node string) (*api.NodeBan, error) {
 	return call[api.NodeBan](ctx, i.client, request{method: http.MethodDelete, path: banPath(node)})
+}
+
+// UnbanNodeIf is UnbanNode of a ban that has the required values; another ban stays, and
+// the answer is 409.
+func (i Identity) UnbanNodeIf(ctx context.Context, node string, require api.Preconditions) (*api.NodeBan, error) {
+	return removeIf[api.NodeBan](ctx, i.client, request{path: banPath(node)}, require)
 }
 
 // Bans returns the bans that stand.

@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
+	"github.com/musterd/muster/resource"
 )
 
 // attempts bounds how often a Txn is repeated whose compares lost a race.
@@ -171,6 +172,9 @@ type AuthorityStatus struct {
 	Signs       bool
 	// Nodes counts those whose certificate it signed and that has not expired.
 	Nodes int
+	// At is the revision of the last change of the list of authorities; 0 where the
+	// authorities are files.
+	At resource.Revision
 }
 
 // Authorities returns the authorities, oldest first.
@@ -186,7 +190,7 @@ func (s *Service) Authorities(ctx context.Context) ([]AuthorityStatus, error) {
 	var list []AuthorityStatus
 	for _, c := range t.roots {
 		id := fmt.Sprintf("%x", c.SubjectKeyId)
-		list = append(list, AuthorityStatus{Certificate: c, ID: id, Signs: id == t.signer.ID(), Nodes: len(users[id])})
+		list = append(list, AuthorityStatus{Certificate: c, ID: id, Signs: id == t.signer.ID(), Nodes: len(users[id]), At: t.revision})
 	}
 	return list, nil
 }
@@ -238,14 +242,20 @@ func (s *Service) Rotate(ctx context.Context) (string, error) {
 	return made, err
 }
 
-// Retire ends the trust in an authority. It is refused while nodes have
-// certificates by it, unless forced: those then have to enroll anew.
-func (s *Service) Retire(ctx context.Context, id string, force bool) error {
+// Retire ends the trust in an authority for which check returns no error; check is
+// given the id and the revision of the authorities. Retire is refused while nodes have
+// certificates by the authority, unless forced: those then have to enroll anew.
+func (s *Service) Retire(ctx context.Context, id string, force bool, check Check[AuthorityStatus]) error {
 	return s.changeAuthorities(ctx, func(rec *record.Authorities, t *trust) error {
 		at := slices.IndexFunc(rec.Roots, func(r record.AuthorityRoot) bool { return r.ID == id })
 		switch {
 		case at < 0:
 			return fmt.Errorf("%w: there is no authority %q", ErrNotFound, id)
+		}
+		if err := check.of(AuthorityStatus{ID: id, At: t.revision}); err != nil {
+			return err
+		}
+		switch {
 		case id == t.signer.ID():
 			return fmt.Errorf("%w: authority %s signs; rotate first", ErrInUse, id)
 		}

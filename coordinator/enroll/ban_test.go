@@ -98,10 +98,10 @@ func TestABannedNodeIsOutEverywhereUntilItIsLetBack(t *testing.T) {
 			t.Errorf("a name that there is not: %v", err)
 		}
 
-		if _, err := b.Unban(t.Context(), "n3", "bob"); err != nil {
+		if _, err := b.Unban(t.Context(), "n3", "bob", nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Unban(t.Context(), "n3", "bob"); !errors.Is(err, enroll.ErrNotFound) {
+		if _, err := b.Unban(t.Context(), "n3", "bob", nil); !errors.Is(err, enroll.ErrNotFound) {
 			t.Errorf("unbanned twice: %v", err)
 		}
 		synctest.Wait()
@@ -268,7 +268,7 @@ func TestDecisionsSurviveARestoredBackup(t *testing.T) {
 		if _, err := a.Ban(t.Context(), "n3", "hostile", "ann"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Unban(t.Context(), "n5", "ann"); err != nil {
+		if _, err := a.Unban(t.Context(), "n5", "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		fresh := host(t, a, "n4", true)
@@ -278,7 +278,7 @@ func TestDecisionsSurviveARestoredBackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.RevokeOperator(t.Context(), "eve", "ann"); err != nil {
+		if _, err := a.RevokeOperator(t.Context(), "eve", "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -363,10 +363,10 @@ func TestOperatorsAreListedAndRevoked(t *testing.T) {
 		}
 		synctest.Wait()
 		before, changed := b.Fingerprint(), b.Changed()
-		if ended, err := a.RevokeOperator(t.Context(), "ann", "boss"); err != nil || len(ended) != 1 {
+		if ended, err := a.RevokeOperator(t.Context(), "ann", "boss", nil); err != nil || len(ended) != 1 {
 			t.Fatalf("revoked %+v, %v", ended, err)
 		}
-		if _, err := a.RevokeOperator(t.Context(), "nobody", "boss"); !errors.Is(err, enroll.ErrNotFound) {
+		if _, err := a.RevokeOperator(t.Context(), "nobody", "boss", nil); !errors.Is(err, enroll.ErrNotFound) {
 			t.Errorf("nobody is revoked: %v", err)
 		}
 		if _, err := a.CertifyOperator(t.Context(), "ann", key.Public(), 0, "boss"); !errors.Is(err, enroll.ErrInvalid) {
@@ -523,7 +523,7 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 	})
 	t.Run("two bans", func(t *testing.T) {
 		s, a, b := setup(t)
-		var first record.Ban
+		var first enroll.Banned
 		s.once = func() {
 			var err error
 			if first, err = b.Ban(t.Context(), "n1", "b's", "bob"); err != nil {

@@ -16,18 +16,18 @@ import (
 // it, it can neither enroll nor renew, and the gossip key is replaced. All of
 // that is one Txn; the other coordinators follow the store. A ban that stands is
 // returned as it is. Errors: ErrInvalid, and those of the store.
-func (s *Service) Ban(ctx context.Context, node resource.NodeID, reason, by string) (record.Ban, error) {
+func (s *Service) Ban(ctx context.Context, node resource.NodeID, reason, by string) (Banned, error) {
 	if err := s.node(node).Check(); err != nil {
-		return record.Ban{}, fmt.Errorf("%w: ban: %w", ErrInvalid, err)
+		return Banned{}, fmt.Errorf("%w: ban: %w", ErrInvalid, err)
 	}
 	for range attempts {
 		before, at, err := s.readBan(ctx, node)
 		if err != nil || before.Banned {
-			return before, err
+			return Banned{node, before, at}, err
 		}
 		enrolled, had, err := s.readEnrolled(ctx, node)
 		if err != nil {
-			return record.Ban{}, err
+			return Banned{}, err
 		}
 		now := time.Now()
 		ban := record.Ban{
@@ -41,52 +41,57 @@ func (s *Service) Ban(ctx context.Context, node resource.NodeID, reason, by stri
 			txn.Then = append(txn.Then, record.Put(record.EnrolledKey(node), record.MustEncode(s.end(node, enrolled, now))))
 		}
 		if err := s.rotateKeys(ctx, &txn, fmt.Sprintf("node %s was banned", node)); err != nil {
-			return record.Ban{}, err
+			return Banned{}, err
 		}
-		done, err := s.commit(ctx, txn)
+		revision, err := s.commit(ctx, txn)
 		if err != nil {
-			return record.Ban{}, fmt.Errorf("ban node %s: %w", node, err)
+			return Banned{}, fmt.Errorf("ban node %s: %w", node, err)
 		}
-		if done {
+		if revision != 0 {
 			s.log.Warn("node_banned", "node", node, "by", by, "reason", reason, "enrolled", ban.Enrolled)
-			return ban, nil
+			return Banned{node, ban, revision}, nil
 		}
 	}
-	return record.Ban{}, fmt.Errorf("ban node %s: its keys kept changing; try again", node)
+	return Banned{}, fmt.Errorf("ban node %s: its keys kept changing; try again", node)
 }
 
-// Unban lets a node id enroll again, by a token: the certificate that the ban
-// ended stays ended. Errors: ErrNotFound where no ban stands.
-func (s *Service) Unban(ctx context.Context, node resource.NodeID, by string) (record.Ban, error) {
+// Unban ends a ban for which check returns no error, so that the node id may enroll
+// again, by a token: the certificate that the ban ended stays ended. Errors: ErrNotFound
+// where no ban stands.
+func (s *Service) Unban(ctx context.Context, node resource.NodeID, by string, check Check[Banned]) (Banned, error) {
 	for range attempts {
 		before, at, err := s.readBan(ctx, node)
 		if err != nil {
-			return record.Ban{}, err
+			return Banned{}, err
 		}
 		if !before.Banned {
-			return record.Ban{}, fmt.Errorf("%w: node %s is not banned", ErrNotFound, node)
+			return Banned{}, fmt.Errorf("%w: node %s is not banned", ErrNotFound, node)
+		}
+		if err := check.of(Banned{node, before, at}); err != nil {
+			return Banned{}, err
 		}
 		now := time.Now()
 		ban := record.Ban{By: by, At: stamp(now), Generation: s.nextBan(node, before, now)}
-		done, err := s.commit(ctx, record.Txn{
+		revision, err := s.commit(ctx, record.Txn{
 			If:   []record.Compare{record.ModRevIs(record.BanKey(node), at)},
 			Then: []record.Op{record.Put(record.BanKey(node), record.MustEncode(ban))},
 		})
 		if err != nil {
-			return record.Ban{}, fmt.Errorf("unban node %s: %w", node, err)
+			return Banned{}, fmt.Errorf("unban node %s: %w", node, err)
 		}
-		if done {
+		if revision != 0 {
 			s.log.Warn("node_unbanned", "node", node, "by", by)
-			return ban, nil
+			return Banned{node, ban, revision}, nil
 		}
 	}
-	return record.Ban{}, fmt.Errorf("unban node %s: its ban kept changing; try again", node)
+	return Banned{}, fmt.Errorf("unban node %s: its ban kept changing; try again", node)
 }
 
-// Banned is a node id that is banned.
+// Banned is a decision about a node id: a ban, or the end of one.
 type Banned struct {
 	Node resource.NodeID
 	record.Ban
+	At resource.Revision // of the decision
 }
 
 // Bans lists the bans that stand, by node.
@@ -106,7 +111,7 @@ func (s *Service) Bans(ctx context.Context) ([]Banned, error) {
 			return nil, err
 		}
 		if ban.Banned {
-			list = append(list, Banned{node, ban})
+			list = append(list, Banned{node, ban, kv.ModRev})
 		}
 	}
 	slices.SortFunc(list, func(a, b Banned) int { return cmp.Compare(a.Node, b.Node) })
@@ -145,16 +150,17 @@ func (s *Service) nextEnrolled(node resource.NodeID, stored int64, now time.Time
 }
 
 // commit writes, and takes what was written at once: the watch brings it to the
-// other coordinators, and here a moment later.
-func (s *Service) commit(ctx context.Context, txn record.Txn) (bool, error) {
+// other coordinators, and here a moment later. The revision is 0 where the comparisons
+// of the Txn do not hold.
+func (s *Service) commit(ctx context.Context, txn record.Txn) (resource.Revision, error) {
 	result, err := s.config.Store.Txn(ctx, txn)
 	if err != nil || !result.Succeeded {
-		return false, err
+		return 0, err
 	}
 	for _, op := range txn.Then {
 		if op.Value != nil {
 			s.learn(record.KV{Key: op.Key, Value: op.Value, ModRev: result.Revision})
 		}
 	}
-	return true, nil
+	return result.Revision, nil
 }

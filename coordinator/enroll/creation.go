@@ -57,14 +57,14 @@ func (s *Service) admitCreation(ctx context.Context, token pki.Token, node resou
 		}
 		key := record.TokenKey(token.ID)
 		rec.Announced = append(rec.Announced, string(node))
-		done, err := s.commit(ctx, record.Txn{
+		written, err := s.commit(ctx, record.Txn{
 			If:   []record.Compare{record.ModRevIs(key, at), record.ModRevIs(record.EnrolledKey(node), before), notBanned},
 			Then: []record.Op{record.Put(key, record.MustEncode(rec))},
 		})
 		if err != nil {
 			return unavailable(err, "create node "+string(node))
 		}
-		if done {
+		if written != 0 {
 			return nil
 		}
 	}

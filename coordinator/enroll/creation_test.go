@@ -46,7 +46,7 @@ func TestABootstrapTokenIsGoodForTheCreationOfItsNodes(t *testing.T) {
 			}
 		}, node: "gpu-1", want: codes.PermissionDenied, says: "banned"},
 		"a revoked token": {token: enroll.TokenOptions{Nodes: "gpu-*"}, before: func(t *testing.T, e *enroll.Service, token pki.Token) {
-			if _, err := e.RevokeToken(t.Context(), token.ID); err != nil {
+			if _, err := e.RevokeToken(t.Context(), token.ID, nil); err != nil {
 				t.Fatal(err)
 			}
 		}, node: "gpu-1", want: codes.Unauthenticated, says: "revoked"},

@@ -3,7 +3,9 @@ package enroll
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,11 +39,29 @@ func statusOf(err error) error {
 	return api.Errorf(code, "%v", err)
 }
 
-func tokenDocument(r record.BootstrapToken) api.BootstrapToken {
+// refusal is a status as an error; none for nil.
+func refusal(status *api.Status) error {
+	if status == nil {
+		return nil
+	}
+	return status
+}
+
+// versioned is the metadata of an identity. The uid tells the identity from any other
+// of the same name. Revision 0, of identities that are no keys, is no resourceVersion.
+func versioned(name, uid, created string, at resource.Revision) api.ObjectMeta {
+	m := api.ObjectMeta{Name: name, UID: uid, CreationTimestamp: created}
+	if at != 0 {
+		m.ResourceVersion = strconv.FormatInt(int64(at), 10)
+	}
+	return m
+}
+
+func tokenDocument(r Token) api.BootstrapToken {
 	return api.BootstrapToken{
-		APIVersion: api.APIVersion, Kind: api.KindBootstrapToken, Metadata: api.ObjectMeta{Name: r.ID, CreationTimestamp: r.Created},
+		APIVersion: api.APIVersion, Kind: api.KindBootstrapToken, Metadata: versioned(r.ID, r.ID, r.Created, r.At),
 		Spec:   api.BootstrapTokenSpec{Nodes: r.Nodes, Replace: r.Replace, Labels: r.Labels},
-		Status: api.BootstrapTokenStatus{Uses: r.Uses, Expires: r.Expires, Expired: expired(r, time.Now()), Creator: r.Creator},
+		Status: api.BootstrapTokenStatus{Uses: r.Uses, Expires: r.Expires, Expired: expired(r.BootstrapToken, time.Now()), Creator: r.Creator},
 	}
 }
 
@@ -72,8 +92,10 @@ func (d Documents) ListBootstrapTokens(ctx context.Context) (*api.BootstrapToken
 }
 
 // DeleteBootstrapToken implements service.Identity.
-func (d Documents) DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error) {
-	rec, err := d.Service.RevokeToken(ctx, id)
+func (d Documents) DeleteBootstrapToken(ctx context.Context, id string, require api.Preconditions) (*api.BootstrapToken, error) {
+	rec, err := d.Service.RevokeToken(ctx, id, func(t Token) error {
+		return refusal(require.Check("bootstrap token "+id, tokenDocument(t).Metadata))
+	})
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -84,7 +106,7 @@ func (d Documents) DeleteBootstrapToken(ctx context.Context, id string) (*api.Bo
 func authorityDocument(a AuthorityStatus) api.Authority {
 	return api.Authority{
 		APIVersion: api.APIVersion, Kind: api.KindAuthority,
-		Metadata: api.ObjectMeta{Name: a.ID, CreationTimestamp: stamp(a.Certificate.NotBefore.Add(pki.Backdate))},
+		Metadata: versioned(a.ID, a.ID, stamp(a.Certificate.NotBefore.Add(pki.Backdate)), a.At),
 		Status: api.AuthorityStatus{
 			Signs: a.Signs, Expires: stamp(a.Certificate.NotAfter), Nodes: a.Nodes, Pin: pki.PinOf(a.Certificate).String(),
 			Certificate: string(pki.FormatPEM(pki.Bundle{a.Certificate})),
@@ -124,8 +146,10 @@ func (d Documents) RotateAuthority(ctx context.Context) (*api.Authority, error) 
 }
 
 // RetireAuthority implements service.Identity.
-func (d Documents) RetireAuthority(ctx context.Context, id string, force bool) error {
-	return statusOf(d.Service.Retire(ctx, id, force))
+func (d Documents) RetireAuthority(ctx context.Context, id string, force bool, require api.Preconditions) error {
+	return statusOf(d.Service.Retire(ctx, id, force, func(a AuthorityStatus) error {
+		return refusal(require.Check("authority "+id, versioned(a.ID, a.ID, "", a.At)))
+	}))
 }
 
 // CertifyOperator implements service.Identity.
@@ -154,7 +178,7 @@ func (d Documents) CertifyOperator(ctx context.Context, c *api.OperatorCertifica
 
 func operatorDocument(o OperatorStatus) api.OperatorCertificate {
 	return api.OperatorCertificate{
-		APIVersion: api.APIVersion, Kind: api.KindOperatorCertificate, Metadata: api.ObjectMeta{Name: o.Name, CreationTimestamp: o.Certified},
+		APIVersion: api.APIVersion, Kind: api.KindOperatorCertificate, Metadata: versioned(o.Name, o.Key, o.Certified, o.At),
 		Status: api.OperatorCertificateStatus{Key: o.Key, Creator: o.Creator, Expires: o.Expires, Revoked: o.Revoked, RevokedBy: o.RevokedBy},
 	}
 }
@@ -177,8 +201,10 @@ func (d Documents) ListOperators(ctx context.Context) (*api.OperatorCertificateL
 }
 
 // RevokeOperator implements service.Identity.
-func (d Documents) RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error) {
-	ended, err := d.Service.RevokeOperator(ctx, name, by)
+func (d Documents) RevokeOperator(ctx context.Context, name, by string, require api.Preconditions) (*api.OperatorCertificateList, error) {
+	ended, err := d.Service.RevokeOperator(ctx, name, by, func(o OperatorStatus) error {
+		return refusal(require.Check("the newest certificate of operator "+name, operatorDocument(o).Metadata))
+	})
 	if err != nil {
 		return nil, statusOf(err)
 	}
@@ -187,7 +213,7 @@ func (d Documents) RevokeOperator(ctx context.Context, name, by string) (*api.Op
 
 func banDocument(b Banned) api.NodeBan {
 	return api.NodeBan{
-		APIVersion: api.APIVersion, Kind: api.KindNodeBan, Metadata: api.ObjectMeta{Name: string(b.Node), CreationTimestamp: b.At},
+		APIVersion: api.APIVersion, Kind: api.KindNodeBan, Metadata: versioned(string(b.Node), fmt.Sprintf("ban-%d", b.Generation), b.Ban.At, b.At),
 		Spec: api.NodeBanSpec{Reason: b.Reason}, Status: api.NodeBanStatus{Banned: b.Banned, By: b.By, Enrolled: b.Enrolled},
 	}
 }
@@ -198,17 +224,19 @@ func (d Documents) BanNode(ctx context.Context, node, reason, by string) (*api.N
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	made := banDocument(Banned{resource.NodeID(node), ban})
+	made := banDocument(ban)
 	return &made, nil
 }
 
 // UnbanNode implements service.Identity.
-func (d Documents) UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error) {
-	ban, err := d.Service.Unban(ctx, resource.NodeID(node), by)
+func (d Documents) UnbanNode(ctx context.Context, node, by string, require api.Preconditions) (*api.NodeBan, error) {
+	ban, err := d.Service.Unban(ctx, resource.NodeID(node), by, func(b Banned) error {
+		return refusal(require.Check("the ban of node "+node, banDocument(b).Metadata))
+	})
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	ended := banDocument(Banned{resource.NodeID(node), ban})
+	ended := banDocument(ban)
 	return &ended, nil
 }
 

@@ -147,7 +147,7 @@ func TestOnlyAGoodTokenLetsAHostIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		revoked := token(t, e, enroll.TokenOptions{Nodes: "*"})
-		if _, err := e.RevokeToken(t.Context(), revoked.ID); err != nil {
+		if _, err := e.RevokeToken(t.Context(), revoked.ID, nil); err != nil {
 			t.Fatal(err)
 		}
 		short := token(t, e, enroll.TokenOptions{Nodes: "*", TTL: time.Minute})
@@ -365,13 +365,13 @@ func TestAuthoritiesAreRotatedAndRetired(t *testing.T) {
 			t.Errorf("a third authority: %v", err)
 		}
 		old := fmt.Sprintf("%x", first.SubjectKeyId)
-		if err := a.Retire(t.Context(), old, false); !errors.Is(err, enroll.ErrInUse) || !strings.Contains(err.Error(), "the first is n1") {
+		if err := a.Retire(t.Context(), old, false, nil); !errors.Is(err, enroll.ErrInUse) || !strings.Contains(err.Error(), "the first is n1") {
 			t.Errorf("retired while a node uses it: %v", err)
 		}
-		if err := a.Retire(t.Context(), made, false); !errors.Is(err, enroll.ErrInUse) {
+		if err := a.Retire(t.Context(), made, false, nil); !errors.Is(err, enroll.ErrInUse) {
 			t.Errorf("the one that signs is retired: %v", err)
 		}
-		if err := a.Retire(t.Context(), "nonsense", true); !errors.Is(err, enroll.ErrNotFound) {
+		if err := a.Retire(t.Context(), "nonsense", true, nil); !errors.Is(err, enroll.ErrNotFound) {
 			t.Errorf("an authority that there is not: %v", err)
 		}
 		// A host with a token that pins the old one, and a node that knows it
@@ -392,7 +392,7 @@ func TestAuthoritiesAreRotatedAndRetired(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0].Nodes != 0 || list[1].Nodes != 1 || list[0].Signs || !list[1].Signs {
 			t.Errorf("authorities: %+v, %v", list, err)
 		}
-		if err := a.Retire(t.Context(), old, false); err != nil {
+		if err := a.Retire(t.Context(), old, false, nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
+	"github.com/musterd/muster/resource"
 )
 
 // Default and bounds of operators' certificates.
@@ -92,6 +93,7 @@ func (s *Service) forgetOperator(ctx context.Context, name, creator string) erro
 type OperatorStatus struct {
 	Key string // pki.KeyHash
 	record.Operator
+	At resource.Revision // of its last change
 }
 
 // Operators lists the operators' certificates that have not expired, by name,
@@ -117,7 +119,7 @@ func (s *Service) Operators(ctx context.Context) ([]OperatorStatus, error) {
 			}
 			continue
 		}
-		list = append(list, OperatorStatus{hash, rec})
+		list = append(list, OperatorStatus{hash, rec, kv.ModRev})
 	}
 	slices.SortFunc(list, func(a, b OperatorStatus) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Certified, b.Certified), cmp.Compare(a.Key, b.Key))
@@ -125,33 +127,47 @@ func (s *Service) Operators(ctx context.Context) ([]OperatorStatus, error) {
 	return list, nil
 }
 
-// RevokeOperator ends all certificates of an operator and returns them.
-// ErrNotFound where none is good.
-func (s *Service) RevokeOperator(ctx context.Context, name, by string) ([]OperatorStatus, error) {
+// RevokeOperator ends all certificates of an operator and returns them, if check returns
+// no error for the certificate that was changed last. ErrNotFound where none is good.
+func (s *Service) RevokeOperator(ctx context.Context, name, by string, check Check[OperatorStatus]) ([]OperatorStatus, error) {
 	all, err := s.Operators(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var ended []OperatorStatus
-	var txn record.Txn
-	for _, o := range all {
-		if o.Name != name {
-			continue
-		}
-		if o.Revoked == "" {
-			o.Revoked, o.RevokedBy = stamp(time.Now()), by
-			txn.Then = append(txn.Then, record.Put(record.OperatorKey(o.Key), record.MustEncode(o.Operator)))
-		}
-		ended = append(ended, o)
-	}
+	ended := slices.DeleteFunc(all, func(o OperatorStatus) bool { return o.Name != name })
 	if len(ended) == 0 {
 		return nil, fmt.Errorf("%w: operator %q has no certificate that is good", ErrNotFound, name)
 	}
-	for ops := range slices.Chunk(txn.Then, putAtOnce) {
-		if _, err := s.commit(ctx, record.Txn{Then: ops}); err != nil {
+	if err := check.of(slices.MaxFunc(ended, func(a, b OperatorStatus) int { return cmp.Compare(a.At, b.At) })); err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(ended, putAtOnce) {
+		if err := s.revoke(ctx, some, by); err != nil {
 			return nil, fmt.Errorf("revoke the certificates of operator %s: %w", name, err)
 		}
 	}
 	s.log.Warn("operator_revoked", "operator", name, "by", by, "certificates", len(ended))
 	return ended, nil
+}
+
+// revoke ends those of the certificates that are not revoked, in one Txn, and notes the
+// end in the list.
+func (s *Service) revoke(ctx context.Context, list []OperatorStatus, by string) error {
+	var txn record.Txn
+	for i := range list {
+		if o := &list[i]; o.Revoked == "" {
+			o.Revoked, o.RevokedBy = stamp(time.Now()), by
+			txn.Then = append(txn.Then, record.Put(record.OperatorKey(o.Key), record.MustEncode(o.Operator)))
+		}
+	}
+	if len(txn.Then) == 0 {
+		return nil
+	}
+	revision, err := s.commit(ctx, txn)
+	for i := range list {
+		if slices.ContainsFunc(txn.Then, func(op record.Op) bool { return op.Key == record.OperatorKey(list[i].Key) }) {
+			list[i].At = revision
+		}
+	}
+	return err
 }

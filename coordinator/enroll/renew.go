@@ -49,14 +49,14 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 		// Until the new key has been used its certificate may have been lost, and
 		// connections with the present one are open.
 		rec.Keys = append(rec.Keys, others(enrolled.Keys, shown, hash)...)
-		done, err := s.commit(ctx, record.Txn{
+		written, err := s.commit(ctx, record.Txn{
 			If:   []record.Compare{record.ModRevIs(record.EnrolledKey(node), before), allowed},
 			Then: []record.Op{record.Put(record.EnrolledKey(node), record.MustEncode(rec))},
 		})
 		if err != nil {
 			return nil, unavailable(err, "renew "+string(node))
 		}
-		if done {
+		if written != 0 {
 			s.log.Info("node_renewed", "node", node, "expires", rec.Expires)
 			return response, nil
 		}

@@ -71,11 +71,11 @@ func (s *Service) enroll(ctx context.Context, r *musterv1.EnrollRequest, token p
 			return nil, err
 		}
 		txn.Then = append(txn.Then, record.Put(record.EnrolledKey(node), record.MustEncode(rec)))
-		done, err := s.commit(ctx, txn)
+		written, err := s.commit(ctx, txn)
 		if err != nil {
 			return nil, unavailable(err, "enroll "+string(node))
 		}
-		if done {
+		if written != 0 {
 			s.log.Info("node_enrolled", "node", node, "token", token.ID, "expires", rec.Expires)
 			return response, nil
 		}

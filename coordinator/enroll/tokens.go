@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/pki"
+	"github.com/musterd/muster/resource"
 )
 
 // Default and bounds of a bootstrap token.
@@ -36,9 +37,9 @@ type TokenOptions struct {
 }
 
 // CreateToken makes a bootstrap token. Its text is nowhere kept.
-func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, record.BootstrapToken, error) {
+func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, Token, error) {
 	o.TTL, o.Uses = cmp.Or(o.TTL, DefaultTokenTTL), cmp.Or(o.Uses, 1)
-	none := record.BootstrapToken{}
+	none := Token{}
 	if err := pki.CheckPattern(o.Nodes); err != nil {
 		return pki.Token{}, none, fmt.Errorf("%w: spec.nodes: %w", ErrInvalid, err)
 	}
@@ -67,21 +68,27 @@ func (s *Service) CreateToken(ctx context.Context, o TokenOptions) (pki.Token, r
 		return pki.Token{}, none, fmt.Errorf("token %s exists already: try again", token.ID)
 	}
 	s.log.Info("bootstrap_token_made", "token", token.ID, "nodes", o.Nodes, "uses", o.Uses, "expires", rec.Expires, "creator", o.Creator)
-	return token, rec, nil
+	return token, Token{rec, result.Revision}, nil
 }
 
 func isPlain(pattern string) bool {
 	return !slices.ContainsFunc([]byte(pattern), func(c byte) bool { return c == '*' || c == '?' })
 }
 
+// Token is a bootstrap token and the revision of its last change.
+type Token struct {
+	record.BootstrapToken
+	At resource.Revision
+}
+
 // ListTokens returns all tokens, oldest first, and forgets those that expired
 // a day ago.
-func (s *Service) ListTokens(ctx context.Context) ([]record.BootstrapToken, error) {
+func (s *Service) ListTokens(ctx context.Context) ([]Token, error) {
 	all, _, err := s.config.Store.Range(ctx, record.TokensPrefix, store.RangeOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the bootstrap tokens: %w", err)
 	}
-	var list []record.BootstrapToken
+	var list []Token
 	for _, kv := range all {
 		rec, err := record.Decode[record.BootstrapToken](kv.Key, kv.Value)
 		if err != nil {
@@ -93,41 +100,46 @@ func (s *Service) ListTokens(ctx context.Context) ([]record.BootstrapToken, erro
 			}
 			continue
 		}
-		list = append(list, rec)
+		list = append(list, Token{rec, kv.ModRev})
 	}
-	slices.SortFunc(list, func(a, b record.BootstrapToken) int {
+	slices.SortFunc(list, func(a, b Token) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }
 
-// RevokeToken ends a token. Nodes that it has let in stay.
-func (s *Service) RevokeToken(ctx context.Context, id string) (record.BootstrapToken, error) {
+// RevokeToken ends a token for which check returns no error. Nodes that the token has
+// let in stay.
+func (s *Service) RevokeToken(ctx context.Context, id string, check Check[Token]) (Token, error) {
 	key := record.TokenKey(id)
 	for range attempts {
 		kv, found, _, err := s.config.Store.Get(ctx, key)
 		if err != nil {
-			return record.BootstrapToken{}, err
+			return Token{}, err
 		}
 		if !found {
-			return record.BootstrapToken{}, fmt.Errorf("%w: there is no bootstrap token %q", ErrNotFound, id)
+			return Token{}, fmt.Errorf("%w: there is no bootstrap token %q", ErrNotFound, id)
 		}
 		rec, err := record.Decode[record.BootstrapToken](key, kv.Value)
 		if err != nil {
-			return rec, err
+			return Token{}, err
+		}
+		token := Token{rec, kv.ModRev}
+		if err := check.of(token); err != nil {
+			return Token{}, err
 		}
 		result, err := s.config.Store.Txn(ctx, record.Txn{
 			If: []record.Compare{record.ModRevIs(key, kv.ModRev)}, Then: []record.Op{record.Delete(key)},
 		})
 		if err != nil {
-			return rec, err
+			return Token{}, err
 		}
 		if result.Succeeded {
 			s.log.Info("bootstrap_token_revoked", "token", id)
-			return rec, nil
+			return token, nil
 		}
 	}
-	return record.BootstrapToken{}, fmt.Errorf("token %s kept changing; try again", id)
+	return Token{}, fmt.Errorf("token %s kept changing; try again", id)
 }
 
 // tokenLabels are the labels of a token, which never change; none once it is

@@ -73,7 +73,7 @@ func (s bootstrapTokens) Delete(ctx context.Context, r *apiv1.NameRequest) (*api
 	if status := s.a.identifiedOn(ctx, service.VerbDelete, service.KindTokens, r.GetName()); status != nil {
 		return nil, status
 	}
-	got, err := s.a.Identity.DeleteBootstrapToken(ctx, r.GetName())
+	got, err := s.a.Identity.DeleteBootstrapToken(ctx, r.GetName(), required(r.GetPreconditions()))
 	return answered(got, err, new(apiv1.BootstrapToken))
 }
 
@@ -106,7 +106,7 @@ func (s authorities) Delete(ctx context.Context, r *apiv1.DeleteAuthorityRequest
 	if status := s.a.identifiedOn(ctx, service.VerbDelete, service.KindAuthorities, r.GetName()); status != nil {
 		return nil, status
 	}
-	if err := s.a.Identity.RetireAuthority(ctx, r.GetName(), r.GetForce()); err != nil {
+	if err := s.a.Identity.RetireAuthority(ctx, r.GetName(), r.GetForce(), required(r.GetPreconditions())); err != nil {
 		return nil, err
 	}
 	got, err := s.a.Identity.ListAuthorities(ctx)
@@ -146,7 +146,7 @@ func (s operatorCertificates) Delete(ctx context.Context, r *apiv1.NameRequest) 
 	if status := s.a.identifiedOn(ctx, service.VerbDelete, service.KindOperators, r.GetName()); status != nil {
 		return nil, status
 	}
-	got, err := s.a.Identity.RevokeOperator(ctx, r.GetName(), caller(ctx).Name)
+	got, err := s.a.Identity.RevokeOperator(ctx, r.GetName(), caller(ctx).Name, required(r.GetPreconditions()))
 	return answered(got, err, new(apiv1.OperatorCertificateList))
 }
 
@@ -184,6 +184,6 @@ func (s nodeBans) Delete(ctx context.Context, r *apiv1.NameRequest) (*apiv1.Node
 	if status := s.a.identifiedOn(ctx, service.VerbDelete, service.KindBans, r.GetName()); status != nil {
 		return nil, status
 	}
-	got, err := s.a.Identity.UnbanNode(ctx, r.GetName(), caller(ctx).Name)
+	got, err := s.a.Identity.UnbanNode(ctx, r.GetName(), caller(ctx).Name, required(r.GetPreconditions()))
 	return answered(got, err, new(apiv1.NodeBan))
 }

@@ -244,6 +244,7 @@ func TestIdentitiesAreAnsweredAsOverREST(t *testing.T) {
 	g := newGate(t)
 	operator := g.token(&apiv1.AccessTokenSpec{User: "otto", Role: "operator"}).GetStatus().GetToken()
 	editor := g.token(&apiv1.AccessTokenSpec{User: "ada", Role: "editor", Tenant: "ml"}).GetStatus().GetToken()
+	const older, present = `{"preconditions":{"resourceVersion":"6"}}`, `{"preconditions":{"resourceVersion":"7"}}`
 	ban := func(name, document string) *apiv1.NodeBan {
 		m := asMessage(document, new(apiv1.NodeBan))
 		m.Metadata = &apiv1.ObjectMeta{Name: name}
@@ -297,6 +298,30 @@ func TestIdentitiesAreAnsweredAsOverREST(t *testing.T) {
 		}},
 		"operators are listed": {method: "GET", path: "/operatorcertificates", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewOperatorCertificatesClient(c).List(ctx, new(apiv1.ListOperatorCertificatesRequest))
+		}},
+		"a bootstrap token of another version ends": {method: "DELETE", path: "/bootstraptokens/k3v9x2", body: older, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewBootstrapTokensClient(c).Delete(ctx, &apiv1.NameRequest{Name: "k3v9x2", Preconditions: &apiv1.Preconditions{ResourceVersion: "6"}})
+		}},
+		"a bootstrap token of the required version ends": {method: "DELETE", path: "/bootstraptokens/k3v9x2", body: present, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewBootstrapTokensClient(c).Delete(ctx, &apiv1.NameRequest{Name: "k3v9x2", Preconditions: &apiv1.Preconditions{ResourceVersion: "7"}})
+		}},
+		"a ban of another version ends": {method: "DELETE", path: "/nodes/gpu-1/ban", body: older, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNodeBansClient(c).Delete(ctx, &apiv1.NameRequest{Name: "gpu-1", Preconditions: &apiv1.Preconditions{ResourceVersion: "6"}})
+		}},
+		"a ban of the required version ends": {method: "DELETE", path: "/nodes/gpu-1/ban", body: present, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewNodeBansClient(c).Delete(ctx, &apiv1.NameRequest{Name: "gpu-1", Preconditions: &apiv1.Preconditions{ResourceVersion: "7"}})
+		}},
+		"an authority of another version ends": {method: "DELETE", path: "/authorities/9f86d081", body: older, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAuthoritiesClient(c).Delete(ctx, &apiv1.DeleteAuthorityRequest{Name: "9f86d081", Preconditions: &apiv1.Preconditions{ResourceVersion: "6"}})
+		}},
+		"an authority of the required version ends": {method: "DELETE", path: "/authorities/9f86d081", body: present, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAuthoritiesClient(c).Delete(ctx, &apiv1.DeleteAuthorityRequest{Name: "9f86d081", Preconditions: &apiv1.Preconditions{ResourceVersion: "7"}})
+		}},
+		"an operator of another version ends": {method: "DELETE", path: "/operatorcertificates/ada", body: older, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewOperatorCertificatesClient(c).Delete(ctx, &apiv1.NameRequest{Name: "ada", Preconditions: &apiv1.Preconditions{ResourceVersion: "6"}})
+		}},
+		"an operator of the required version ends": {method: "DELETE", path: "/operatorcertificates/ada", body: present, code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewOperatorCertificatesClient(c).Delete(ctx, &apiv1.NameRequest{Name: "ada", Preconditions: &apiv1.Preconditions{ResourceVersion: "7"}})
 		}},
 		"an operator is revoked": {method: "DELETE", path: "/operatorcertificates/ada", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewOperatorCertificatesClient(c).Delete(ctx, &apiv1.NameRequest{Name: "ada"})

@@ -137,6 +137,12 @@ func (h *handler) removal(c *call) (require api.Preconditions, status *api.Statu
 	if status := c.parameters(); status != nil {
 		return require, status
 	}
+	return h.preconditions(c)
+}
+
+// preconditions reads the body of a DELETE as removal does, and leaves the parameters
+// to its caller.
+func (h *handler) preconditions(c *call) (require api.Preconditions, status *api.Status) {
 	body, status := h.optional(c)
 	if status != nil {
 		return require, status

@@ -13,9 +13,9 @@ func (h *handler) routeIdentity(v1 string) {
 	h.route("GET "+v1+"/bootstraptokens", to(service.VerbList, service.KindTokens), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListBootstrapTokens(c.ctx()))
 	}))
-	h.route("DELETE "+v1+"/bootstraptokens/{name}", to(service.VerbDelete, service.KindTokens), h.identified(func(c *call) (answer, error) {
-		return found(h.Identity.DeleteBootstrapToken(c.ctx(), c.name))
-	}))
+	h.route("DELETE "+v1+"/bootstraptokens/{name}", to(service.VerbDelete, service.KindTokens), h.identified(h.required(func(c *call, require api.Preconditions) (answer, error) {
+		return found(h.Identity.DeleteBootstrapToken(c.ctx(), c.name, require))
+	})))
 	h.route("GET "+v1+"/authorities", to(service.VerbList, service.KindAuthorities), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListAuthorities(c.ctx()))
 	}))
@@ -26,20 +26,20 @@ func (h *handler) routeIdentity(v1 string) {
 		}
 		return answer{code: http.StatusCreated, body: a}, nil
 	}))
-	h.route("DELETE "+v1+"/authorities/{name}", to(service.VerbDelete, service.KindAuthorities), h.identified(h.retireAuthority, "force"))
+	h.route("DELETE "+v1+"/authorities/{name}", to(service.VerbDelete, service.KindAuthorities), h.identified(h.required(h.retireAuthority), "force"))
 	h.route("POST "+v1+"/operatorcertificates", to(service.VerbCreate, service.KindOperators), h.identified(h.named(h.certifyOperator)))
 	h.route("GET "+v1+"/operatorcertificates", to(service.VerbList, service.KindOperators), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListOperators(c.ctx()))
 	}))
-	h.route("DELETE "+v1+"/operatorcertificates/{name}", to(service.VerbDelete, service.KindOperators), h.identified(h.named(func(c *call, by string) (answer, error) {
-		return found(h.Identity.RevokeOperator(c.ctx(), c.name, by))
+	h.route("DELETE "+v1+"/operatorcertificates/{name}", to(service.VerbDelete, service.KindOperators), h.identified(h.required(func(c *call, require api.Preconditions) (answer, error) {
+		return found(h.Identity.RevokeOperator(c.ctx(), c.name, c.caller.Name, require))
 	})))
 	h.route("GET "+v1+"/nodebans", to(service.VerbList, service.KindBans), h.identified(func(c *call) (answer, error) {
 		return found(h.Identity.ListBans(c.ctx()))
 	}))
 	h.route("POST "+v1+"/nodes/{name}/ban", to(service.VerbCreate, service.KindBans), h.identified(h.named(h.banNode)))
-	h.route("DELETE "+v1+"/nodes/{name}/ban", to(service.VerbDelete, service.KindBans), h.identified(h.named(func(c *call, by string) (answer, error) {
-		return found(h.Identity.UnbanNode(c.ctx(), c.name, by))
+	h.route("DELETE "+v1+"/nodes/{name}/ban", to(service.VerbDelete, service.KindBans), h.identified(h.required(func(c *call, require api.Preconditions) (answer, error) {
+		return found(h.Identity.UnbanNode(c.ctx(), c.name, c.caller.Name, require))
 	})))
 }
 
@@ -71,6 +71,17 @@ func (h *handler) named(serve func(c *call, by string) (answer, error)) endpoint
 	}
 }
 
+// required serves a DELETE whose body may have preconditions.
+func (h *handler) required(serve func(c *call, require api.Preconditions) (answer, error)) endpoint {
+	return func(c *call) (answer, error) {
+		require, status := h.preconditions(c)
+		if status != nil {
+			return answer{}, status
+		}
+		return serve(c, require)
+	}
+}
+
 func (h *handler) banNode(c *call, by string) (answer, error) {
 	body, status := h.optional(c)
 	if status != nil {
@@ -99,8 +110,8 @@ func (h *handler) createBootstrapToken(c *call, by string) (answer, error) {
 	return answer{code: http.StatusCreated, body: made}, nil
 }
 
-func (h *handler) retireAuthority(c *call) (answer, error) {
-	if err := h.Identity.RetireAuthority(c.ctx(), c.name, c.query.force); err != nil {
+func (h *handler) retireAuthority(c *call, require api.Preconditions) (answer, error) {
+	if err := h.Identity.RetireAuthority(c.ctx(), c.name, c.query.force, require); err != nil {
 		return answer{}, err
 	}
 	return found(h.Identity.ListAuthorities(c.ctx()))

@@ -19,7 +19,7 @@ type Identity interface {
 	// carries it.
 	PutBootstrapToken(ctx context.Context, t *api.BootstrapToken, ttl time.Duration, creator string) (*api.BootstrapToken, error)
 	ListBootstrapTokens(ctx context.Context) (*api.BootstrapTokenList, error)
-	DeleteBootstrapToken(ctx context.Context, id string) (*api.BootstrapToken, error)
+	DeleteBootstrapToken(ctx context.Context, id string, require api.Preconditions) (*api.BootstrapToken, error)
 
 	// AdmitCreation judges the bootstrap token of a host that creates its own node, and
 	// returns the token's id. from is the address of the host.
@@ -30,17 +30,18 @@ type Identity interface {
 	RotateAuthority(ctx context.Context) (*api.Authority, error)
 	// RetireAuthority ends the trust in one, refused with 409 while nodes have
 	// certificates by it, unless forced.
-	RetireAuthority(ctx context.Context, id string, force bool) error
+	RetireAuthority(ctx context.Context, id string, force bool, require api.Preconditions) error
 
 	// CertifyOperator certifies an operator; ttl 0 is the default.
 	CertifyOperator(ctx context.Context, c *api.OperatorCertificate, ttl time.Duration, creator string) (*api.OperatorCertificate, error)
 	ListOperators(ctx context.Context) (*api.OperatorCertificateList, error)
-	// RevokeOperator ends all certificates of an operator and lists them.
-	RevokeOperator(ctx context.Context, name, by string) (*api.OperatorCertificateList, error)
+	// RevokeOperator ends all certificates of an operator and lists them. The certificate
+	// that was changed last has to meet the preconditions.
+	RevokeOperator(ctx context.Context, name, by string, require api.Preconditions) (*api.OperatorCertificateList, error)
 
 	// BanNode keeps a node id out until UnbanNode, even with a good
 	// certificate.
 	BanNode(ctx context.Context, node, reason, by string) (*api.NodeBan, error)
-	UnbanNode(ctx context.Context, node, by string) (*api.NodeBan, error)
+	UnbanNode(ctx context.Context, node, by string, require api.Preconditions) (*api.NodeBan, error)
 	ListBans(ctx context.Context) (*api.NodeBanList, error)
 }

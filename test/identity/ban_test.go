@@ -81,7 +81,7 @@ func TestARunningAgentIsBannedAndLetBack(t *testing.T) {
 			t.Errorf("two minutes later gpu-2 is heard %t, gpu-1 %t", w.heard("gpu-2"), w.heard("gpu-1"))
 		}
 
-		if _, err := c2.Unban(t.Context(), "gpu-2", "ann"); err != nil {
+		if _, err := c2.Unban(t.Context(), "gpu-2", "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -133,7 +133,7 @@ func TestAnAgentRefusesARevokedOperator(t *testing.T) {
 		if err := asks(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c1.RevokeOperator(t.Context(), "eve", "ann"); err != nil {
+		if _, err := c1.RevokeOperator(t.Context(), "eve", "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

@@ -424,7 +424,7 @@ func TestARunningAgentStaysCertified(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		roots := c1.Roots()
 		good("after a rotation", &roots)
-		if err := c1.Retire(t.Context(), fmt.Sprintf("%x", old.SubjectKeyId), false); err != nil {
+		if err := c1.Retire(t.Context(), fmt.Sprintf("%x", old.SubjectKeyId), false, nil); err != nil {
 			t.Fatalf("the old authority is still needed: %v", err)
 		}
 		time.Sleep(30 * time.Second)

@@ -11,6 +11,18 @@ import (
 // Identities answers every request about identities with one of its kind.
 type Identities struct{}
 
+// identity is the metadata of every identity of a name.
+func identity(name string) api.ObjectMeta {
+	return api.ObjectMeta{Name: name, UID: "uid-" + name, ResourceVersion: "7"}
+}
+
+func judged(require api.Preconditions, kind string, m api.ObjectMeta) error {
+	if status := require.Check(kind+" "+m.Name, m); status != nil {
+		return status
+	}
+	return nil
+}
+
 // PutBootstrapToken implements service.Identity.
 func (Identities) PutBootstrapToken(_ context.Context, t *api.BootstrapToken, _ time.Duration, _ string) (*api.BootstrapToken, error) {
 	return t, nil
@@ -22,8 +34,9 @@ func (Identities) ListBootstrapTokens(context.Context) (*api.BootstrapTokenList,
 }
 
 // DeleteBootstrapToken implements service.Identity.
-func (Identities) DeleteBootstrapToken(_ context.Context, id string) (*api.BootstrapToken, error) {
-	return &api.BootstrapToken{Metadata: api.ObjectMeta{Name: id}}, nil
+func (Identities) DeleteBootstrapToken(_ context.Context, id string, require api.Preconditions) (*api.BootstrapToken, error) {
+	made := &api.BootstrapToken{Metadata: identity(id)}
+	return made, judged(require, "bootstrap token", made.Metadata)
 }
 
 // AdmitCreation implements service.Identity.
@@ -45,7 +58,9 @@ func (Identities) RotateAuthority(context.Context) (*api.Authority, error) {
 }
 
 // RetireAuthority implements service.Identity.
-func (Identities) RetireAuthority(context.Context, string, bool) error { return nil }
+func (Identities) RetireAuthority(_ context.Context, id string, _ bool, require api.Preconditions) error {
+	return judged(require, "authority", identity(id))
+}
 
 // CertifyOperator implements service.Identity.
 func (Identities) CertifyOperator(_ context.Context, c *api.OperatorCertificate, _ time.Duration, _ string) (*api.OperatorCertificate, error) {
@@ -58,8 +73,8 @@ func (Identities) ListOperators(context.Context) (*api.OperatorCertificateList, 
 }
 
 // RevokeOperator implements service.Identity.
-func (Identities) RevokeOperator(context.Context, string, string) (*api.OperatorCertificateList, error) {
-	return &api.OperatorCertificateList{Items: []api.OperatorCertificate{}}, nil
+func (Identities) RevokeOperator(_ context.Context, name, _ string, require api.Preconditions) (*api.OperatorCertificateList, error) {
+	return &api.OperatorCertificateList{Items: []api.OperatorCertificate{}}, judged(require, "operator", identity(name))
 }
 
 // BanNode implements service.Identity.
@@ -68,8 +83,8 @@ func (Identities) BanNode(_ context.Context, node, reason, by string) (*api.Node
 }
 
 // UnbanNode implements service.Identity.
-func (Identities) UnbanNode(_ context.Context, node, _ string) (*api.NodeBan, error) {
-	return &api.NodeBan{Metadata: api.ObjectMeta{Name: node}}, nil
+func (Identities) UnbanNode(_ context.Context, node, _ string, require api.Preconditions) (*api.NodeBan, error) {
+	return &api.NodeBan{Metadata: identity(node)}, judged(require, "ban", identity(node))
 }
 
 // ListBans implements service.Identity.

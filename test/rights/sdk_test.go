@@ -125,6 +125,21 @@ var sdkCalls = map[string]sdkCall{
 	"Identity.RevokeToken": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return fails(c.Identity().RevokeToken(ctx, "thing"))
 	},
+	"Identity.RevokeTokenIf": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.Identity().RevokeTokenIf(ctx, "thing", api.Preconditions{}))
+	},
+	"Identity.RetireAuthorityIf": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.Identity().RetireAuthorityIf(ctx, "thing", false, api.Preconditions{}))
+	},
+	"Identity.RevokeOperatorIf": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.Identity().RevokeOperatorIf(ctx, "thing", api.Preconditions{}))
+	},
+	"Identity.UnbanNodeIf": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.Identity().UnbanNodeIf(ctx, "thing", api.Preconditions{}))
+	},
+	"Tokens.RevokeIf": func(ctx context.Context, c *sdk.Client, tenant string, h *house) error {
+		return fails(c.Tokens().RevokeIf(ctx, h.ids[tenant], api.Preconditions{}))
+	},
 	"Identity.Authorities": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return fails(c.Identity().Authorities(ctx))
 	},

@@ -159,6 +159,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster token create --description": {{Value: "a\nb", Shown: `a\nb`, Args: []string{"--user=ada"}}},
 		"muster token rotate --overlap":     bad("at-5d1f09c2ab", "-1s", "721h0m0s"),
 	}
+	const tried = "a server without TLS has no identities; TestPreconditionsOfIdentities of test/identity has bad values"
 	run := func(args ...string) (int, string) {
 		if strings.HasPrefix(args[0], "--") { // a flag of muster itself
 			args = append([]string{"get", "nodes"}, args...)
@@ -168,6 +169,10 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 	}
 	manualtest.Flags(t, New(Program{}), rows, map[string]string{
 		"muster node ban --reason": "api.DecodeNodeBan bounds it, and a server without TLS has no bans",
+		"muster node unban --uid":  tried, "muster node unban --resource-version": tried,
+		"muster ca retire --uid": tried, "muster ca retire --resource-version": tried,
+		"muster ca revoke-operator --uid": tried, "muster ca revoke-operator --resource-version": tried,
+		"muster token revoke --uid": tried, "muster token revoke --resource-version": tried,
 	}, run)
 	if after := state(); after != before {
 		t.Errorf("the cluster was\n%s\nand is after the bad flags\n%s", before, after)

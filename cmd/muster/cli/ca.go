@@ -99,6 +99,7 @@ func (a *app) caRotateCommand() *cobra.Command {
 
 func (a *app) caRetireCommand() *cobra.Command {
 	force := false
+	var require api.Preconditions
 	cmd := &cobra.Command{
 		Use:   "retire ID",
 		Short: "End the trust in an authority that no longer signs",
@@ -111,7 +112,7 @@ func (a *app) caRetireCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			left, err := a.client.Identity().RetireAuthority(ctx, args[0], force)
+			left, err := a.client.Identity().RetireAuthorityIf(ctx, args[0], force, require)
 			if err != nil {
 				return err
 			}
@@ -123,6 +124,7 @@ func (a *app) caRetireCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "although nodes have certificates by it")
+	requireFlags(cmd, &require, "retire the authority")
 	return cmd
 }
 

@@ -48,12 +48,13 @@ func (a *app) operators(list *api.OperatorCertificateList) error {
 }
 
 func (a *app) caRevokeOperatorCommand() *cobra.Command {
-	return &cobra.Command{
+	var require api.Preconditions
+	cmd := &cobra.Command{
 		Use:   "revoke-operator NAME",
 		Short: "End all certificates of an operator now",
 		Long: "revoke-operator ends the certificates of an operator. Agents refuse them and close their connections\n" +
 			"within seconds; one that hears no coordinator does so when it hears one again, or when the\n" +
-			"certificate expires.",
+			"certificate expires. With --resource-version or --uid the newest of them has to have that value.",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.connect(); err != nil {
@@ -61,7 +62,7 @@ func (a *app) caRevokeOperatorCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 			defer cancel()
-			ended, err := a.client.Identity().RevokeOperator(ctx, args[0])
+			ended, err := a.client.Identity().RevokeOperatorIf(ctx, args[0], require)
 			if err != nil {
 				return err
 			}
@@ -72,4 +73,6 @@ func (a *app) caRevokeOperatorCommand() *cobra.Command {
 			return nil
 		},
 	}
+	requireFlags(cmd, &require, "revoke the certificates")
+	return cmd
 }

@@ -46,7 +46,8 @@ func (a *app) nodeBanCommand() *cobra.Command {
 }
 
 func (a *app) nodeUnbanCommand() *cobra.Command {
-	return &cobra.Command{
+	var require api.Preconditions
+	cmd := &cobra.Command{
 		Use:   "unban NODE",
 		Short: "Let a banned node enroll again, by a new token",
 		Long: "unban ends a ban. The certificate that the ban ended stays ended: let the host enroll with the token\n" +
@@ -54,11 +55,13 @@ func (a *app) nodeUnbanCommand() *cobra.Command {
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.decideBan(cmd, args, func(ctx context.Context, node string) (*api.NodeBan, error) {
-				return a.client.Identity().UnbanNode(ctx, node)
+				return a.client.Identity().UnbanNodeIf(ctx, node, require)
 			})
 		},
 		ValidArgsFunction: a.completeNames(nodeKind),
 	}
+	requireFlags(cmd, &require, "end the ban")
+	return cmd
 }
 
 // decideBan asks for a ban or its end, and prints it.

@@ -160,13 +160,17 @@ func (a *app) tokenListCommand() *cobra.Command {
 }
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
-	return &cobra.Command{
+	var require api.Preconditions
+	cmd := &cobra.Command{
 		Use:   "revoke ID…",
 		Short: "End access tokens or bootstrap tokens",
 		Long: "revoke ends tokens. The answer comes once each live coordinator refuses an access token, or after 5 s; open watches of\n" +
 			"its bearers end. Nodes that a bootstrap token has let in stay.",
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			if flag := flagFor(require); flag != "" && len(ids) > 1 {
+				return usagef("%s is for one token, %d are named", flag, len(ids))
+			}
 			if err := a.connect(); err != nil {
 				return err
 			}
@@ -174,12 +178,12 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			defer cancel()
 			for _, id := range ids {
 				if strings.HasPrefix(id, accessIDPrefix) {
-					if err := a.revokeAccess(ctx, id); err != nil {
+					if err := a.revokeAccess(ctx, id, require); err != nil {
 						return err
 					}
 					continue
 				}
-				if _, err := a.client.Identity().RevokeToken(ctx, id); err != nil {
+				if _, err := a.client.Identity().RevokeTokenIf(ctx, id, require); err != nil {
 					return err
 				}
 				a.printf("token %q revoked\n", id)
@@ -187,4 +191,6 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			return nil
 		},
 	}
+	requireFlags(cmd, &require, "revoke the token")
+	return cmd
 }

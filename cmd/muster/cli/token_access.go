@@ -180,8 +180,8 @@ func (a *app) tokenRotateCommand() *cobra.Command {
 }
 
 // revokeAccess ends one access token.
-func (a *app) revokeAccess(ctx context.Context, id string) error {
-	gone, err := a.client.Tokens().Revoke(ctx, id)
+func (a *app) revokeAccess(ctx context.Context, id string, require api.Preconditions) error {
+	gone, err := a.client.Tokens().RevokeIf(ctx, id, require)
 	if err != nil {
 		return err
 	}

@@ -1499,10 +1499,11 @@ func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
 	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
-// NameRequest names an object of a kind that has no preconditions.
+// NameRequest names an object of a kind that has no namespaces.
 type NameRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Preconditions *Preconditions         `protobuf:"bytes,2,opt,name=preconditions,proto3" json:"preconditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1542,6 +1543,13 @@ func (x *NameRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *NameRequest) GetPreconditions() *Preconditions {
+	if x != nil {
+		return x.Preconditions
+	}
+	return nil
 }
 
 type RotateRequest struct {
@@ -1600,7 +1608,8 @@ type DeleteAuthorityRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Ends the trust although nodes have certificates by the authority.
-	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	Force         bool           `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	Preconditions *Preconditions `protobuf:"bytes,3,opt,name=preconditions,proto3" json:"preconditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1647,6 +1656,13 @@ func (x *DeleteAuthorityRequest) GetForce() bool {
 		return x.Force
 	}
 	return false
+}
+
+func (x *DeleteAuthorityRequest) GetPreconditions() *Preconditions {
+	if x != nil {
+		return x.Preconditions
+	}
+	return nil
 }
 
 type CreateAuthorityRequest struct {
@@ -1933,15 +1949,17 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x15GetTenantUsageRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x121\n" +
 	"\x06period\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06period\"\x19\n" +
-	"\x17ListCoordinatorsRequest\"!\n" +
+	"\x17ListCoordinatorsRequest\"e\n" +
 	"\vNameRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"[\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12B\n" +
+	"\rpreconditions\x18\x02 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditions\"[\n" +
 	"\rRotateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1c.muster.api.v1.RotateOptionsR\aoptions\"B\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1c.muster.api.v1.RotateOptionsR\aoptions\"\x86\x01\n" +
 	"\x16DeleteAuthorityRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05force\x18\x02 \x01(\bR\x05force\"\x18\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\x12B\n" +
+	"\rpreconditions\x18\x03 \x01(\v2\x1c.muster.api.v1.PreconditionsR\rpreconditions\"\x18\n" +
 	"\x16CreateAuthorityRequest\"\x1c\n" +
 	"\x1aListBootstrapTokensRequest\"\x18\n" +
 	"\x16ListAuthoritiesRequest\"!\n" +
@@ -2244,260 +2262,262 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	45,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
 	46,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
 	34,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	47,  // 18: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
-	10,  // 19: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	10,  // 20: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	4,   // 21: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 22: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	48,  // 23: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	6,   // 24: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 25: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	8,   // 26: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	9,   // 27: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	4,   // 28: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	12,  // 29: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	11,  // 30: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	11,  // 31: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	4,   // 32: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 33: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	48,  // 34: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	6,   // 35: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 36: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	7,   // 37: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	9,   // 38: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	4,   // 39: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	0,   // 40: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
-	4,   // 41: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 42: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	48,  // 43: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	49,  // 44: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	6,   // 45: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	6,   // 46: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	13,  // 47: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	13,  // 48: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	15,  // 49: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	16,  // 50: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	17,  // 51: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	18,  // 52: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	14,  // 53: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	13,  // 54: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	50,  // 55: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	24,  // 56: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	51,  // 57: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	4,   // 58: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 59: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	48,  // 60: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	51,  // 61: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	6,   // 62: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 63: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	52,  // 64: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	4,   // 65: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 66: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	48,  // 67: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
-	52,  // 68: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	6,   // 69: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 70: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	19,  // 71: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	20,  // 72: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	53,  // 73: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	54,  // 74: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	4,   // 75: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 76: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	48,  // 77: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	54,  // 78: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	6,   // 79: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 80: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	55,  // 81: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	4,   // 82: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 83: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	48,  // 84: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	55,  // 85: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	6,   // 86: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 87: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	56,  // 88: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	4,   // 89: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 90: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	48,  // 91: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 92: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	6,   // 93: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 94: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	57,  // 95: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	4,   // 96: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 97: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	48,  // 98: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	57,  // 99: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	6,   // 100: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 101: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 102: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	4,   // 103: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 104: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	48,  // 105: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	58,  // 106: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	6,   // 107: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 108: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 109: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	4,   // 110: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 111: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	48,  // 112: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	26,  // 113: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	2,   // 114: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 115: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	4,   // 116: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 117: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	48,  // 118: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	60,  // 119: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	6,   // 120: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 121: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	61,  // 122: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	29,  // 123: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	25,  // 124: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	28,  // 125: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	30,  // 126: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	27,  // 127: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	62,  // 128: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	31,  // 129: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	25,  // 130: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	63,  // 131: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	32,  // 132: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	25,  // 133: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	21,  // 134: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	22,  // 135: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	23,  // 136: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	1,   // 137: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	64,  // 138: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	4,   // 139: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 140: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	48,  // 141: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 142: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	38,  // 143: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	65,  // 144: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	38,  // 145: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	66,  // 146: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	67,  // 147: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	38,  // 148: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	38,  // 149: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	68,  // 150: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	65,  // 151: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	69,  // 152: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	70,  // 153: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	39,  // 154: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	65,  // 155: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	39,  // 156: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	71,  // 157: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	72,  // 158: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	39,  // 159: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	39,  // 160: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	39,  // 161: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	65,  // 162: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	69,  // 163: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	73,  // 164: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	49,  // 165: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	74,  // 166: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	75,  // 167: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	49,  // 168: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	49,  // 169: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	49,  // 170: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	49,  // 171: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	49,  // 172: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	76,  // 173: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	49,  // 174: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	49,  // 175: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	77,  // 176: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	49,  // 177: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	78,  // 178: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	79,  // 179: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	80,  // 180: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	51,  // 181: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	51,  // 182: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	81,  // 183: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	82,  // 184: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	51,  // 185: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	51,  // 186: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	51,  // 187: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	52,  // 188: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	52,  // 189: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	83,  // 190: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	84,  // 191: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	52,  // 192: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	52,  // 193: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	52,  // 194: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	85,  // 195: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	52,  // 196: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	86,  // 197: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	54,  // 198: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	54,  // 199: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	87,  // 200: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	88,  // 201: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	54,  // 202: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	54,  // 203: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	54,  // 204: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	55,  // 205: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	55,  // 206: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	89,  // 207: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	90,  // 208: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	55,  // 209: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	55,  // 210: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	55,  // 211: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	56,  // 212: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	56,  // 213: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	91,  // 214: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	92,  // 215: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	56,  // 216: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	56,  // 217: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	56,  // 218: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	57,  // 219: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	57,  // 220: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	93,  // 221: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	94,  // 222: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	57,  // 223: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	57,  // 224: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	57,  // 225: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	58,  // 226: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	58,  // 227: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	95,  // 228: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	96,  // 229: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	58,  // 230: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	58,  // 231: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	58,  // 232: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	59,  // 233: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	59,  // 234: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	97,  // 235: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	98,  // 236: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	59,  // 237: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	59,  // 238: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	60,  // 239: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	60,  // 240: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	99,  // 241: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	100, // 242: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	60,  // 243: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	60,  // 244: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	60,  // 245: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	61,  // 246: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	101, // 247: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	61,  // 248: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	102, // 249: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	103, // 250: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	103, // 251: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	62,  // 252: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	104, // 253: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	104, // 254: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	63,  // 255: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	105, // 256: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	63,  // 257: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	106, // 258: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	107, // 259: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	108, // 260: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	109, // 261: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	109, // 262: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	110, // 263: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	111, // 264: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	112, // 265: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	113, // 266: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	143, // [143:267] is the sub-list for method output_type
-	19,  // [19:143] is the sub-list for method input_type
-	19,  // [19:19] is the sub-list for extension type_name
-	19,  // [19:19] is the sub-list for extension extendee
-	0,   // [0:19] is the sub-list for field type_name
+	33,  // 18: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	47,  // 19: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	33,  // 20: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	10,  // 21: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	10,  // 22: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	4,   // 23: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 24: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	48,  // 25: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	6,   // 26: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 27: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	8,   // 28: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	9,   // 29: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	4,   // 30: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	12,  // 31: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	11,  // 32: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	11,  // 33: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	4,   // 34: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 35: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	48,  // 36: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	6,   // 37: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 38: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	7,   // 39: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	9,   // 40: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	4,   // 41: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	0,   // 42: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
+	4,   // 43: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 44: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	48,  // 45: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	49,  // 46: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	6,   // 47: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	6,   // 48: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	13,  // 49: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	13,  // 50: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	15,  // 51: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	16,  // 52: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	17,  // 53: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	18,  // 54: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	14,  // 55: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	13,  // 56: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	50,  // 57: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	24,  // 58: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	51,  // 59: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	4,   // 60: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 61: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	48,  // 62: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	51,  // 63: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	6,   // 64: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 65: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	52,  // 66: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	4,   // 67: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 68: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	48,  // 69: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
+	52,  // 70: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	6,   // 71: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 72: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	19,  // 73: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	20,  // 74: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	53,  // 75: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	54,  // 76: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	4,   // 77: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 78: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	48,  // 79: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	54,  // 80: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	6,   // 81: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 82: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	55,  // 83: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	4,   // 84: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 85: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	48,  // 86: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	55,  // 87: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	6,   // 88: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 89: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	56,  // 90: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	4,   // 91: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 92: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	48,  // 93: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 94: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	6,   // 95: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 96: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	57,  // 97: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	4,   // 98: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 99: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	48,  // 100: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	57,  // 101: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	6,   // 102: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 103: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	58,  // 104: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	4,   // 105: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 106: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	48,  // 107: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	58,  // 108: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	6,   // 109: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 110: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 111: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	4,   // 112: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 113: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	48,  // 114: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	26,  // 115: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	2,   // 116: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	60,  // 117: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	4,   // 118: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 119: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	48,  // 120: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	60,  // 121: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	6,   // 122: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 123: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	61,  // 124: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	29,  // 125: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	25,  // 126: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	28,  // 127: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	30,  // 128: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	27,  // 129: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	62,  // 130: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	31,  // 131: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	25,  // 132: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	63,  // 133: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	32,  // 134: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	25,  // 135: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	21,  // 136: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	22,  // 137: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	23,  // 138: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	1,   // 139: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	64,  // 140: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	4,   // 141: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 142: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	48,  // 143: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 144: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	38,  // 145: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	65,  // 146: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	38,  // 147: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	66,  // 148: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	67,  // 149: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	38,  // 150: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	38,  // 151: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	68,  // 152: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	65,  // 153: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	69,  // 154: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	70,  // 155: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	39,  // 156: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	65,  // 157: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	39,  // 158: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	71,  // 159: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	72,  // 160: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	39,  // 161: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	39,  // 162: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	39,  // 163: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	65,  // 164: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	69,  // 165: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	73,  // 166: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	49,  // 167: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	74,  // 168: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	75,  // 169: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	49,  // 170: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	49,  // 171: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	49,  // 172: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	49,  // 173: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	49,  // 174: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	76,  // 175: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	49,  // 176: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	49,  // 177: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	77,  // 178: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	49,  // 179: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	78,  // 180: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	79,  // 181: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	80,  // 182: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	51,  // 183: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	51,  // 184: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	81,  // 185: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	82,  // 186: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	51,  // 187: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	51,  // 188: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	51,  // 189: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	52,  // 190: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	52,  // 191: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	83,  // 192: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	84,  // 193: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	52,  // 194: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	52,  // 195: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	52,  // 196: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	85,  // 197: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	52,  // 198: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	86,  // 199: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	54,  // 200: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	54,  // 201: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	87,  // 202: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	88,  // 203: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	54,  // 204: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	54,  // 205: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	54,  // 206: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	55,  // 207: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	55,  // 208: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	89,  // 209: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	90,  // 210: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	55,  // 211: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	55,  // 212: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	55,  // 213: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	56,  // 214: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	56,  // 215: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	91,  // 216: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	92,  // 217: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	56,  // 218: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	56,  // 219: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	56,  // 220: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	57,  // 221: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	57,  // 222: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	93,  // 223: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	94,  // 224: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	57,  // 225: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	57,  // 226: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	57,  // 227: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	58,  // 228: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	58,  // 229: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	95,  // 230: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	96,  // 231: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	58,  // 232: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	58,  // 233: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	58,  // 234: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	59,  // 235: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	59,  // 236: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	97,  // 237: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	98,  // 238: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	59,  // 239: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	59,  // 240: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	60,  // 241: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	60,  // 242: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	99,  // 243: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	100, // 244: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	60,  // 245: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	60,  // 246: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	60,  // 247: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	61,  // 248: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	101, // 249: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	61,  // 250: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	102, // 251: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	103, // 252: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	103, // 253: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	62,  // 254: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	104, // 255: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	104, // 256: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	63,  // 257: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	105, // 258: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	63,  // 259: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	106, // 260: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	107, // 261: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	108, // 262: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	109, // 263: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	109, // 264: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	110, // 265: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	111, // 266: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	112, // 267: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	113, // 268: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	145, // [145:269] is the sub-list for method output_type
+	21,  // [21:145] is the sub-list for method input_type
+	21,  // [21:21] is the sub-list for extension type_name
+	21,  // [21:21] is the sub-list for extension extendee
+	0,   // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
