@@ -19,11 +19,24 @@ import (
 // keepFrom is the number of objects from which on a list may be cut by its size.
 const keepFrom = 32
 
-// view is all objects that a reader is shown: everything that was acknowledged to
-// anybody before the call. Every coordinator answers from its own copy of the
-// store's keys; nothing of it enters the leader's loop.
+// view is all objects that a reader is shown, in the state of service.WithAsOf: without
+// it everything that was acknowledged to anybody before the call. Every coordinator
+// answers from its own copy of the store's keys; nothing of it enters the leader's loop.
 func (c *Coordinator) view(ctx context.Context) (*objects.View, error) {
+	return c.viewAsOf(ctx, service.AsOfRead(ctx))
+}
+
+// viewAsOf is all objects in a state.
+func (c *Coordinator) viewAsOf(ctx context.Context, want service.AsOf) (*objects.View, error) {
+	at, _ := c.follower.At()
+	if want.Cached || want.NotBefore > 0 && at >= want.NotBefore {
+		v, err := c.follower.View()
+		return v, c.readRefusal(err)
+	}
 	v, err := c.follower.Fresh(ctx)
+	if err == nil && v.Revision() < want.NotBefore {
+		return nil, api.Errorf(http.StatusGone, "resourceVersion %d: the store is at revision %d: it was restored from a backup, or the number is not of this cluster", want.NotBefore, v.Revision())
+	}
 	return v, c.readRefusal(err)
 }
 
@@ -68,15 +81,8 @@ func viewOf[T any](ctx context.Context, c *Coordinator, k objects.Kind, p servic
 	case p.At > 0:
 		v, err := c.follower.ViewAt(ctx, p.At)
 		return v, c.readRefusal(err)
-	case p.Cached:
-		v, err := c.follower.View()
-		return v, c.readRefusal(err)
 	}
-	v, err := c.view(ctx)
-	if err == nil && v.Revision() < p.NotBefore {
-		return nil, api.Errorf(410, "resourceVersion %d: the store is at revision %d: it was restored from a backup, or the number is not of this cluster", p.NotBefore, v.Revision())
-	}
-	return v, err
+	return c.viewAsOf(ctx, p.AsOf)
 }
 
 // listed is one page of a list: the objects and its metadata.

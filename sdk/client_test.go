@@ -70,7 +70,17 @@ func TestLifeOfAnAllocation(t *testing.T) {
 	if got, err := mine.Get(ctx, "a", sdk.GetOptions{}); err != nil || cmp.Diff(made, got, confirmed) != "" {
 		t.Errorf("get differs from create: %v\n%s", err, cmp.Diff(made, got, confirmed))
 	}
-	list, err := client.Allocations("").List(ctx, sdk.ListOptions{LabelSelector: "app=x", FieldSelector: "status.phase=Running", Limit: 5})
+	for name, o := range map[string]sdk.GetOptions{
+		"what is there": {ResourceVersion: "0"}, "a version": {ResourceVersion: made.Metadata.ResourceVersion, Wait: time.Minute},
+	} {
+		if got, err := mine.Get(ctx, "a", o); err != nil || got.Metadata.UID != made.Metadata.UID {
+			t.Errorf("get of %s: %+v, %v", name, got, err)
+		}
+	}
+	if _, err := mine.Get(ctx, "a", sdk.GetOptions{ResourceVersion: "x"}); err == nil || !strings.Contains(err.Error(), `resourceVersion="x"`) {
+		t.Errorf("get of resourceVersion x: %v", err)
+	}
+	list, err := client.Allocations("").List(ctx, sdk.ListOptions{LabelSelector: "app=x", FieldSelector: "status.phase=Running", Limit: 5, ResourceVersion: made.Metadata.ResourceVersion})
 	if err != nil || len(list.Items) != 1 {
 		t.Errorf("list: %+v, %v", list, err)
 	}

@@ -24,7 +24,25 @@ type CreateOptions struct {
 }
 
 // GetOptions modify a get. Wait is as in CreateOptions.
-type GetOptions struct{ Wait time.Duration }
+type GetOptions struct {
+	Wait time.Duration
+	// ResourceVersion is the state that the answer shows: "" has every write that was
+	// acknowledged to anybody before the get; "0" is the state that the coordinator has,
+	// quicker and perhaps a moment old; a resourceVersion is a state that is not older.
+	ResourceVersion string
+}
+
+func (o GetOptions) query() url.Values {
+	q := waitQuery(o.Wait)
+	if o.ResourceVersion == "" {
+		return q
+	}
+	if q == nil {
+		q = url.Values{}
+	}
+	q.Set("resourceVersion", o.ResourceVersion)
+	return q
+}
 
 // ExplainOptions say how much an explanation holds. EveryNode adds the answer of
 // each node, and all names of each group of nodes.
@@ -44,6 +62,9 @@ type ListOptions struct {
 	FieldSelector string
 	Limit         int    // of objects, over all pages; 0 = no limit
 	Continue      string // of the list before, where Limit has cut it
+
+	// ResourceVersion is the state of the first page, as of GetOptions.
+	ResourceVersion string
 }
 
 func (o ListOptions) query() url.Values {
@@ -56,6 +77,7 @@ func (o ListOptions) query() url.Values {
 	set("labelSelector", o.LabelSelector)
 	set("fieldSelector", o.FieldSelector)
 	set("continue", o.Continue)
+	set("resourceVersion", o.ResourceVersion)
 	if o.Limit > 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
 	}
@@ -96,7 +118,7 @@ func (o objects) at(name, verb string) string {
 }
 
 func (o objects) get(name string, g GetOptions) request {
-	return request{method: http.MethodGet, path: o.at(name, ""), query: waitQuery(g.Wait)}
+	return request{method: http.MethodGet, path: o.at(name, ""), query: g.query()}
 }
 
 func (o objects) list(l ListOptions) request {

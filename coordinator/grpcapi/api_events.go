@@ -19,7 +19,9 @@ type eventsAPI struct {
 
 // Get implements apiv1.EventsServer. Without a namespace it finds events of nodes.
 func (s eventsAPI) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Event, error) {
-	if status := s.a.on(ctx, service.VerbGet, service.KindEvents, r.GetNamespace(), r.GetName()); status != nil {
+	status := s.a.on(ctx, service.VerbGet, service.KindEvents, r.GetNamespace(), r.GetName())
+	ctx, odd := reading(ctx, r)
+	if status := first(status, odd); status != nil {
 		return nil, status
 	}
 	got, err := s.a.Service.GetEvent(ctx, r.GetNamespace(), r.GetName())

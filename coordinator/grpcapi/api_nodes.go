@@ -28,7 +28,9 @@ func options[T any](ctx context.Context, a *API, verb service.Verb, name string,
 
 // Get implements apiv1.NodesServer.
 func (s nodes) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Node, error) {
-	if status := s.a.on(ctx, service.VerbGet, service.KindNodes, "", r.GetName()); status != nil {
+	status := s.a.on(ctx, service.VerbGet, service.KindNodes, "", r.GetName())
+	ctx, odd := reading(ctx, r)
+	if status := first(status, odd); status != nil {
 		return nil, status
 	}
 	got, err := s.a.Service.GetNode(ctx, r.GetName())

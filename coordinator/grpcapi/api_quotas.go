@@ -93,7 +93,9 @@ func (s served[T, M]) put(ctx context.Context, m M, meta *apiv1.ObjectMeta) (M, 
 
 func (s served[T, M]) get(ctx context.Context, r *apiv1.GetRequest) (M, error) {
 	var none M
-	if status := s.allowed(ctx, service.VerbGet, r.GetNamespace(), r.GetName()); status != nil {
+	status := s.allowed(ctx, service.VerbGet, r.GetNamespace(), r.GetName())
+	ctx, odd := reading(ctx, r)
+	if status := first(status, odd); status != nil {
 		return none, status
 	}
 	got, err := s.Get(ctx, r.GetNamespace(), r.GetName())

@@ -26,6 +26,15 @@ func waitOf(d *durationpb.Duration) (time.Duration, *api.Status) {
 	return 0, api.Errorf(http.StatusBadRequest, "wait: %s is outside 0s..%s", d.AsDuration(), service.MaxWait)
 }
 
+// reading is the context of a get that shows the state that resource_version asks for.
+func reading(ctx context.Context, r *apiv1.GetRequest) (context.Context, *api.Status) {
+	want, err := service.ParseAsOf(r.GetResourceVersion())
+	if err != nil {
+		return ctx, api.Errorf(http.StatusBadRequest, "resource_version=%q: %v", service.Clip(r.GetResourceVersion()), err)
+	}
+	return service.WithAsOf(ctx, want), nil
+}
+
 // submission has the fields that the requests for creations have in common.
 type submission interface {
 	GetNamespace() string
@@ -149,7 +158,8 @@ func (s allocations) Try(ctx context.Context, r *apiv1.CreateAllocationRequest) 
 func (s allocations) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Allocation, error) {
 	status := s.a.in(ctx, service.VerbGet, service.KindAllocations, r.GetNamespace(), r.GetName())
 	wait, wrong := waitOf(r.GetWait())
-	if status := first(status, wrong); status != nil {
+	ctx, odd := reading(ctx, r)
+	if status := first(status, wrong, odd); status != nil {
 		return nil, status
 	}
 	got, err := s.a.Service.GetAllocation(ctx, r.GetNamespace(), r.GetName(), wait)
@@ -292,7 +302,8 @@ func (s jobs) Try(ctx context.Context, r *apiv1.CreateJobRequest) (*apiv1.Explan
 func (s jobs) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Job, error) {
 	status := s.a.in(ctx, service.VerbGet, service.KindJobs, r.GetNamespace(), r.GetName())
 	wait, wrong := waitOf(r.GetWait())
-	if status := first(status, wrong); status != nil {
+	ctx, odd := reading(ctx, r)
+	if status := first(status, wrong, odd); status != nil {
 		return nil, status
 	}
 	got, err := s.a.Service.GetJob(ctx, r.GetNamespace(), r.GetName(), wait)

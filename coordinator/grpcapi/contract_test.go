@@ -148,6 +148,9 @@ func story() []step {
 		{method: "GET", path: ml + "/allocations/train", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Get(ctx, key("train"))
 		}},
+		{method: "GET", path: ml + "/allocations/train?resourceVersion=0", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewAllocationsClient(c).Get(ctx, &apiv1.GetRequest{Namespace: "ml", Name: "train", ResourceVersion: "0"})
+		}},
 		{method: "GET", path: ml + "/allocations/gone", code: 404, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Get(ctx, key("gone"))
 		}},

@@ -70,7 +70,7 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 }
 
 func (h *handler) getAllocation(c *call) (answer, error) {
-	if status := c.parameters("wait"); status != nil {
+	if status := c.reading("wait"); status != nil {
 		return answer{}, status
 	}
 	c.waiting()

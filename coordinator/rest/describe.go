@@ -51,14 +51,19 @@ type description struct {
 	example       string
 	extra         []string // parameters beside those of a list
 	isList, waits bool
+	gets          bool // one object, in the state that resourceVersion asks for
 }
 
 func (d description) parameters() []string {
 	switch {
 	case d.isList:
 		return listParameters
+	case d.waits && d.gets:
+		return append([]string{"wait"}, getParameters...)
 	case d.waits:
 		return append([]string{"wait"}, d.extra...)
+	case d.gets:
+		return getParameters
 	}
 	return d.extra
 }

@@ -50,7 +50,7 @@ func workRoutes() map[string]description {
 		},
 		"GET " + in + "allocations":        {text: "Lists the allocations of a namespace, a page at a time, by name.", answer: "AllocationList", code: 200, isList: true, example: allocations + "?fieldSelector=status.phase=Running"},
 		"GET /api/v1/allocations":          {text: "Lists the allocations of all namespaces, a page at a time, by namespace and name.", answer: "AllocationList", code: 200, isList: true, example: "/api/v1/allocations?limit=100"},
-		"GET " + in + "allocations/{name}": {text: "Shows an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.", answer: "Allocation", code: 200, waits: true, example: allocations + "/web"},
+		"GET " + in + "allocations/{name}": {text: "Shows an allocation. With wait the answer comes once the allocation runs or has ended, or the time is over.", answer: "Allocation", code: 200, waits: true, gets: true, example: allocations + "/web"},
 		"PATCH " + in + "allocations/{name}": {
 			text: "Changes an allocation by a merge patch (RFC 7386) of Content-Type application/merge-patch+json: labels, annotations, spec.suspend, and spec.queue while the allocation waits. A null removes a key. application/strategic-merge-patch+json is the same.", body: "Allocation", answer: "Allocation", code: 200,
 			refusals: map[int]string{409: "the allocation has another resourceVersion than the patch, is ending, is a member of a job, or runs and cannot change its queue"}, example: allocations + `/web {"metadata": {"labels": {"team": "vision"}}}`,
@@ -77,8 +77,8 @@ func workRoutes() map[string]description {
 		},
 		"GET " + in + "jobs":               {text: "Lists the jobs of a namespace, a page at a time, by name.", answer: "JobList", code: 200, isList: true, example: jobs + "?labelSelector=team%3Dvision"},
 		"GET /api/v1/jobs":                 {text: "Lists the jobs of all namespaces, a page at a time, by namespace and name.", answer: "JobList", code: 200, isList: true, example: "/api/v1/jobs"},
-		"GET " + in + "jobs/{name}":        {text: "Shows a job. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, example: jobs + "/train?wait=1s"},
-		"GET " + in + "jobs/{name}/status": {text: "Shows the state of a job: the answer has the status of a Job alone. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, example: jobs + "/train/status"},
+		"GET " + in + "jobs/{name}":        {text: "Shows a job. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, gets: true, example: jobs + "/train?wait=1s"},
+		"GET " + in + "jobs/{name}/status": {text: "Shows the state of a job: the answer has the status of a Job alone. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, gets: true, example: jobs + "/train/status"},
 		"POST " + in + "jobs/{name}/cancel": {
 			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", extra: cancelParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
 			refusals: map[int]string{409: "the preconditions do not hold"},
@@ -112,8 +112,8 @@ func nodeRoutes() map[string]description {
 	const node = "/api/v1/nodes/{name}"
 	const alive = "the node's agent is alive, or the node changed meanwhile; the message says which"
 	return map[string]description{
-		"GET /api/v1/nodes": {text: "Lists the nodes, a page at a time, by name. A follower passes the request on to the leader, which knows the most.", answer: "NodeList", code: 200, isList: true, example: "/api/v1/nodes?fieldSelector=status.phase=Ready"},
-		"GET " + node:       {text: "Shows a node, its devices and their free parts. A follower passes the request on to the leader.", answer: "Node", code: 200, example: "/api/v1/nodes/gpu-1"},
+		"GET /api/v1/nodes": {text: "Lists the nodes, a page at a time, by name.", answer: "NodeList", code: 200, isList: true, example: "/api/v1/nodes?fieldSelector=status.phase=Ready"},
+		"GET " + node:       {text: "Shows a node, its devices and their free parts.", answer: "Node", code: 200, gets: true, example: "/api/v1/nodes/gpu-1"},
 		"PATCH " + node: {
 			text: "Changes labels, annotations, taints or unschedulable by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key. With application/strategic-merge-patch+json taints are merged by key and effect; else the list is the whole list.",
 			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has another resourceVersion than the patch"},
@@ -164,9 +164,9 @@ func quotaRoutes() map[string]description {
 	all := map[string]description{
 		"GET " + in:                       {text: "Lists the resource quotas of a namespace.", answer: "ResourceQuotaList", code: 200, isList: true, example: "/api/v1/namespaces/default/resourcequotas"},
 		"GET /api/v1/resourcequotas":      {text: "Lists the resource quotas of all namespaces.", answer: "ResourceQuotaList", code: 200, isList: true, example: "/api/v1/resourcequotas"},
-		"GET " + in + "/{name}/status":    {text: "Shows the usage of a resource quota: metadata.name and the status of a ResourceQuota.", answer: "ResourceQuota", code: 200, example: "/api/v1/namespaces/default/resourcequotas/team/status"},
+		"GET " + in + "/{name}/status":    {text: "Shows the usage of a resource quota: metadata.name and the status of a ResourceQuota.", answer: "ResourceQuota", code: 200, gets: true, example: "/api/v1/namespaces/default/resourcequotas/team/status"},
 		"GET " + trees:                    {text: "Lists the quota trees.", answer: "QuotaTreeList", code: 200, isList: true, example: trees},
-		"GET " + trees + "/{tree}/status": {text: "Shows a tree as it is in force: metadata.name and the status of a QuotaTree.", answer: "QuotaTree", code: 200, example: trees + "/company/status"},
+		"GET " + trees + "/{tree}/status": {text: "Shows a tree as it is in force: metadata.name and the status of a QuotaTree.", answer: "QuotaTree", code: 200, gets: true, example: trees + "/company/status"},
 		"POST " + trees + "/{tree}/rename": {
 			text: "Renames a node of a tree. Units that run stay charged to it, and the bindings that name it follow.", body: "QuotaRename", answer: "QuotaTree", code: 200,
 			refusals: map[int]string{409: "the new name is a node's, or units that run are recorded with it"}, example: trees + `/company/rename {"from": "all", "to": "everybody"}`,
@@ -230,8 +230,8 @@ func eventRoutes() map[string]description {
 	return map[string]description{
 		"GET " + in:              {text: "Lists the events of the objects of a namespace, by the names of the objects. Each coordinator answers by itself, with the events since metadata.since.", answer: "EventList", code: 200, isList: true, example: "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DJob,involvedObject.name%3Dtrain"},
 		"GET " + all:             {text: "Lists the events of all objects, those of nodes first.", answer: "EventList", code: 200, isList: true, example: all + "?fieldSelector=type%3DWarning"},
-		"GET " + in + "/{name}":  {text: "Shows an event.", answer: "Event", code: 200, example: "/api/v1/namespaces/default/events/train.0123456789abcdef"},
-		"GET " + all + "/{name}": {text: "Shows an event of a node.", answer: "Event", code: 200, example: all + "/gpu-1.0123456789abcdef"},
+		"GET " + in + "/{name}":  {text: "Shows an event.", answer: "Event", code: 200, gets: true, example: "/api/v1/namespaces/default/events/train.0123456789abcdef"},
+		"GET " + all + "/{name}": {text: "Shows an event of a node.", answer: "Event", code: 200, gets: true, example: all + "/gpu-1.0123456789abcdef"},
 	}
 }
 
@@ -242,7 +242,7 @@ func documentRoutes(collection, one, kind, at, name, document, patch string) map
 	named := func(name string) string { return strings.ReplaceAll(document, "NAME", name) }
 	return map[string]description{
 		"POST " + collection:         {text: "Creates a " + kind + ".", body: kind, answer: kind, code: 201, refusals: map[int]string{409: "the name is taken, or the object contradicts another object"}, example: at + " " + named("second")},
-		"GET " + collection + one:    {text: "Shows a " + kind + ".", answer: kind, code: 200, example: at + "/" + name},
+		"GET " + collection + one:    {text: "Shows a " + kind + ".", answer: kind, code: 200, gets: true, example: at + "/" + name},
 		"PUT " + collection + one:    {text: "Replaces a " + kind + ", with code 200, or creates one, with code 201. A metadata.resourceVersion in the document is a precondition.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + named(name)},
 		"PATCH " + collection + one:  {text: "Changes a " + kind + " by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a field.", body: kind, answer: kind, code: 200, refusals: map[int]string{409: stale}, example: at + "/" + name + " " + patch},
 		"DELETE " + collection + one: {text: "Removes a " + kind + ". Units that run go on. Of the options the preconditions alone have an effect.", body: "DeleteOptions", optional: true, answer: kind, code: 200, refusals: map[int]string{409: "the object is in use, and the message says by which other object; or the preconditions do not hold"}, example: at + "/" + name},

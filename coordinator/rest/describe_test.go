@@ -257,8 +257,8 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"fieldSelector":         {"text", "", "Shows objects with these fields: `f=v`, `f!=v`, joined by commas. The fields are below."},
 	"limit":                 {"whole number, 0 or more", "500", "The greatest number of objects of a page. 0 and numbers beyond 500 are 500. A page also ends at about 1 MiB."},
 	"continue":              {"text", "", "The token of the next page, from `metadata.continue` of the page before."},
-	"watch":                 {"boolean", "false", "Follows the changes in place of a list, as docs/api.md says; refused with 422 for quota trees."},
-	"resourceVersion":       {"text", "", "Of a list: empty for everything acknowledged before, 0 for what the coordinator has, a number for a list that is not older. Of a watch: the place to go on from."},
+	"watch":                 {"boolean", "false", "Follows the changes in place of a list, as docs/api.md says."},
+	"resourceVersion":       {"text", "", "Of a get or a list: empty for the newest state, 0 for the state that the coordinator has, a number for a state that is not older. Of a watch: the place to go on from."},
 	"dryRun":                {"boolean", "false", "Shows the effect and changes nothing; `All` is true. The answer to a submission is then an Explanation, with the placement if there is one."},
 	"nodes":                 {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"allowUnknownResources": {"boolean", "false", "Keeps names of resources that are one edit away from a known name. Without it they are refused with 422."},
@@ -297,6 +297,7 @@ func TestParametersKeepToTheirRanges(t *testing.T) {
 	for query, want := range map[string]int{
 		"allocations/web?wait=0s": 200, "allocations/web?wait=10m": 200, "allocations/web?wait=10m1s": 400, "allocations/web?wait=-1s": 400,
 		"jobs?limit=0": 200, "jobs?limit=501": 200, "jobs?limit=-1": 400, "jobs?watch=true": 422, "jobs?watch=maybe": 400, "jobs?watch=false": 200,
+		"allocations/web?resourceVersion=0": 200, "allocations/web?resourceVersion=1&wait=1ms": 200, "allocations/web?resourceVersion=x": 400, "jobs/train/status?resourceVersion=0": 200,
 		"jobs?resourceVersion=0": 200, "jobs?resourceVersion=7": 200, "jobs?resourceVersion=x": 400, "jobs?continue=x": 400, "jobs?labelSelector=a+notin+(x),!b": 200,
 	} {
 		if answer := sendExample(h, "GET", "/api/v1/namespaces/default/"+query, token); answer.Code != want {

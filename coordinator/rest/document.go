@@ -107,7 +107,7 @@ func (d documented[T]) patch(h *handler) endpoint {
 
 // got gets the object that the URL names.
 func (d documented[T]) got(c *call) (*T, error) {
-	if status := c.parameters(); status != nil {
+	if status := c.reading(); status != nil {
 		return nil, status
 	}
 	namespace, name := d.key(c)

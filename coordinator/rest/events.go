@@ -33,7 +33,7 @@ func (h *handler) listEvents(c *call) (answer, error) {
 }
 
 func (h *handler) getEvent(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
+	if status := c.reading(); status != nil {
 		return answer{}, status
 	}
 	got, err := h.Service.GetEvent(c.ctx(), c.namespace, c.name)

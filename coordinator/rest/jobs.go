@@ -46,7 +46,7 @@ func (h *handler) createJob(c *call) (answer, error) {
 
 // job gets the job that the URL names, waiting where asked to.
 func (h *handler) job(c *call) (*api.Job, error) {
-	if status := c.parameters("wait"); status != nil {
+	if status := c.reading("wait"); status != nil {
 		return nil, status
 	}
 	c.waiting()

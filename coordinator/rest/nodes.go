@@ -30,7 +30,7 @@ func (h *handler) listNodes(c *call) (answer, error) {
 }
 
 func (h *handler) getNode(c *call) (answer, error) {
-	if status := c.parameters(); status != nil {
+	if status := c.reading(); status != nil {
 		return answer{}, status
 	}
 	got, err := h.Service.GetNode(c.ctx(), c.name)

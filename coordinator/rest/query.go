@@ -38,6 +38,18 @@ type query struct {
 // allowUnknownResources is a parameter of changes of quota.
 const allowUnknownResources = "allowUnknownResources"
 
+// getParameters are those of a get of one object.
+var getParameters = []string{"resourceVersion"}
+
+// reading makes that the read shows the state that resourceVersion asks for.
+func (c *call) reading(known ...string) *api.Status {
+	if status := c.parameters(append(known, getParameters...)...); status != nil {
+		return status
+	}
+	c.r = c.r.WithContext(service.WithAsOf(c.ctx(), c.query.AsOf()))
+	return nil
+}
+
 var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
 
 // parameters reads the query string; names not in known are refused.

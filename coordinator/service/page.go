@@ -10,11 +10,8 @@ type Page[T any] struct {
 	// At is the revision of the list that the page goes on with, 0 for the newest
 	// one.
 	At resource.Revision
-	// Cached takes the newest revision that the coordinator has, however old it is.
-	// Else a list has everything that was acknowledged before the call, and is not
-	// older than NotBefore.
-	Cached    bool
-	NotBefore resource.Revision
+	// AsOf is the state of a list that begins.
+	AsOf AsOf
 	// Limit is the greatest number of objects; 0 = no limit.
 	Limit int
 	// Prefix selects objects whose names begin with it; "" = all. Within a namespace it

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/resource"
 )
 
@@ -30,8 +29,7 @@ type Selection struct {
 	after     string
 	at        resource.Revision // of the list that goes on
 	continues bool
-	cached    bool
-	notBefore resource.Revision
+	asOf      AsOf
 	giver     *Principal
 }
 
@@ -58,21 +56,19 @@ func (q *Selection) Select(name, value string) (err error) {
 			q.continues = err == nil
 		}
 	case "resourceVersion":
-		q.cached = value == "0"
-		if value != "" && !q.cached {
-			var after objects.ID
-			after, err = objects.ParseID(value)
-			q.notBefore = after.Revision
-		}
+		q.asOf, err = ParseAsOf(value)
 	default:
 		err = fmt.Errorf("want labelSelector, fieldSelector, limit, continue or resourceVersion")
 	}
 	return err
 }
 
+// AsOf is the state that resourceVersion asks for.
+func (q *Selection) AsOf() AsOf { return q.asOf }
+
 // PageOf is the page that a selection asks for.
 func (l Listed[T]) PageOf(q *Selection) Page[T] {
-	p := Page[T]{Limit: q.pageLimit(), Cached: q.cached, NotBefore: q.notBefore}
+	p := Page[T]{Limit: q.pageLimit(), AsOf: q.asOf}
 	if q.continues {
 		p.After, p.At = q.after, q.at
 	}

@@ -69,6 +69,10 @@ type ListOptions struct {
 	FieldSelector string
 	Limit         int    // of allocations; 0 is no limit
 	Continue      string // of the list before, where Limit has cut it
+
+	// ResourceVersion is the state of the first page: "" the newest, "0" the state that
+	// the coordinator has, a resourceVersion a state that is not older.
+	ResourceVersion string
 }
 
 // List returns allocations ordered by namespace and name.

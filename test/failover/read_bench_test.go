@@ -50,11 +50,17 @@ func cpuOfSelf(b *testing.B) time.Duration {
 }
 
 // BenchmarkGetFromAFollower gets allocations from a follower of three
-// coordinators, 1,000 a second, over TLS. A latency counts from the instant at
+// coordinators, 1,000 a second, over TLS: the newest state, for which the store confirms its
+// revision, and the state that the follower has. A latency counts from the instant at
 // which the get was due. Each op is a get. The processor time of a get is reported of the
 // follower, of the store's three members and of the clients: on two cores it says how much of
 // the latency is the wait for a processor.
 func BenchmarkGetFromAFollower(b *testing.B) {
+	b.Run("the newest state", func(b *testing.B) { getFromAFollower(b, sdk.GetOptions{}) })
+	b.Run("the state of the follower", func(b *testing.B) { getFromAFollower(b, sdk.GetOptions{ResourceVersion: "0"}) })
+}
+
+func getFromAFollower(b *testing.B, o sdk.GetOptions) {
 	c := cluster.Start(b, cluster.Options{Etcd: 3, Agents: 1, Quiet: true})
 	leader, _ := c.AwaitLeader(0)
 	follower := c.Followers(leader)[0]
@@ -73,7 +79,7 @@ func BenchmarkGetFromAFollower(b *testing.B) {
 	for range workers {
 		all.Go(func() {
 			for at := range due {
-				_, err := k.GetAllocation(context.Background(), "default", fmt.Sprint("a", at.UnixMilli()%allocations), sdk.GetOptions{})
+				_, err := k.GetAllocation(context.Background(), "default", fmt.Sprint("a", at.UnixMilli()%allocations), o)
 				passed := time.Since(at)
 				if err != nil {
 					b.Error(err)
