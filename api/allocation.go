@@ -384,7 +384,7 @@ type AllocationStatus struct {
 	// Phase is the stage of the allocation's life: Pending, Running, Terminating, and
 	// at the end Succeeded, Failed, Cancelled or Preempted.
 	Phase Phase `json:"phase,omitempty" example:"Running"`
-	// NodeID is the id of the node that the allocation is on.
+	// NodeID is the id of the node that the allocation is on, or that its command ran on.
 	NodeID resource.NodeID `json:"nodeId,omitempty" example:"gpu-17"`
 	// NodeName is the name of the node object. The host's own name is among the
 	// node's addresses.

@@ -43,6 +43,9 @@ func (m *Member) Show() *api.Allocation {
 		m.showWaiting(&a.Status)
 	default:
 		a.Status.Message = m.Record.Reason
+		if e, found := m.exitOf(m.Index); found {
+			a.Status.NodeID, a.Status.NodeName = e.Node, string(e.Node)
+		}
 	}
 	if m.Phase() == api.Terminating {
 		m.Ending.show(&a.Metadata, &a.Status.Conditions)

@@ -79,17 +79,26 @@ func (u *Unit) showIn(s *api.JobStatus) {
 	}
 }
 
-// showExit adds how a member's work has ended. A unit that waits or runs again keeps the
-// ends of its last start, which are not those of its work.
-func (u *Unit) showExit(member int, m *api.JobMember) {
+// exitOf is how the work of a member has ended; not found where nothing was started. A
+// unit that waits or runs again keeps the ends of its last start, which are not those of
+// its work.
+func (u *Unit) exitOf(member int) (record.Exit, bool) {
 	if !u.Phase().Ended() {
-		return
+		return record.Exit{}, false
 	}
 	at, found := slices.BinarySearchFunc(u.Record.Exits, member, func(e record.Exit, member int) int { return cmp.Compare(e.Member, member) })
 	if !found {
+		return record.Exit{}, false
+	}
+	return u.Record.Exits[at], true
+}
+
+// showExit adds how a member's work has ended.
+func (u *Unit) showExit(member int, m *api.JobMember) {
+	e, found := u.exitOf(member)
+	if !found {
 		return
 	}
-	e := u.Record.Exits[at]
 	code := int32(e.Code)
 	m.Node, m.ExitCode, m.ExitReason, m.ExitMessage = string(e.Node), &code, e.Reason, e.Message
 }

@@ -64,6 +64,33 @@ func TestAGangRunsEachMemberOnItsNodeAndDevices(t *testing.T) {
 	}
 }
 
+// The owner of a job that failed sees where each member ran, and how it ended.
+func TestAnEndedMemberNamesItsNode(t *testing.T) {
+	w := open(t, 2)
+	w.muster("run", "--nodes", "2", "-g", "8", "--name", "uneven", "--", "sh", "-c", `if [ $MUSTER_RANK = 1 ]; then exit 7; fi; trap 'exit 0' TERM; sleep 1000 & wait; wait`).ends(7)
+	ends := w.phase("uneven", api.Failed).Status.Allocations
+	stdout, _ := w.muster("describe", "job", "uneven").ends(0)
+	_, table, found := strings.Cut(stdout, "\nEnds:\n")
+	if !found {
+		t.Fatalf("no table of ends in\n%s", stdout)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows [][]string
+	for line := range strings.Lines(table) {
+		if fields := strings.Fields(line); len(fields) == 5 {
+			rows = append(rows, fields[:4])
+		}
+	}
+	want := [][]string{{"NAME", "NODE", "EXIT", "REASON"}, {"uneven-0", ends[0].Node, "0", "Stopped"}, {"uneven-1", ends[1].Node, "7", "Completed"}}
+	if !slices.EqualFunc(rows, want, slices.Equal) || ends[0].Node == ends[1].Node {
+		t.Errorf("the ends are %q, want %q on two nodes", rows, want)
+	}
+	stdout, _ = w.muster("get", "allocations", "--field-selector", "status.nodeId="+ends[1].Node).ends(0)
+	if !strings.Contains(stdout, "uneven-1") || strings.Contains(stdout, "uneven-0") {
+		t.Errorf("the allocations of node %s are\n%s", ends[1].Node, stdout)
+	}
+}
+
 // Ctrl-C asks the command to end, and its last words are shown. The output stays.
 func TestCtrlCCancelsTheJob(t *testing.T) {
 	w := open(t, 1)

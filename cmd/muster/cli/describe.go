@@ -215,8 +215,20 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	if len(members) > 0 {
 		a.section("Members", a.tableOf(allocationKind.entry(), members))
 	}
+	a.section("Ends", endsTable(o.Status.Allocations))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil
+}
+
+// endsTable has the members whose commands have ended.
+func endsTable(members []api.JobMember) *table {
+	t := newTable("NAME", "NODE", "EXIT", "REASON", "MESSAGE")
+	for _, m := range members {
+		if m.ExitCode != nil {
+			t.add(m.Name, m.Node, strconv.Itoa(int(*m.ExitCode)), m.ExitReason, m.ExitMessage)
+		}
+	}
+	return t
 }
 
 func (a *app) describeNode(o *api.Node, now time.Time) {
