@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"slices"
+
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 )
@@ -31,6 +33,23 @@ type Evidence struct {
 	Wide string
 	// NoVictims is the reason why no unit gives way, "" where that was not asked.
 	NoVictims string
+	// Else is the evidence of the alternatives of the unit, in order; the rest is of its
+	// own request.
+	Else []*Evidence
+}
+
+// Of is the evidence of an alternative, by its number; of the unit's own request where
+// there is none. nil has none.
+func (e *Evidence) Of(alternative int) *Evidence {
+	if e == nil || alternative < 1 || alternative > len(e.Else) {
+		return e
+	}
+	return e.Else[alternative-1]
+}
+
+// any reports whether something holds of the evidence of a request that would do.
+func (e *Evidence) any(holds func(e *Evidence) bool) bool {
+	return holds(e) || slices.ContainsFunc(e.Else, holds)
 }
 
 // Shortage is why quota holds a unit back. Exactly one field is set.
@@ -43,8 +62,16 @@ type Shortage struct {
 	Victims []string
 }
 
-// OverQuota reports whether quota refuses the class, and would if others gave way.
-func (e *Evidence) OverQuota() bool { return e.Code == OverLimit || e.Code == OverTree }
+// OverQuota reports whether quota refuses all requests of the class, and would if others
+// gave way.
+func (e *Evidence) OverQuota() bool {
+	return !e.any(func(e *Evidence) bool { return e.Code != OverLimit && e.Code != OverTree })
+}
+
+// awaitsOthers reports whether a request can be met once others give way or leave.
+func (e *Evidence) awaitsOthers() bool {
+	return e.Code == NoVictims || e.Code == Leaving || e.Code == Claim
+}
 
 // asleep reports whether no event has woken the class: it sleeps, or is awake for
 // the backstop.
@@ -52,13 +79,13 @@ func (c *Class) asleep() bool { return c.evidence != nil || c.backstop }
 
 // awaitsOthers reports whether the class can go on once others give way or leave.
 func (c *Class) awaitsOthers() bool {
-	return c.asleep() && (c.last.Code == NoVictims || c.last.Code == Leaving || c.last.Code == Claim)
+	return c.asleep() && c.last.any((*Evidence).awaitsOthers)
 }
 
 // awaitsNeighbours reports whether units that come to nodes or leave them may help the
 // class by rules about other units.
 func (c *Class) awaitsNeighbours() bool {
-	return c.Relation != "" && c.asleep() && c.last.awaitsPlace()
+	return c.Relation != "" && c.asleep() && c.last.any((*Evidence).awaitsPlace)
 }
 
 // awaitsPlace reports whether a place is missing, now or once others have given way.
@@ -76,10 +103,10 @@ func (r *Room) setEvidence(c *Class, e *Evidence, backstop bool) {
 		r.neighbours--
 	}
 	if c.evidence != nil {
-		r.asleep[c.evidence.Code]--
+		r.countCodes(c.evidence, -1)
 	}
 	if e != nil {
-		r.asleep[e.Code]++
+		r.countCodes(e, 1)
 	}
 	if c.evidence, c.backstop = e, backstop; e != nil {
 		c.last = e
@@ -89,5 +116,13 @@ func (r *Room) setEvidence(c *Class, e *Evidence, backstop bool) {
 	}
 	if c.awaitsNeighbours() {
 		r.neighbours++
+	}
+}
+
+// countCodes counts the codes of a class that sleeps.
+func (r *Room) countCodes(e *Evidence, by int) {
+	r.asleep[e.Code] += by
+	for _, other := range e.Else {
+		r.asleep[other.Code] += by
 	}
 }

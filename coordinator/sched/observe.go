@@ -108,20 +108,23 @@ func (r *Room) bounds() []int64 {
 	var list []int64
 	for _, c := range r.classes {
 		if c.evidence != nil && c.awaitsOthers() {
-			list = append(list, c.bound())
+			list = c.appendBounds(list)
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// bound is the priority below which others may give way for a class that waits for
-// that.
-func (c *Class) bound() int64 {
-	if c.evidence.Code == Claim {
-		return AnyPriority
+// appendBounds adds the priorities below which others may give way for a class that waits
+// for that.
+func (c *Class) appendBounds(list []int64) []int64 {
+	if c.evidence.any(func(e *Evidence) bool { return e.Code == Claim }) {
+		list = append(list, AnyPriority)
 	}
-	return int64(c.Priority)
+	if c.evidence.any(func(e *Evidence) bool { return e.Code == NoVictims || e.Code == Leaving }) {
+		list = append(list, int64(c.Priority))
+	}
+	return list
 }
 
 func factsOf(n *cluster.Node, bounds []int64, held Held) Facts {

@@ -54,8 +54,9 @@ func (r *Room) Hold(k queue.Key) {
 }
 
 // Offer puts a unit into the order that may be tried (E6). In a class that
-// sleeps it shares the evidence at the next pass; a new class is awake.
-func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit) {
+// sleeps it shares the evidence at the next pass; a new class is awake. others are the
+// demands of the unit's alternatives, in order.
+func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit, others ...*place.Unit) {
 	c := r.class[k.Path]
 	if c != nil && c.Traits == t {
 		return
@@ -63,7 +64,7 @@ func (r *Room) Offer(k queue.Key, t Traits, demand *place.Unit) {
 	r.leave(k)
 	r.order.Push(k)
 	if c = r.classes[t]; c == nil {
-		c = &Class{Traits: t, demand: demand}
+		c = &Class{Traits: t, demand: demand, others: others}
 		r.classes[t] = c
 	}
 	c.join(demand)

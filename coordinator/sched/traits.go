@@ -38,6 +38,7 @@ type Class struct {
 	Traits
 	demand   *place.Unit   // of each unit; of a gang that of the first
 	further  []*place.Unit // of a gang: those of the others that have been offered
+	others   []*place.Unit // of the alternatives of each unit, in order
 	units    queue.Keys    // in order
 	head     queue.Key     // read at each step of the heap, where the tree is too slow
 	fresh    []string      // paths of units that have not shared the evidence yet
@@ -62,5 +63,18 @@ func (c *Class) join(demand *place.Unit) {
 
 // anyDemand reports whether something holds of the demand of a unit.
 func (c *Class) anyDemand(holds func(*place.Unit) bool) bool {
-	return holds(c.demand) || slices.ContainsFunc(c.further, holds)
+	return holds(c.demand) || slices.ContainsFunc(c.further, holds) || slices.ContainsFunc(c.others, holds)
+}
+
+// anyWay reports whether something holds of a request of the class and of its evidence.
+func (c *Class) anyWay(holds func(d *place.Unit, e *Evidence) bool) bool {
+	if holds(c.demand, c.last) || slices.ContainsFunc(c.further, func(d *place.Unit) bool { return holds(d, c.last) }) {
+		return true
+	}
+	for i, d := range c.others {
+		if holds(d, c.last.Of(1+i)) {
+			return true
+		}
+	}
+	return false
 }

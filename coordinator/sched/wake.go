@@ -24,15 +24,14 @@ func (r *Room) Grew(n *cluster.Node, held Held) {
 // could not before; nodes are those where it holds devices (E3).
 func (r *Room) Evictable(priority int32, nodes []*cluster.Node, held Held) {
 	r.happen(Event{Kind: KindEvictable, Priority: priority}, nodes, held, func(c *Class) bool {
-		switch c.last.Code {
-		case Claim:
+		switch {
+		case c.last.any(func(e *Evidence) bool { return e.Code == Claim }):
 			return true
-		case NoVictims, Leaving:
-			// Under rules about other units a victim may be on any node of a domain.
-			return c.Priority > priority && (c.Relation != "" || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return c.hopesFor(n, held) }))
-		case NoPlace, OverLimit, OverTree:
+		case !c.last.any(func(e *Evidence) bool { return e.Code == NoVictims || e.Code == Leaving }):
+			return false
 		}
-		return false
+		// Under rules about other units a victim may be on any node of a domain.
+		return c.Priority > priority && (c.Relation != "" || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return c.hopesFor(n, held) }))
 	})
 }
 
@@ -43,7 +42,9 @@ func (r *Room) AwaitsOthers() bool { return r.awaiting > 0 }
 // Unleft wakes those that counted on the room of units that were leaving: one of
 // these has left, cannot, or leaves for another unit now (E4).
 func (r *Room) Unleft() {
-	r.happen(Event{Kind: KindUnleft}, nil, nil, func(c *Class) bool { return c.last.Code == Leaving || c.last.Code == Claim })
+	r.happen(Event{Kind: KindUnleft}, nil, nil, func(c *Class) bool {
+		return c.last.any(func(e *Evidence) bool { return e.Code == Leaving || e.Code == Claim })
+	})
 }
 
 // AwaitsNeighbours reports whether a class that no event has woken waits for a place
@@ -81,7 +82,9 @@ func (r *Room) Freed(namespace string, trees []string) {
 // Charged wakes those that claim quota of any of these trees, to which a unit is
 // charged from now on: the trees may name others that have to give way (E2).
 func (r *Room) Charged(trees []string) {
-	r.happen(Event{Kind: KindCharged, Trees: trees}, nil, nil, func(c *Class) bool { return c.last.Code == Claim && c.overQuotaOf("", trees) })
+	r.happen(Event{Kind: KindCharged, Trees: trees}, nil, nil, func(c *Class) bool {
+		return c.last.any(func(e *Evidence) bool { return e.Code == Claim && e.overQuotaOf("", c.Namespace, trees) })
+	})
 }
 
 // Moved wakes those over the quota of any of these trees, to which a unit is
@@ -94,7 +97,9 @@ func (r *Room) Moved(trees []string) {
 // Due wakes those over the quota of a tree: a time has come from which on more
 // units may give way there (E5).
 func (r *Room) Due() {
-	r.happen(Event{Kind: KindDue}, nil, nil, func(c *Class) bool { return c.last.Code == OverTree || c.last.Code == Claim })
+	r.happen(Event{Kind: KindDue}, nil, nil, func(c *Class) bool {
+		return c.last.any(func(e *Evidence) bool { return e.Code == OverTree || e.Code == Claim })
+	})
 }
 
 // All wakes every class: a limit, a tree, a binding, an isolation or the account
@@ -158,19 +163,16 @@ func (c *Class) hopesFor(n *cluster.Node, held Held) bool {
 	if !n.Ready || n.Unschedulable || n.Host == nil || n.Free == nil {
 		return false
 	}
-	if c.hopesForMember(n, held, c.demand) {
-		return true
-	}
-	return slices.ContainsFunc(c.further, func(d *place.Unit) bool { return c.hopesForMember(n, held, d) })
+	return c.anyWay(func(d *place.Unit, e *Evidence) bool { return c.hopesForMember(n, held, d, e) })
 }
 
-// hopesForMember is hopesFor of one demand.
-func (c *Class) hopesForMember(n *cluster.Node, held Held, d *place.Unit) bool {
+// hopesForMember is hopesFor of one demand, and of the evidence of the request.
+func (c *Class) hopesForMember(n *cluster.Node, held Held, d *place.Unit, e *Evidence) bool {
 	if !d.Constraints.Allows(n.Labels) {
 		return false
 	}
 	r := &d.Request
-	switch c.last.Code {
+	switch e.Code {
 	case NoPlace:
 		return n.MayFit(r)
 	case NoVictims, Leaving:
@@ -190,11 +192,16 @@ func couldClear(n *cluster.Node, r *resource.Request, held cluster.Amounts) bool
 
 // overQuotaOf reports whether the class waits for quota of a namespace or a tree.
 func (c *Class) overQuotaOf(namespace string, trees []string) bool {
-	switch c.last.Code {
+	return c.last.any(func(e *Evidence) bool { return e.overQuotaOf(namespace, c.Namespace, trees) })
+}
+
+// overQuotaOf is that of one request of a class of the namespace own.
+func (e *Evidence) overQuotaOf(namespace, own string, trees []string) bool {
+	switch e.Code {
 	case OverLimit:
-		return c.Namespace == namespace
+		return own == namespace
 	case OverTree, Claim:
-		return slices.ContainsFunc(c.last.Trees, func(t string) bool { return slices.Contains(trees, t) })
+		return slices.ContainsFunc(e.Trees, func(t string) bool { return slices.Contains(trees, t) })
 	case NoPlace, NoVictims, Leaving:
 	}
 	return false
