@@ -61,6 +61,11 @@ type Allocation struct {
 type AllocationSpec struct {
 	// Resources are the amounts that the member asks for.
 	Resources Requirements `json:"resources"`
+	// Alternatives are other requests that would do, in order, at most 7. The request of
+	// the specification itself comes first; an alternative is tried where nothing before it
+	// has room, and another unit is evicted only where no alternative has room. All members
+	// of a unit have the same one. Not together with minMembers of a group.
+	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// Priority orders the queue: greater numbers come first, and may preempt smaller
 	// ones. It replaces the number of priorityClass. A job has it in its own spec,
 	// not in the template.
@@ -391,6 +396,9 @@ type AllocationStatus struct {
 	NodeName string `json:"nodeName,omitempty" example:"gpu-17"`
 	// StartTime is the time when the allocation was committed.
 	StartTime string `json:"startTime,omitempty" format:"time" example:"2026-03-01T12:00:01Z"`
+	// Alternative is the number of the alternative that was chosen, from 1; absent where
+	// the specification's own request was, and while nothing is granted.
+	Alternative int `json:"alternative,omitempty" range:"1..7" example:"1"`
 	// Conditions are aspects of the state: Scheduled, Ready, Terminating.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// QueuePosition is the place in the order; 1 is next, 0 is not in the queue.

@@ -29,6 +29,12 @@ type Explanation struct {
 	// Outlook says whether the object can ever run; absent where that is no
 	// question.
 	Outlook *Outlook `json:"outlook,omitempty"`
+	// Alternative is the number of the alternative that the object runs with, from 1;
+	// absent where it runs with the specification's own request, or waits.
+	Alternative int `json:"alternative,omitempty" range:"1..7" example:"1"`
+	// Alternatives are the alternatives of an object that waits, in order; the other
+	// fields are about the specification's own request.
+	Alternatives []AlternativeExplanation `json:"alternatives,omitempty"`
 	// Help lists changes that were tried on a copy of the cluster, and helped.
 	Help []Help `json:"help,omitempty"`
 	// Nodes are all nodes, by their reasons; the largest group is the first.
@@ -153,6 +159,18 @@ type Victim struct {
 	GPUs string `json:"gpus" unit:"devices" example:"8"`
 	// Freed reports whether all members have left.
 	Freed bool `json:"freed,omitempty" example:"true"`
+}
+
+// AlternativeExplanation says why one alternative has no place now.
+type AlternativeExplanation struct {
+	// Number is the number of the alternative, from 1.
+	Number int `json:"number" example:"1"`
+	// Request is the request of one member in words.
+	Request string `json:"request" example:"2 GPUs of model A100"`
+	// Reason is the reason that binds.
+	Reason resource.Reason `json:"reason"`
+	// Fit is the number of members that would have room now.
+	Fit int `json:"fit" unit:"members" example:"1"`
 }
 
 // NodeExplanation is one node's answer to one member.

@@ -118,23 +118,29 @@ func placementDetails(path string, s *Scheduling, r *resource.Request) *Status {
 	if s.GPU == nil {
 		return nil
 	}
-	if len(s.GPU.Model) > 128 {
-		return invalid(path+".gpu.model", "%q has %d characters, the limit is 128", clip(s.GPU.Model), len(s.GPU.Model))
+	return gpuDetails(path+".gpu", s.GPU, r)
+}
+
+// gpuDetails fills in the restriction of the devices.
+func gpuDetails(path string, g *GPUConstraint, r *resource.Request) *Status {
+	if len(g.Model) > 128 {
+		return invalid(path+".model", "%q has %d characters, the limit is 128", clip(g.Model), len(g.Model))
 	}
-	r.GPUModel = s.GPU.Model
-	if s.GPU.Memory != "" {
-		least, err := resource.ParseAmount(resource.Memory, s.GPU.Memory)
+	r.GPUModel = g.Model
+	if g.Memory != "" {
+		least, err := resource.ParseAmount(resource.Memory, g.Memory)
 		if err != nil {
-			return invalid(path+".gpu.memory", "%v", err)
+			return invalid(path+".memory", "%v", err)
 		}
 		if least > int64(resource.MaxMemory) {
-			return invalid(path+".gpu.memory", "%q is more than %s, the most that can be asked for",
-				clip(s.GPU.Memory), resource.FormatBytes(resource.MaxMemory))
+			return invalid(path+".memory", "%q is more than %s, the most that can be asked for",
+				clip(g.Memory), resource.FormatBytes(resource.MaxMemory))
 		}
 		r.GPUMemory = resource.Bytes(least)
 	}
-	if r.Link, err = resource.ParseLinkRequirement(s.GPU.Link); err != nil {
-		return invalid(path+".gpu.link", "%q: want any, pcie-switch or nvlink", clip(s.GPU.Link))
+	var err error
+	if r.Link, err = resource.ParseLinkRequirement(g.Link); err != nil {
+		return invalid(path+".link", "%q: want any, pcie-switch or nvlink", clip(g.Link))
 	}
 	return nil
 }

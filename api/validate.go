@@ -86,6 +86,7 @@ func checkSpec(path string, s *AllocationSpec) *Status {
 	faults.add(checkQuotaDemand(path+".quota", s.Quota))
 	faults.add(checkScheduling(path+".scheduling", &s.Scheduling))
 	faults.add(checkWork(path, s))
+	faults.add(checkAlternatives(path, s))
 	return faults.status()
 }
 

@@ -131,6 +131,7 @@ func (l *Leader) adopt(d *adoption) {
 	if u == nil || members < u.record.Members || u.ending != nil || u.isBeingWritten() {
 		return
 	}
+	l.chooseForm(u, l.formHeld(u, d.found))
 	if id, err := l.placesOf(d); err != nil {
 		l.out.warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", Clip(err.Error()))
 		l.abandon(d)

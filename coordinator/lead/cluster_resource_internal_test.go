@@ -26,11 +26,11 @@ func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 	if none.shape != one.shape || one.shape != two.shape {
 		t.Errorf("shapes %q, %q and %q differ", none.shape, one.shape, two.shape)
 	}
-	if none.chargeKey == one.chargeKey || one.chargeKey == two.chargeKey {
-		t.Errorf("charge keys %q, %q and %q are not all different", none.chargeKey, one.chargeKey, two.chargeKey)
+	if none.chargesKey() == one.chargesKey() || one.chargesKey() == two.chargesKey() {
+		t.Errorf("charge keys %q, %q and %q are not all different", none.chargesKey(), one.chargesKey(), two.chargesKey())
 	}
-	if again := unitOf(`{"example.com/seat":"2","cpu":"1000m"}`); again.chargeKey != two.chargeKey {
-		t.Errorf("equal units have the charge keys %q and %q", again.chargeKey, two.chargeKey)
+	if again := unitOf(`{"example.com/seat":"2","cpu":"1000m"}`); again.chargesKey() != two.chargesKey() {
+		t.Errorf("equal units have the charge keys %q and %q", again.chargesKey(), two.chargesKey())
 	}
 	if got := two.charge.Request["example.com/seat"]; got != 6 {
 		t.Errorf("3 members of 2 seats are charged %d", got)

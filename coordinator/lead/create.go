@@ -3,11 +3,8 @@ package lead
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/constraint"
-	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -44,27 +41,16 @@ func formatUID(prefix string, b [16]byte) string {
 // that the specification is the template of, nil for an allocation. user has created
 // the allocation or the job, "" where unknown.
 func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
-	request, status := api.MemberRequest(spec)
-	if status != nil {
-		return nil, status
-	}
 	if rec.Queue == "" {
 		rec.Queue = DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job)}
-	charge := ScopeOf(rec, spec, job, user)
-	member, cluster := request.Vector(), api.ClusterRequest(spec)
-	maps.Copy(member, cluster)
-	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
 	var groups api.QuotaDemand
 	if spec.Quota != nil {
 		groups = *spec.Quota
 	}
-	return &unit{
-		record: rec, path: rec.Path().String(), demand: demand, shape: shapeOf(demand), charge: charge, groups: groups, policy: spec.PreemptionPolicy,
-		chargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups),
-	}, nil
+	u := &unit{record: rec, path: rec.Path().String(), groups: groups, policy: spec.PreemptionPolicy}
+	return u, u.setForms(spec, job, user)
 }
 
 // ScopeOf is what of a unit's charge limits look at besides its amount. user is
@@ -81,7 +67,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if a.Spec.HasWork() {
 		return nil, api.Errorf(422, "spec.command: an Allocation starts no process in this version; submit a Job with spec.template.spec.command")
 	}
-	if status := l.judgeNames("spec", a.Spec); status != nil {
+	if status := l.judgeForms("spec", a.Spec); status != nil {
 		return nil, status
 	}
 	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
@@ -101,7 +87,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 }
 
 func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.Status) {
-	if status := l.judgeNames("spec.template.spec", doc.Spec.Template.Spec); status != nil {
+	if status := l.judgeForms("spec.template.spec", doc.Spec.Template.Spec); status != nil {
 		return nil, status
 	}
 	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)

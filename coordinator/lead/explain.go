@@ -28,6 +28,7 @@ type Explaining struct {
 	demand   place.Unit
 	closed   map[resource.NodeID]resource.Reason // of nodes that take no new work
 	unit     *whatif.Unit                        // nil where no change is tried
+	others   []Explaining                        // the alternatives of the unit, in order
 }
 
 // explain begins the answer why a unit, or the job that it belongs to, does not
@@ -44,6 +45,7 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	x.facts.Members = x.demand.Members
 	if x.unit != nil {
 		x.unit.Demand.Members = x.demand.Members
+		x.others = l.explainOthers(u, &x.facts)
 	}
 	x.closed = map[resource.NodeID]resource.Reason{}
 	for id, n := range l.nodes {
@@ -65,8 +67,8 @@ func (x *Explaining) Answer() *api.Explanation {
 		w := x.snapshot.World()
 		x.addNodes(w.State)
 		if x.unit != nil {
-			never := w.Never(x.unit)
-			f.Outlook = why.OutlookOf(never, f.Fit >= f.Members && len(f.Quota) == 0)
+			f.Outlook = x.outlook(w)
+			x.addOthers(w)
 			if f.Stage == why.Suspended {
 				f.Outlook, f.Help = why.Resumed(f)
 			} else if f.Outlook.Can != api.CanNow {
@@ -75,9 +77,7 @@ func (x *Explaining) Answer() *api.Explanation {
 			}
 			if x.dry {
 				f.DryRun = true
-				for _, m := range w.Try(x.unit).Members {
-					f.Placement = append(f.Placement, api.MemberNode{Member: m.Index, Node: m.Node})
-				}
+				x.addPlacement(w)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 	f := why.Facts{
 		Object: "Allocation", Namespace: u.record.Namespace, Name: u.record.Name, Phase: u.phase(), Priority: u.record.Priority, Policy: u.policy,
 		Request: u.demand.Request, Members: u.demand.Members, Total: u.demand.Members, Now: l.now,
-		Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.elected, Stage: u.stage(),
+		Alternative: u.number, Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.elected, Stage: u.stage(),
 	}
 	if u.job != nil {
 		l.addJob(&f, u)
@@ -254,6 +254,7 @@ func workOf(u *unit) why.Work {
 func (l *Leader) addWait(f *why.Facts, u *unit) {
 	f.Queue = l.queuePlace(u)
 	if e := l.evidenceOf(u); e != nil && !u.preempting() {
+		e = e.Of(u.number)
 		f.NoVictims, f.TooWide = e.NoVictims, e.Wide
 	}
 	if u.attempt != nil || f.Stage != why.Waiting && f.Stage != why.Resting && f.Stage != why.Suspended {

@@ -39,6 +39,9 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 		if u == nil || u.record.TxID != id {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
 		}
+		if err := u.restoreForm(rec.Alternative); err != nil {
+			return nil, fmt.Errorf("%s: %w", kv.Key, err)
+		}
 		r := l.restoreAttempt(id, u, rec, kv.ModRev)
 		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
 		live = append(live, r)

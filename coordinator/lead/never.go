@@ -50,9 +50,33 @@ func (l *Leader) judgeFate(u *unit) {
 	if u.gone || u.ending != nil || !u.waiting() || u.attempt != nil {
 		return
 	}
+	all, first := true, fate{}
+	l.eachForm(u, func() bool {
+		f, known := l.fateOfForm(u)
+		if !known {
+			all = false
+			return false
+		}
+		if f.message == "" {
+			all = false
+			l.mark(u, fate{})
+			return false
+		}
+		if first.message == "" {
+			first = f
+		}
+		return true
+	})
+	if all {
+		l.mark(u, first)
+	}
+}
+
+// fateOfForm judges the form that a unit has; unknown: the verdict stays as it was.
+func (l *Leader) fateOfForm(u *unit) (verdict fate, known bool) {
 	f, known := l.fateOnNodes(u)
 	if !known {
-		return
+		return fate{}, false
 	}
 	of := l.asked(u)
 	var never []whatif.Bound
@@ -64,13 +88,11 @@ func (l *Leader) judgeFate(u *unit) {
 	if len(of.Charges) > 1 {
 		never = append(never, w.NeverByTrees(of, l.unusedTrees())...)
 	}
-	switch {
-	case len(never) > 0:
+	if len(never) > 0 {
 		o := why.OutlookOf(never, false)
-		l.mark(u, fate{reason: o.Reason, message: o.Message})
-	case !f.Unseen:
-		l.mark(u, fate{})
+		return fate{reason: o.Reason, message: o.Message}, true
 	}
+	return fate{}, !f.Unseen
 }
 
 // fate is the reason why a unit can never run; zero: it can, or that is not known.

@@ -73,10 +73,20 @@ func (l *Leader) couldBegin(u *unit) bool {
 	if u.gathers() {
 		return l.couldGroupBegin(u.group)
 	}
+	could := false
+	l.eachForm(u, func() bool {
+		could = l.couldBeginNow(u)
+		return !could
+	})
+	return could
+}
+
+// couldBeginNow is couldBegin of the form that the unit has.
+func (l *Leader) couldBeginNow(u *unit) bool {
 	if short := l.judge(u); short != nil {
 		// A unit that had quota and no place when it was tried may claim once others
 		// have taken that quota. That makes no room, and wakes nobody.
-		e := l.evidenceOf(u)
+		e := l.evidenceOf(u).Of(u.number)
 		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
 	w, of := l.world(), u.wanted()

@@ -34,12 +34,17 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 		return
 	}
 	u := who.unit
+	found := map[resource.NodeID][]grant.Member{}
+	for id, held := range g.holders {
+		found[id] = held.Members
+	}
+	l.chooseForm(u, l.formHeld(u, found))
 	l.reserveName(who)
 	a := l.chargeAdopted(u, g)
 	a.setCharges(l.seated(u, a.charges))
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Committed: r.l.stamp(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.stamp(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE

@@ -104,7 +104,7 @@ func (l judged) UserOf(name resource.Name) string {
 	}
 	first := ""
 	for path, u := range l.units {
-		if u.charge.Request[name] != 0 && (first == "" || path < first) {
+		if u.asksFor(name) && (first == "" || path < first) {
 			first = path
 		}
 	}

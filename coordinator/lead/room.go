@@ -31,18 +31,22 @@ func (l *Leader) offer(u *unit) {
 		l.room.Hold(u.key)
 		return
 	}
-	l.room.Offer(u.key, l.traitsOf(u), &u.demand)
+	if u.attempt == nil {
+		l.chooseForm(u, 0)
+	}
+	first, others := u.demands()
+	l.room.Offer(u.key, l.traitsOf(u), first, others...)
 }
 
 // traitsOf are what a unit has in common with all that are admitted, placed and
 // refused as it is.
 func (l *Leader) traitsOf(u *unit) sched.Traits {
-	charge := u.chargeKey
+	charge := u.chargesKey()
 	if l.quotas.limits.CountsUsers(u.record.Namespace) {
 		charge += fmt.Sprintf(" of %q", u.charge.User)
 	}
 	return sched.Traits{
-		Demand: u.shape, Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Priority: u.record.Priority,
+		Demand: u.demandKey(), Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Priority: u.record.Priority,
 		Right: u.right(), Refusable: l.isRefusable(u),
 	}
 }
@@ -117,7 +121,7 @@ func (l *Leader) isMissed(u *unit, last *sched.Evidence, someoneEnds bool) bool 
 	case u.attempt == nil || last == nil || l.isAlarmDue():
 		return false
 	case u.attempt.claims:
-		return last.Short != nil && !someoneEnds
+		return last.Of(u.number).Short != nil && !someoneEnds
 	}
 	return !u.attempt.isPreempting() || !someoneEnds
 }

@@ -45,20 +45,13 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 		return l.tryGroup(u.group, u.group.ready())
 	}
 	u.beginTry(l.now)
-	l.bind(u)
-	of := u.wanted()
-	of.Demand.Policy = l.policy()
-	d := l.world().Decide(of)
-	l.wakeAt(d.Until)
+	d := l.decide(u)
 	switch d.Action {
 	case sched.Start:
 		l.begin(u, d.Plan)
 	case sched.Preempt:
 		l.beginPreemption(u, &d)
 	case sched.Wait:
-		if d.Yields != "" {
-			l.step(l.units[d.Yields].attempt, txn.BudgetSpent{})
-		}
 	}
 	return d.Evidence
 }

@@ -10,6 +10,9 @@ import (
 // showUnit makes the shown value of what is the same for all members of a unit.
 func (l *Leader) showUnit(u *unit) shown.Unit {
 	s := shown.Unit{Record: &u.record, Revision: u.version(), Document: u.allocation, Request: &u.demand.Request}
+	if u.number > 0 {
+		s.Alternative, s.Requested = u.number, u.requested()
+	}
 	if u.job != nil {
 		s.Job = u.job.doc
 	}

@@ -34,7 +34,8 @@ import (
 //	connect n1                   opens the stream to the agent of n1
 //	create a gpus=4              submits an allocation: priority=, policy=, namespace=,
 //	                             labels=app:web, near=rack/app:web, apart=rack/app:web, spread=rack/1;
-//	                             near=rack is near the members of its own job
+//	                             near=rack is near the members of its own job; on=kind:h100 selects nodes,
+//	                             else=2/kind:a100+4/kind:b asks for other GPUs on other nodes
 //	job j members=2 gpus=8 gang=2
 //	delete a [background]
 //	release a b                  deletes several
@@ -308,6 +309,9 @@ func document(kind, name string, options map[string]string) string {
 	if options["policy"] != "" {
 		spec["preemptionPolicy"] = options["policy"]
 	}
+	if more := options["else"]; more != "" { // GPUS/KEY:VALUE+GPUS/KEY:VALUE
+		spec["alternatives"] = alternatives(more)
+	}
 	top := spec
 	if kind == "Job" {
 		members, _ := strconv.Atoi(options["members"])
@@ -330,6 +334,18 @@ func document(kind, name string, options map[string]string) string {
 	return string(text)
 }
 
+// alternatives are those of a document: GPUS/KEY:VALUE, several with a plus between.
+func alternatives(text string) (list []any) {
+	for _, one := range strings.Split(text, "+") {
+		gpus, label, _ := strings.Cut(one, "/")
+		key, value, _ := strings.Cut(label, ":")
+		list = append(list, map[string]any{
+			"resources": map[string]any{"requests": map[string]string{"cpu": gpus, "memory": gpus + "Gi", string(resource.GPU): gpus}}, "nodeSelector": map[string]string{key: value},
+		})
+	}
+	return list
+}
+
 // scheduling is that section of a document.
 func scheduling(kind string, options map[string]string) map[string]any {
 	made, affinity := map[string]any{}, map[string]any{}
@@ -343,6 +359,9 @@ func scheduling(kind string, options map[string]string) map[string]any {
 	}
 	if timeout := options["timeout"]; timeout != "" {
 		gang["timeout"] = timeout
+	}
+	if key, value, given := strings.Cut(options["on"], ":"); given {
+		made["nodeSelector"] = map[string]string{key: value}
 	}
 	if rule := options["tolerate"]; rule != "" {
 		key, seconds, timed := strings.Cut(rule, "/")

@@ -6,9 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
-	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -28,11 +26,12 @@ type unit struct {
 	queued bool
 	key    queue.Key
 
-	demand place.Unit
-	shape  string // of the demand; see shapeOf
-	charge quota.Charge
-	// chargeKey is equal for units that quota treats alike; see chargeKeyOf.
-	chargeKey string
+	// forms are the requests that would do, in the order in which they are tried, nil where
+	// there is one alone. number is the number among them of the form that the unit has.
+	// See form.go.
+	forms  []form
+	number int
+	form
 	// groups are the groups of the specification. charges are the unit's charges
 	// when it is placed, by the bindings of that generation: its namespace first,
 	// then trees in ascending order.
@@ -123,6 +122,9 @@ func (u *unit) setLabels(labels map[string]string) {
 	subject := *u.demand.Subject
 	if subject.Labels = constraint.LabelsOf(labels); subject.Labels.Text() != u.demand.Subject.Labels.Text() {
 		u.demand.Subject = &subject
+		for i := range u.forms {
+			u.forms[i].demand.Subject = &subject
+		}
 	}
 }
 

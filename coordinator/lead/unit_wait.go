@@ -3,12 +3,14 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
-// This file changes what a unit is charged, and the evidence of why it waits.
+// This file changes what a unit asks for and is charged, and the evidence of why it
+// waits.
 
 // beginTry counts that the unit is tried.
 func (u *unit) beginTry(now time.Time) {
@@ -69,3 +71,25 @@ func (u *unit) setGangPlace(p *record.GangPlace) { u.record.Gang = p }
 
 // setStartBy sets the instant by which the unit has to start, 0 for none.
 func (u *unit) setStartBy(instant int64) { u.record.StartByMillis = instant }
+
+// setForms gives a new unit the forms of its specification, and the first of them.
+func (u *unit) setForms(spec api.AllocationSpec, job *api.Job, user string) (status *api.Status) {
+	if len(spec.Alternatives) == 0 {
+		u.form, status = formOf(u.record, spec, job, user, u.groups)
+		return status
+	}
+	for _, one := range spec.Forms() {
+		f, status := formOf(u.record, one, job, user, u.groups)
+		if status != nil {
+			return status
+		}
+		u.forms = append(u.forms, f)
+	}
+	u.form = u.forms[0]
+	return nil
+}
+
+// useForm has the unit ask for one of its forms. The trees must not know the unit.
+func (u *unit) useForm(number int) {
+	u.number, u.form, u.charges, u.bound = number, u.forms[number], nil, 0
+}

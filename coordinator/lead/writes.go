@@ -37,7 +37,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	a.setCharges(l.seated(u, a.charges))
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Committed: l.stamp(),
+		Charges: a.charges, Alternative: u.number, Committed: l.stamp(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
@@ -128,7 +128,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	}
 	rec := record.Tx{
 		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Committed: u.record.Started,
+		Charges: a.charges, Alternative: u.number, Committed: u.record.Started,
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)

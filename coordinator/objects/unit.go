@@ -24,7 +24,8 @@ type cachedUnit struct {
 	path       string
 	stored     resource.Revision // of the unit's own key
 	record     record.Unit
-	request    resource.Request
+	request    resource.Request // of the alternative that the members have
+	own        resource.Request // of the specification itself
 	key        queue.Key
 	queued     bool // it has a place in the order
 	job        *cachedJob
@@ -102,6 +103,9 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 	rec, err := c.readTx(held, before)
 	if err != nil || rec.State.Terminal() {
 		return err
+	}
+	if err := u.useAlternative(rec.Alternative); err != nil {
+		return fmt.Errorf("%s: %w", held.Key, err)
 	}
 	c.hold(u, rec, held)
 	return c.readReady(u, kvs)
@@ -218,7 +222,7 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 		u.Job, u.Revision = u.job.doc, max(u.Revision, u.job.stored)
 		spec = &u.Job.Spec.Template.Spec
 	} else if before != nil && before.Document != nil && bytes.Equal(before.record.Document, u.record.Document) {
-		u.Document, u.request, u.scope = before.Document, before.request, before.scope
+		u.Document, u.own, u.request, u.scope = before.Document, before.own, before.own, before.scope
 		return nil
 	} else {
 		doc, status := api.StoredAllocation(u.record.Document)
@@ -235,7 +239,30 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 	if u.job != nil {
 		user = u.job.record.Made.User()
 	}
-	u.request, u.scope = request, lead.ScopeOf(u.record, *spec, u.Job, user)
+	u.own, u.request, u.scope = request, request, lead.ScopeOf(u.record, *spec, u.Job, user)
+	return nil
+}
+
+// useAlternative has the unit show the request that its members were granted.
+func (u *cachedUnit) useAlternative(number int) error {
+	if number == 0 {
+		return nil
+	}
+	spec := &api.AllocationSpec{}
+	if u.job != nil {
+		spec = &u.Job.Spec.Template.Spec
+	} else if u.Document != nil {
+		spec = &u.Document.Spec
+	}
+	if number < 0 || number > len(spec.Alternatives) {
+		return fmt.Errorf("alternative: %d, and its unit has %d", number, len(spec.Alternatives))
+	}
+	form := spec.Form(number)
+	request, status := api.MemberRequest(form)
+	if status != nil {
+		return status
+	}
+	u.request, u.Alternative, u.Requested = request, number, form.Resources.Requests
 	return nil
 }
 

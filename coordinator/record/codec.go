@@ -134,6 +134,9 @@ func (r Tx) check() error {
 	if len(r.Members) == 0 {
 		return fmt.Errorf("members of a %s record: want at least one", r.State)
 	}
+	if r.Alternative < 0 {
+		return fmt.Errorf("alternative %d of a %s record: want 0 or more", r.Alternative, r.State)
+	}
 	for i, m := range r.Members {
 		if m.Member < 0 || m.Node == "" {
 			return fmt.Errorf("members[%d]: index %d on node %q", i, m.Member, m.Node)

@@ -29,6 +29,9 @@ type Tx struct {
 	// Charges count while State.Charged, once per transaction.
 	Charges []Charge    `json:"charges,omitempty"`
 	Members []Placement `json:"members,omitempty"`
+	// Alternative is the number of the alternative that the members have; 0 for the
+	// request of the specification itself.
+	Alternative int `json:"alternative,omitempty"`
 	// By is the preemptor of an EVICTING record, or what ended the unit.
 	By     resource.TxID `json:"by,omitempty"`
 	Reason string        `json:"reason,omitempty"`

@@ -38,7 +38,11 @@ func (m *Member) Show() *api.Allocation {
 	a.Status.Transaction = m.Record.TxID
 	switch {
 	case m.Places != nil:
-		m.showPlace(&a.Status, a.Spec.Resources.Requests)
+		requested := a.Spec.Resources.Requests
+		if m.Alternative > 0 {
+			requested = m.Requested
+		}
+		m.showPlace(&a.Status, requested)
 	case m.Phase() == api.Pending:
 		m.showWaiting(&a.Status)
 	default:
@@ -78,6 +82,7 @@ func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]
 		charged := m.Request.Vector()
 		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
 	}
+	s.Alternative = m.Alternative
 	s.AllocatedResources = api.AmountsAs(granted, requested)
 	s.Assignment = m.Host.Assignment(at.Assignment)
 }

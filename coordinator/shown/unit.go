@@ -20,6 +20,10 @@ type Unit struct {
 	Job      *api.Job
 	// Request is that of each member.
 	Request *resource.Request
+	// Alternative is the number of the alternative that Request is of, and Requested are
+	// its amounts as they were written; 0 and nil for the specification's own request.
+	Alternative int
+	Requested   map[resource.Name]string
 	// Places are where the members are, by index; nil while the unit waits, and
 	// once it holds nothing.
 	Places []Place

@@ -20,6 +20,9 @@ func Answer(f *Facts, v Viewer, o Options) *api.Explanation {
 		Members: f.Members, Running: f.Running, Queue: f.Queue, Attempts: f.Attempts,
 		DryRun: f.DryRun, Placement: f.Placement,
 	}
+	if !f.waits() || len(f.Placement) > 0 {
+		e.Alternative = f.Alternative
+	}
 	if !f.LastAttempt.IsZero() {
 		e.LastAttempt = clock(f.LastAttempt)
 	}
@@ -40,6 +43,7 @@ func Answer(f *Facts, v Viewer, o Options) *api.Explanation {
 	}
 	f.addQuota(e, v)
 	f.addNomination(e, v)
+	f.addOthers(e, v)
 	reason, sentence := f.reason(v)
 	e.Reason, e.Summary = reason, sentence
 	return e
@@ -52,6 +56,14 @@ func (f *Facts) waits() bool {
 		return false
 	}
 	return true
+}
+
+// addOthers adds the alternatives, each with the reason that binds.
+func (f *Facts) addOthers(e *api.Explanation, v Viewer) {
+	for _, o := range f.Others {
+		reason, _ := o.reason(v)
+		e.Alternatives = append(e.Alternatives, api.AlternativeExplanation{Number: o.Alternative, Request: request(&o.Request), Reason: reason, Fit: o.Fit})
+	}
 }
 
 func (f *Facts) addQuota(e *api.Explanation, v Viewer) {

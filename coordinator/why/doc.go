@@ -42,6 +42,11 @@ type Facts struct {
 	Policy          string // preemptionPolicy, as it was written
 	Request         resource.Request
 	Members         int // that the unit needs at once
+	// Alternative is the number of the alternative that Request is of, 0 for the
+	// specification's own request. Others are the facts about the alternatives of a unit
+	// that waits, in order.
+	Alternative int
+	Others      []*Facts
 	// Total are the members of the whole object, of which Running run.
 	Total, Running int
 	Stage          Stage

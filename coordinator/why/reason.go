@@ -115,6 +115,9 @@ func (f *Facts) runs() string {
 	if len(f.On) > 0 {
 		text += " on " + names(f.On)
 	}
+	if f.Alternative > 0 {
+		text += fmt.Sprintf(" with alternative %d, %s for each member", f.Alternative, request(&f.Request))
+	}
 	if len(f.Unconfirmed) > 0 {
 		return text + "; " + agentsHave(f.Unconfirmed) + " not confirmed that yet"
 	}

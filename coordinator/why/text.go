@@ -40,7 +40,14 @@ func lines(e *api.Explanation) []string {
 		for i, m := range e.Placement {
 			nodes[i] = string(m.Node)
 		}
-		all = append(all, "It would be placed on "+names(nodes)+".")
+		with := ""
+		if e.Alternative > 0 {
+			with = fmt.Sprintf(" with alternative %d", e.Alternative)
+		}
+		all = append(all, "It would be placed on "+names(nodes)+with+".")
+	}
+	for _, a := range e.Alternatives {
+		all = append(all, fmt.Sprintf("Alternative %d, %s: %s.", a.Number, a.Request, a.Reason.Detail))
 	}
 	if e.Outlook != nil {
 		message := e.Outlook.Message

@@ -48,9 +48,19 @@ type Allocation struct {
 	Status AllocationStatus
 }
 
+// Alternative is another request that would do: its fields replace those of the
+// specification.
+type Alternative struct {
+	Resources    *ResourceRequirements // nil for those of the specification
+	GPU          *GPUConstraint        // nil for that of the specification
+	NodeSelector map[string]string     // empty for that of the specification
+}
+
 // AllocationSpec is a tenant's request.
 type AllocationSpec struct {
 	Resources ResourceRequirements
+	// Alternatives are other requests that would do, in order; Resources come first.
+	Alternatives []Alternative
 	// Priority is 1..1000000000, or 0 for the number of PriorityClass.
 	Priority         int
 	PriorityClass    string
@@ -111,6 +121,13 @@ func documentOf(a *Allocation) (*api.Allocation, error) {
 		},
 		Status: a.Status,
 	}
+	for _, o := range s.Alternatives {
+		alternative := api.Alternative{GPU: o.GPU, NodeSelector: o.NodeSelector}
+		if o.Resources != nil {
+			alternative.Resources = &api.Requirements{Requests: amountsOf(o.Resources.Requests), Limits: amountsOf(o.Resources.Limits)}
+		}
+		doc.Spec.Alternatives = append(doc.Spec.Alternatives, alternative)
+	}
 	if s.Priority < 0 || s.Priority > math.MaxInt32 {
 		return nil, fmt.Errorf("allocation %s: Spec.Priority: %d is outside 0..%d", a.Name, s.Priority, api.MaxPriority)
 	}
@@ -138,6 +155,13 @@ func allocationOf(doc *api.Allocation) *Allocation {
 			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir,
 		},
 		Status: doc.Status,
+	}
+	for _, o := range s.Alternatives {
+		alternative := Alternative{GPU: o.GPU, NodeSelector: o.NodeSelector}
+		if o.Resources != nil {
+			alternative.Resources = &ResourceRequirements{Requests: listOf(o.Resources.Requests), Limits: listOf(o.Resources.Limits)}
+		}
+		a.Spec.Alternatives = append(a.Spec.Alternatives, alternative)
 	}
 	if s.Priority != nil {
 		a.Spec.Priority = int(*s.Priority)

@@ -115,10 +115,37 @@ func (c *Checker) Cards(node resource.NodeID, uuids ...string) {
 // Wants is what a client has asked for.
 type Wants struct {
 	Members, GPUs int // GPUs of each member
+	// Alternative is the GPUs of each member by the alternative, 0 for none.
+	Alternative int
 }
 
 // Demanded says what the client of a unit has asked for.
 func (c *Checker) Demanded(unit record.UnitPath, w Wants) { c.demands[unit] = w }
+
+// checkAlternative checks that a record has a request that its client gave, and that its
+// charges are those of that request; it sets the devices of a member in w.
+func (c *Checker) checkAlternative(tx resource.TxID, r record.Tx, w *Wants) {
+	own := w.Alternative == 0
+	switch {
+	case r.Alternative == 1 && !own:
+		w.GPUs = w.Alternative
+	case r.Alternative != 0:
+		v := of(I3Demand, string(tx), r.Unit.String())
+		v.Have = int64(r.Alternative)
+		c.report(v, "%s is COMMITTED with alternative %d, which its client did not give", tx, r.Alternative)
+	}
+	if own {
+		return
+	}
+	want := int64(w.Members*w.GPUs) * int64(resource.WholeDevice)
+	for _, charge := range r.Charges {
+		if have := charge.Request[resource.GPU]; have != want {
+			v := of(I3Demand, string(tx), r.Unit.String())
+			v.Have, v.Bound = have, want
+			c.report(v, "%s is charged %d thousandths of a device to %s of %s, its members have %d", tx, have, charge.Group, charge.Tree, want)
+		}
+	}
+}
 
 // checkDemand checks that a record is what its client asked for, whatever agents
 // have said.
@@ -127,6 +154,7 @@ func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
 	if !known {
 		return
 	}
+	c.checkAlternative(tx, r, &w)
 	for _, m := range r.Members {
 		if have := len(m.Assignment.GPUs); have != w.GPUs {
 			v := of(I3Demand, string(tx), string(m.Node))

@@ -31,6 +31,7 @@ type client struct {
 	members   int    // of the group that start together
 	policy    string // whom it may evict
 	rule      rule
+	other     int // devices of a member by the alternative, 0 for none
 	units     int // the most that its job may have had; 0 and 1 are one
 
 	evicted int // how often, since the faults have ended
@@ -87,10 +88,19 @@ func (s *Sim) actClient() bool {
 	if c.kind == record.AllocUnit && s.rng.IntN(2) == 0 {
 		s.joinGroup(c)
 	}
+	if s.alternatives && c.gang == "" && s.rng.IntN(2) == 0 {
+		c.other = 3 - c.demand.Request.GPUs
+		s.stats["units with an alternative"]++
+	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
-	s.checker.Demanded(c.path(), invariant.Wants{Members: c.demand.Members, GPUs: c.demand.Request.GPUs})
+	s.checker.Demanded(c.path(), c.wants(c.demand.Members))
 	s.logf("client %s: wants %d times %d GPUs for %s and %s, in queue %q with priority %d and policy %q in group %q", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group, c.queue, c.priority, c.policy, c.gang)
 	return true
+}
+
+// wants is what a unit of the client asks for.
+func (c *client) wants(members int) invariant.Wants {
+	return invariant.Wants{Members: members, GPUs: c.demand.Request.GPUs, Alternative: c.other}
 }
 
 // joinGroup has a client ask for a member of a group: of the last one that is short of
@@ -122,6 +132,9 @@ func (c *client) spec() api.AllocationSpec {
 		PreemptionPolicy: c.policy,
 	}
 	spec.Scheduling = c.rule.scheduling(c.team())
+	if c.other > 0 {
+		spec.Alternatives = []api.Alternative{{Resources: &api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.other)}}}}
+	}
 	if c.namespace != "z" {
 		spec.Quota = &api.QuotaDemand{Groups: map[string]string{treeName: c.group}}
 	}

@@ -100,6 +100,9 @@
 //   - In one run of three units have rules about others: apart on hosts or together in
 //     a rack, spread, or better apart (rules). Two of the three hosts are in one rack.
 //
+//   - In one run of three units have an alternative to their request, with another
+//     number of devices (alternatives).
+//
 //   - In one run of three an operator raises and lowers the limits of the quota tree
 //     (edits); in one of three the mode of the trees changes (quotas).
 //

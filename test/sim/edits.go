@@ -8,7 +8,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/test/invariant"
 )
 
 // This file changes what clients have submitted, and the limits of the quota tree.
@@ -50,7 +49,7 @@ func (s *Sim) actEdit() bool {
 			spec = fmt.Sprintf(`{"parallelism": %d}`, c.demand.Members+units-1)
 			for ; c.units < mostUnits; c.units++ { // any of them may end when others are no longer wanted
 				if c.units > 0 {
-					s.checker.Demanded(c.nth(c.units), invariant.Wants{Members: 1, GPUs: c.demand.Request.GPUs})
+					s.checker.Demanded(c.nth(c.units), c.wants(1))
 					s.checker.EndAsked(c.nth(c.units))
 				}
 			}

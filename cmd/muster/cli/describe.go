@@ -124,6 +124,7 @@ func (a *app) describeAllocation(o *api.Allocation) {
 		"Queue", o.Spec.Queue,
 		"Requests", amounts(o.Spec.Resources.Requests),
 		"Limits", amounts(o.Spec.Resources.Limits),
+		"Alternatives", alternatives(&o.Spec, s.Alternative),
 		"Transaction", string(s.Transaction),
 	)...)
 	if g := grantOf(s); s.Assignment != nil {
@@ -176,6 +177,30 @@ func amounts(m map[resource.Name]string) string {
 	return strings.Join(pairs, ", ")
 }
 
+// alternatives prints the alternatives of a specification in order. The chosen one is
+// marked.
+func alternatives(s *api.AllocationSpec, chosen int) string {
+	list := make([]string, 0, len(s.Alternatives))
+	for i, a := range s.Alternatives {
+		var parts []string
+		if a.Resources != nil {
+			parts = append(parts, amounts(a.Resources.Requests))
+		}
+		if a.GPU != nil && a.GPU.Model != "" {
+			parts = append(parts, "model "+a.GPU.Model)
+		}
+		if len(a.NodeSelector) > 0 {
+			parts = append(parts, "nodes "+labels(a.NodeSelector))
+		}
+		text := fmt.Sprintf("%d: %s", i+1, strings.Join(parts, ", "))
+		if i+1 == chosen {
+			text += " (chosen)"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}
+
 func conditions(list []api.Condition) *table {
 	t := newTable("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE")
 	for _, c := range list {
@@ -207,6 +232,7 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 		"Queue", o.Spec.Queue, "Position", position,
 		"Requests", amounts(o.Spec.Template.Spec.Resources.Requests),
 		"Limits", amounts(o.Spec.Template.Spec.Resources.Limits),
+		"Alternatives", alternatives(&o.Spec.Template.Spec, 0),
 	)...)
 	members, err := a.members(ctx, o)
 	if err != nil {

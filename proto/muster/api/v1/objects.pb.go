@@ -1428,31 +1428,33 @@ func (x *EventSource) GetHost() string {
 }
 
 type Explanation struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	Kind                string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Format              int64                  `protobuf:"varint,2,opt,name=format,proto3" json:"format,omitempty"`
-	Object              string                 `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
-	Namespace           string                 `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name                string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	Phase               string                 `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`
-	DryRun              bool                   `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	Placement           []*MemberNode          `protobuf:"bytes,8,rep,name=placement,proto3" json:"placement,omitempty"`
-	Summary             string                 `protobuf:"bytes,9,opt,name=summary,proto3" json:"summary,omitempty"`
-	Reason              *Reason                `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
-	Outlook             *Outlook               `protobuf:"bytes,11,opt,name=outlook,proto3" json:"outlook,omitempty"`
-	Help                []*Help                `protobuf:"bytes,12,rep,name=help,proto3" json:"help,omitempty"`
-	Nodes               []*NodeGroup           `protobuf:"bytes,13,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	Members             int64                  `protobuf:"varint,14,opt,name=members,proto3" json:"members,omitempty"`
-	Fit                 int64                  `protobuf:"varint,15,opt,name=fit,proto3" json:"fit,omitempty"`
-	Running             int64                  `protobuf:"varint,16,opt,name=running,proto3" json:"running,omitempty"`
-	Queue               *QueuePlace            `protobuf:"bytes,17,opt,name=queue,proto3" json:"queue,omitempty"`
-	Quota               []*Reason              `protobuf:"bytes,18,rep,name=quota,proto3" json:"quota,omitempty"`
-	Shortages           []*Reason              `protobuf:"bytes,19,rep,name=shortages,proto3" json:"shortages,omitempty"`
-	Nomination          *Nomination            `protobuf:"bytes,20,opt,name=nomination,proto3" json:"nomination,omitempty"`
-	PreemptionBlockedBy string                 `protobuf:"bytes,21,opt,name=preemption_blocked_by,json=preemptionBlockedBy,proto3" json:"preemption_blocked_by,omitempty"`
-	Attempts            int64                  `protobuf:"varint,22,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	LastAttempt         string                 `protobuf:"bytes,23,opt,name=last_attempt,json=lastAttempt,proto3" json:"last_attempt,omitempty"`
-	EachNode            []*NodeExplanation     `protobuf:"bytes,24,rep,name=each_node,json=eachNode,proto3" json:"each_node,omitempty"`
+	state               protoimpl.MessageState    `protogen:"open.v1"`
+	Kind                string                    `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Format              int64                     `protobuf:"varint,2,opt,name=format,proto3" json:"format,omitempty"`
+	Object              string                    `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	Namespace           string                    `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name                string                    `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Phase               string                    `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`
+	DryRun              bool                      `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Placement           []*MemberNode             `protobuf:"bytes,8,rep,name=placement,proto3" json:"placement,omitempty"`
+	Summary             string                    `protobuf:"bytes,9,opt,name=summary,proto3" json:"summary,omitempty"`
+	Reason              *Reason                   `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
+	Outlook             *Outlook                  `protobuf:"bytes,11,opt,name=outlook,proto3" json:"outlook,omitempty"`
+	Help                []*Help                   `protobuf:"bytes,12,rep,name=help,proto3" json:"help,omitempty"`
+	Nodes               []*NodeGroup              `protobuf:"bytes,13,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Members             int64                     `protobuf:"varint,14,opt,name=members,proto3" json:"members,omitempty"`
+	Fit                 int64                     `protobuf:"varint,15,opt,name=fit,proto3" json:"fit,omitempty"`
+	Running             int64                     `protobuf:"varint,16,opt,name=running,proto3" json:"running,omitempty"`
+	Queue               *QueuePlace               `protobuf:"bytes,17,opt,name=queue,proto3" json:"queue,omitempty"`
+	Quota               []*Reason                 `protobuf:"bytes,18,rep,name=quota,proto3" json:"quota,omitempty"`
+	Shortages           []*Reason                 `protobuf:"bytes,19,rep,name=shortages,proto3" json:"shortages,omitempty"`
+	Nomination          *Nomination               `protobuf:"bytes,20,opt,name=nomination,proto3" json:"nomination,omitempty"`
+	PreemptionBlockedBy string                    `protobuf:"bytes,21,opt,name=preemption_blocked_by,json=preemptionBlockedBy,proto3" json:"preemption_blocked_by,omitempty"`
+	Attempts            int64                     `protobuf:"varint,22,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	LastAttempt         string                    `protobuf:"bytes,23,opt,name=last_attempt,json=lastAttempt,proto3" json:"last_attempt,omitempty"`
+	EachNode            []*NodeExplanation        `protobuf:"bytes,24,rep,name=each_node,json=eachNode,proto3" json:"each_node,omitempty"`
+	Alternative         int64                     `protobuf:"varint,25,opt,name=alternative,proto3" json:"alternative,omitempty"`
+	Alternatives        []*AlternativeExplanation `protobuf:"bytes,26,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1655,6 +1657,88 @@ func (x *Explanation) GetEachNode() []*NodeExplanation {
 	return nil
 }
 
+func (x *Explanation) GetAlternative() int64 {
+	if x != nil {
+		return x.Alternative
+	}
+	return 0
+}
+
+func (x *Explanation) GetAlternatives() []*AlternativeExplanation {
+	if x != nil {
+		return x.Alternatives
+	}
+	return nil
+}
+
+type AlternativeExplanation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Request       string                 `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	Reason        *Reason                `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Fit           int64                  `protobuf:"varint,4,opt,name=fit,proto3" json:"fit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AlternativeExplanation) Reset() {
+	*x = AlternativeExplanation{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AlternativeExplanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AlternativeExplanation) ProtoMessage() {}
+
+func (x *AlternativeExplanation) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AlternativeExplanation.ProtoReflect.Descriptor instead.
+func (*AlternativeExplanation) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AlternativeExplanation) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AlternativeExplanation) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
+func (x *AlternativeExplanation) GetReason() *Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+func (x *AlternativeExplanation) GetFit() int64 {
+	if x != nil {
+		return x.Fit
+	}
+	return 0
+}
+
 type QuotaExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -1669,7 +1753,7 @@ type QuotaExplanation struct {
 
 func (x *QuotaExplanation) Reset() {
 	*x = QuotaExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1765,7 @@ func (x *QuotaExplanation) String() string {
 func (*QuotaExplanation) ProtoMessage() {}
 
 func (x *QuotaExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[21]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1778,7 @@ func (x *QuotaExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExplanation.ProtoReflect.Descriptor instead.
 func (*QuotaExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *QuotaExplanation) GetKind() string {
@@ -1751,7 +1835,7 @@ type Consumer struct {
 
 func (x *Consumer) Reset() {
 	*x = Consumer{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1847,7 @@ func (x *Consumer) String() string {
 func (*Consumer) ProtoMessage() {}
 
 func (x *Consumer) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[22]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1860,7 @@ func (x *Consumer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consumer.ProtoReflect.Descriptor instead.
 func (*Consumer) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Consumer) GetApiVersion() string {
@@ -1822,7 +1906,7 @@ type QuotaMode struct {
 
 func (x *QuotaMode) Reset() {
 	*x = QuotaMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1918,7 @@ func (x *QuotaMode) String() string {
 func (*QuotaMode) ProtoMessage() {}
 
 func (x *QuotaMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[23]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1931,7 @@ func (x *QuotaMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaMode.ProtoReflect.Descriptor instead.
 func (*QuotaMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *QuotaMode) GetApiVersion() string {
@@ -1912,7 +1996,7 @@ type QuotaModePatch struct {
 
 func (x *QuotaModePatch) Reset() {
 	*x = QuotaModePatch{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2008,7 @@ func (x *QuotaModePatch) String() string {
 func (*QuotaModePatch) ProtoMessage() {}
 
 func (x *QuotaModePatch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[24]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2021,7 @@ func (x *QuotaModePatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaModePatch.ProtoReflect.Descriptor instead.
 func (*QuotaModePatch) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QuotaModePatch) GetApiVersion() string {
@@ -1990,7 +2074,7 @@ type QuotaDryRun struct {
 
 func (x *QuotaDryRun) Reset() {
 	*x = QuotaDryRun{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2086,7 @@ func (x *QuotaDryRun) String() string {
 func (*QuotaDryRun) ProtoMessage() {}
 
 func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[25]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2099,7 @@ func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDryRun.ProtoReflect.Descriptor instead.
 func (*QuotaDryRun) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *QuotaDryRun) GetKind() string {
@@ -2082,7 +2166,7 @@ type QuotaReclaim struct {
 
 func (x *QuotaReclaim) Reset() {
 	*x = QuotaReclaim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2178,7 @@ func (x *QuotaReclaim) String() string {
 func (*QuotaReclaim) ProtoMessage() {}
 
 func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2191,7 @@ func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaim.ProtoReflect.Descriptor instead.
 func (*QuotaReclaim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *QuotaReclaim) GetKind() string {
@@ -2171,7 +2255,7 @@ type PreemptionRequest struct {
 
 func (x *PreemptionRequest) Reset() {
 	*x = PreemptionRequest{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2267,7 @@ func (x *PreemptionRequest) String() string {
 func (*PreemptionRequest) ProtoMessage() {}
 
 func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2280,7 @@ func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionRequest.ProtoReflect.Descriptor instead.
 func (*PreemptionRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PreemptionRequest) GetTargetAllocation() string {
@@ -2241,7 +2325,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2337,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2350,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Preemption) GetPreemptionId() string {
@@ -2323,7 +2407,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2419,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2432,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Drain) GetStatus() string {
@@ -2393,7 +2477,7 @@ type Reconciliation struct {
 
 func (x *Reconciliation) Reset() {
 	*x = Reconciliation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2489,7 @@ func (x *Reconciliation) String() string {
 func (*Reconciliation) ProtoMessage() {}
 
 func (x *Reconciliation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2502,7 @@ func (x *Reconciliation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconciliation.ProtoReflect.Descriptor instead.
 func (*Reconciliation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Reconciliation) GetKind() string {
@@ -2475,7 +2559,7 @@ type DeleteOptions struct {
 
 func (x *DeleteOptions) Reset() {
 	*x = DeleteOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2571,7 @@ func (x *DeleteOptions) String() string {
 func (*DeleteOptions) ProtoMessage() {}
 
 func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2584,7 @@ func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteOptions.ProtoReflect.Descriptor instead.
 func (*DeleteOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteOptions) GetGracePeriodSeconds() int64 {
@@ -2542,7 +2626,7 @@ type Preconditions struct {
 
 func (x *Preconditions) Reset() {
 	*x = Preconditions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2638,7 @@ func (x *Preconditions) String() string {
 func (*Preconditions) ProtoMessage() {}
 
 func (x *Preconditions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2651,7 @@ func (x *Preconditions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preconditions.ProtoReflect.Descriptor instead.
 func (*Preconditions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Preconditions) GetUid() string {
@@ -2597,7 +2681,7 @@ type DrainOptions struct {
 
 func (x *DrainOptions) Reset() {
 	*x = DrainOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2693,7 @@ func (x *DrainOptions) String() string {
 func (*DrainOptions) ProtoMessage() {}
 
 func (x *DrainOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2706,7 @@ func (x *DrainOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOptions.ProtoReflect.Descriptor instead.
 func (*DrainOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DrainOptions) GetGracePeriodSeconds() int64 {
@@ -2671,7 +2755,7 @@ type FenceOptions struct {
 
 func (x *FenceOptions) Reset() {
 	*x = FenceOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2767,7 @@ func (x *FenceOptions) String() string {
 func (*FenceOptions) ProtoMessage() {}
 
 func (x *FenceOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2780,7 @@ func (x *FenceOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceOptions.ProtoReflect.Descriptor instead.
 func (*FenceOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FenceOptions) GetConfirmDead() bool {
@@ -2729,7 +2813,7 @@ type ApproveOptions struct {
 
 func (x *ApproveOptions) Reset() {
 	*x = ApproveOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2825,7 @@ func (x *ApproveOptions) String() string {
 func (*ApproveOptions) ProtoMessage() {}
 
 func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2838,7 @@ func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveOptions.ProtoReflect.Descriptor instead.
 func (*ApproveOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ApproveOptions) GetResourceVersion() string {
@@ -2774,7 +2858,7 @@ type ReconcileOptions struct {
 
 func (x *ReconcileOptions) Reset() {
 	*x = ReconcileOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2870,7 @@ func (x *ReconcileOptions) String() string {
 func (*ReconcileOptions) ProtoMessage() {}
 
 func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2883,7 @@ func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileOptions.ProtoReflect.Descriptor instead.
 func (*ReconcileOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReconcileOptions) GetMode() string {
@@ -2825,7 +2909,7 @@ type ReclaimOptions struct {
 
 func (x *ReclaimOptions) Reset() {
 	*x = ReclaimOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2921,7 @@ func (x *ReclaimOptions) String() string {
 func (*ReclaimOptions) ProtoMessage() {}
 
 func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2934,7 @@ func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimOptions.ProtoReflect.Descriptor instead.
 func (*ReclaimOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReclaimOptions) GetGracePeriodSeconds() int64 {
@@ -2877,7 +2961,7 @@ type ObjectMeta struct {
 
 func (x *ObjectMeta) Reset() {
 	*x = ObjectMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2889,7 +2973,7 @@ func (x *ObjectMeta) String() string {
 func (*ObjectMeta) ProtoMessage() {}
 
 func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2902,7 +2986,7 @@ func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectMeta.ProtoReflect.Descriptor instead.
 func (*ObjectMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ObjectMeta) GetName() string {
@@ -2984,13 +3068,14 @@ type AllocationSpec struct {
 	Args             []string               `protobuf:"bytes,12,rep,name=args,proto3" json:"args,omitempty"`
 	Env              []*EnvVar              `protobuf:"bytes,13,rep,name=env,proto3" json:"env,omitempty"`
 	WorkingDir       string                 `protobuf:"bytes,14,opt,name=working_dir,json=workingDir,proto3" json:"working_dir,omitempty"`
+	Alternatives     []*Alternative         `protobuf:"bytes,15,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *AllocationSpec) Reset() {
 	*x = AllocationSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3002,7 +3087,7 @@ func (x *AllocationSpec) String() string {
 func (*AllocationSpec) ProtoMessage() {}
 
 func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3015,7 +3100,7 @@ func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSpec.ProtoReflect.Descriptor instead.
 func (*AllocationSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AllocationSpec) GetResources() *Requirements {
@@ -3116,6 +3201,73 @@ func (x *AllocationSpec) GetWorkingDir() string {
 	return ""
 }
 
+func (x *AllocationSpec) GetAlternatives() []*Alternative {
+	if x != nil {
+		return x.Alternatives
+	}
+	return nil
+}
+
+type Alternative struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Resources     *Requirements          `protobuf:"bytes,1,opt,name=resources,proto3" json:"resources,omitempty"`
+	Gpu           *GPUConstraint         `protobuf:"bytes,2,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	NodeSelector  map[string]string      `protobuf:"bytes,3,rep,name=node_selector,json=nodeSelector,proto3" json:"node_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Alternative) Reset() {
+	*x = Alternative{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Alternative) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Alternative) ProtoMessage() {}
+
+func (x *Alternative) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Alternative.ProtoReflect.Descriptor instead.
+func (*Alternative) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Alternative) GetResources() *Requirements {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *Alternative) GetGpu() *GPUConstraint {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+func (x *Alternative) GetNodeSelector() map[string]string {
+	if x != nil {
+		return x.NodeSelector
+	}
+	return nil
+}
+
 type EnvVar struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3126,7 +3278,7 @@ type EnvVar struct {
 
 func (x *EnvVar) Reset() {
 	*x = EnvVar{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3290,7 @@ func (x *EnvVar) String() string {
 func (*EnvVar) ProtoMessage() {}
 
 func (x *EnvVar) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3303,7 @@ func (x *EnvVar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnvVar.ProtoReflect.Descriptor instead.
 func (*EnvVar) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EnvVar) GetName() string {
@@ -3182,13 +3334,14 @@ type AllocationStatus struct {
 	Transaction        string                 `protobuf:"bytes,10,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	Job                string                 `protobuf:"bytes,11,opt,name=job,proto3" json:"job,omitempty"`
 	Member             int64                  `protobuf:"varint,12,opt,name=member,proto3" json:"member,omitempty"`
+	Alternative        int64                  `protobuf:"varint,13,opt,name=alternative,proto3" json:"alternative,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3353,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3366,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -3300,6 +3453,13 @@ func (x *AllocationStatus) GetMember() int64 {
 	return 0
 }
 
+func (x *AllocationStatus) GetAlternative() int64 {
+	if x != nil {
+		return x.Alternative
+	}
+	return 0
+}
+
 type ListMeta struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	ResourceVersion string                 `protobuf:"bytes,1,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
@@ -3311,7 +3471,7 @@ type ListMeta struct {
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3483,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3496,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -3377,7 +3537,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3389,7 +3549,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3402,7 +3562,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -3485,7 +3645,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +3657,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +3670,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -3588,7 +3748,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +3760,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +3773,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -3670,7 +3830,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3682,7 +3842,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3695,7 +3855,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -3837,7 +3997,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4009,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4022,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -3914,7 +4074,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3926,7 +4086,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3939,7 +4099,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -3994,7 +4154,7 @@ type UserUsage struct {
 
 func (x *UserUsage) Reset() {
 	*x = UserUsage{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4006,7 +4166,7 @@ func (x *UserUsage) String() string {
 func (*UserUsage) ProtoMessage() {}
 
 func (x *UserUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4019,7 +4179,7 @@ func (x *UserUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserUsage.ProtoReflect.Descriptor instead.
 func (*UserUsage) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *UserUsage) GetUser() string {
@@ -4052,7 +4212,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4224,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4237,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -4145,7 +4305,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4317,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4330,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -4191,7 +4351,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4203,7 +4363,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4216,7 +4376,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -4250,7 +4410,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4262,7 +4422,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4275,7 +4435,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -4307,7 +4467,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4479,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4492,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Reason) GetCode() string {
@@ -4388,7 +4548,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4400,7 +4560,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4413,7 +4573,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Outlook) GetCan() string {
@@ -4448,7 +4608,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4620,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4633,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Help) GetCode() string {
@@ -4510,7 +4670,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4522,7 +4682,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4535,7 +4695,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -4586,7 +4746,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4598,7 +4758,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4611,7 +4771,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -4660,7 +4820,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +4832,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +4845,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -4720,7 +4880,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4732,7 +4892,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4745,7 +4905,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -4785,7 +4945,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4797,7 +4957,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4810,7 +4970,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -4880,7 +5040,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +5052,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +5065,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -4942,7 +5102,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4954,7 +5114,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4967,7 +5127,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -5015,7 +5175,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5027,7 +5187,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5040,7 +5200,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -5068,7 +5228,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5080,7 +5240,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5093,7 +5253,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -5134,7 +5294,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5146,7 +5306,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5159,7 +5319,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -5237,7 +5397,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5409,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5422,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -5303,7 +5463,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5475,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5488,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -5360,7 +5520,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5372,7 +5532,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5385,7 +5545,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -5448,7 +5608,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +5620,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +5633,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -5508,7 +5668,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5520,7 +5680,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5533,7 +5693,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -5571,7 +5731,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5583,7 +5743,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5596,7 +5756,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Condition) GetType() string {
@@ -5655,7 +5815,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5667,7 +5827,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5680,7 +5840,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -5735,7 +5895,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5747,7 +5907,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5760,7 +5920,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -5792,7 +5952,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5804,7 +5964,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5817,7 +5977,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *LogChunk) GetMember() int32 {
@@ -5883,7 +6043,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5895,7 +6055,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5908,7 +6068,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *JobMember) GetName() string {
@@ -5964,7 +6124,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5976,7 +6136,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5989,7 +6149,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Taint) GetKey() string {
@@ -6023,7 +6183,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6035,7 +6195,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6048,7 +6208,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -6075,7 +6235,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6087,7 +6247,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6100,7 +6260,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -6132,7 +6292,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6144,7 +6304,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6157,7 +6317,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -6229,7 +6389,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6241,7 +6401,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6254,7 +6414,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -6351,7 +6511,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6363,7 +6523,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6376,7 +6536,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -6402,7 +6562,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6414,7 +6574,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6427,7 +6587,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -6458,7 +6618,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6470,7 +6630,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6483,7 +6643,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -6590,7 +6750,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6602,7 +6762,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6615,7 +6775,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Victim) GetUnit() string {
@@ -6668,7 +6828,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6680,7 +6840,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6693,7 +6853,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -6756,7 +6916,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6768,7 +6928,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6781,7 +6941,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -6818,7 +6978,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6830,7 +6990,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6843,7 +7003,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Toleration) GetKey() string {
@@ -6893,7 +7053,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6905,7 +7065,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6918,7 +7078,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -6960,7 +7120,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6972,7 +7132,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6985,7 +7145,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -7019,7 +7179,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7031,7 +7191,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7044,7 +7204,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -7072,7 +7232,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7084,7 +7244,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7097,7 +7257,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -7133,7 +7293,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7145,7 +7305,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7158,7 +7318,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -7202,7 +7362,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7214,7 +7374,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7227,7 +7387,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -7274,7 +7434,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7286,7 +7446,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7299,7 +7459,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -7320,7 +7480,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7332,7 +7492,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7345,7 +7505,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -7379,7 +7539,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7391,7 +7551,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7404,7 +7564,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -7431,7 +7591,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7443,7 +7603,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7456,7 +7616,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -7487,7 +7647,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7499,7 +7659,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7512,7 +7672,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -7566,7 +7726,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7578,7 +7738,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7591,7 +7751,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -7611,7 +7771,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7623,7 +7783,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7636,7 +7796,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -7663,7 +7823,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7675,7 +7835,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7688,7 +7848,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -7715,7 +7875,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7727,7 +7887,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7740,7 +7900,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -7766,7 +7926,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7778,7 +7938,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7791,7 +7951,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -7811,7 +7971,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7823,7 +7983,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7836,7 +7996,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -7864,7 +8024,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7876,7 +8036,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7889,7 +8049,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -7939,7 +8099,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7951,7 +8111,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7964,7 +8124,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -8104,7 +8264,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8116,7 +8276,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8129,7 +8289,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -8272,7 +8432,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03uid\x18\x04 \x01(\tR\x03uid\"?\n" +
 	"\vEventSource\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\"\x83\a\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"\xf0\a\n" +
 	"\vExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\x03R\x06format\x12\x16\n" +
@@ -8300,7 +8460,14 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x15preemption_blocked_by\x18\x15 \x01(\tR\x13preemptionBlockedBy\x12\x1a\n" +
 	"\battempts\x18\x16 \x01(\x03R\battempts\x12!\n" +
 	"\flast_attempt\x18\x17 \x01(\tR\vlastAttempt\x12;\n" +
-	"\teach_node\x18\x18 \x03(\v2\x1e.muster.api.v1.NodeExplanationR\beachNode\"\xe2\x01\n" +
+	"\teach_node\x18\x18 \x03(\v2\x1e.muster.api.v1.NodeExplanationR\beachNode\x12 \n" +
+	"\valternative\x18\x19 \x01(\x03R\valternative\x12I\n" +
+	"\falternatives\x18\x1a \x03(\v2%.muster.api.v1.AlternativeExplanationR\falternatives\"\x8b\x01\n" +
+	"\x16AlternativeExplanation\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x18\n" +
+	"\arequest\x18\x02 \x01(\tR\arequest\x12-\n" +
+	"\x06reason\x18\x03 \x01(\v2\x15.muster.api.v1.ReasonR\x06reason\x12\x10\n" +
+	"\x03fit\x18\x04 \x01(\x03R\x03fit\"\xe2\x01\n" +
 	"\x10QuotaExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1a\n" +
 	"\bconsumer\x18\x02 \x01(\tR\bconsumer\x12\x14\n" +
@@ -8427,7 +8594,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\xcd\x04\n" +
+	"\x1e_deletion_grace_period_seconds\"\x8d\x05\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -8446,13 +8613,21 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x04args\x18\f \x03(\tR\x04args\x12'\n" +
 	"\x03env\x18\r \x03(\v2\x15.muster.api.v1.EnvVarR\x03env\x12\x1f\n" +
 	"\vworking_dir\x18\x0e \x01(\tR\n" +
-	"workingDirB\v\n" +
+	"workingDir\x12>\n" +
+	"\falternatives\x18\x0f \x03(\v2\x1a.muster.api.v1.AlternativeR\falternativesB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
-	"\b_suspend\"2\n" +
+	"\b_suspend\"\x8c\x02\n" +
+	"\vAlternative\x129\n" +
+	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12.\n" +
+	"\x03gpu\x18\x02 \x01(\v2\x1c.muster.api.v1.GPUConstraintR\x03gpu\x12Q\n" +
+	"\rnode_selector\x18\x03 \x03(\v2,.muster.api.v1.Alternative.NodeSelectorEntryR\fnodeSelector\x1a?\n" +
+	"\x11NodeSelectorEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"2\n" +
 	"\x06EnvVar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xb6\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xd8\x04\n" +
 	"\x10AllocationStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1b\n" +
@@ -8471,7 +8646,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\vtransaction\x18\n" +
 	" \x01(\tR\vtransaction\x12\x10\n" +
 	"\x03job\x18\v \x01(\tR\x03job\x12\x16\n" +
-	"\x06member\x18\f \x01(\x03R\x06member\x1aE\n" +
+	"\x06member\x18\f \x01(\x03R\x06member\x12 \n" +
+	"\valternative\x18\r \x01(\x03R\valternative\x1aE\n" +
 	"\x17AllocatedResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"g\n" +
@@ -9012,7 +9188,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 144)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 147)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -9035,291 +9211,300 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*ObjectReference)(nil),          // 18: muster.api.v1.ObjectReference
 	(*EventSource)(nil),              // 19: muster.api.v1.EventSource
 	(*Explanation)(nil),              // 20: muster.api.v1.Explanation
-	(*QuotaExplanation)(nil),         // 21: muster.api.v1.QuotaExplanation
-	(*Consumer)(nil),                 // 22: muster.api.v1.Consumer
-	(*QuotaMode)(nil),                // 23: muster.api.v1.QuotaMode
-	(*QuotaModePatch)(nil),           // 24: muster.api.v1.QuotaModePatch
-	(*QuotaDryRun)(nil),              // 25: muster.api.v1.QuotaDryRun
-	(*QuotaReclaim)(nil),             // 26: muster.api.v1.QuotaReclaim
-	(*PreemptionRequest)(nil),        // 27: muster.api.v1.PreemptionRequest
-	(*Preemption)(nil),               // 28: muster.api.v1.Preemption
-	(*Drain)(nil),                    // 29: muster.api.v1.Drain
-	(*Reconciliation)(nil),           // 30: muster.api.v1.Reconciliation
-	(*DeleteOptions)(nil),            // 31: muster.api.v1.DeleteOptions
-	(*Preconditions)(nil),            // 32: muster.api.v1.Preconditions
-	(*DrainOptions)(nil),             // 33: muster.api.v1.DrainOptions
-	(*FenceOptions)(nil),             // 34: muster.api.v1.FenceOptions
-	(*ApproveOptions)(nil),           // 35: muster.api.v1.ApproveOptions
-	(*ReconcileOptions)(nil),         // 36: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),           // 37: muster.api.v1.ReclaimOptions
-	(*ObjectMeta)(nil),               // 38: muster.api.v1.ObjectMeta
-	(*AllocationSpec)(nil),           // 39: muster.api.v1.AllocationSpec
-	(*EnvVar)(nil),                   // 40: muster.api.v1.EnvVar
-	(*AllocationStatus)(nil),         // 41: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 42: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 43: muster.api.v1.JobSpec
-	(*JobStatus)(nil),                // 44: muster.api.v1.JobStatus
-	(*NodeSpec)(nil),                 // 45: muster.api.v1.NodeSpec
-	(*NodeStatus)(nil),               // 46: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 47: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 48: muster.api.v1.ResourceQuotaStatus
-	(*UserUsage)(nil),                // 49: muster.api.v1.UserUsage
-	(*QuotaTreeStatus)(nil),          // 50: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 51: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 52: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 53: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 54: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 55: muster.api.v1.Outlook
-	(*Help)(nil),                     // 56: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 57: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 58: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 59: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 60: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 61: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 62: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 63: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 64: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 65: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 66: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 67: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 68: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 69: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 70: muster.api.v1.GangScheduling
-	(*QuotaDemand)(nil),              // 71: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 72: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 73: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 74: muster.api.v1.Template
-	(*LogChunk)(nil),                 // 75: muster.api.v1.LogChunk
-	(*JobMember)(nil),                // 76: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 77: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 78: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 79: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 80: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 81: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 82: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 83: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 84: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 85: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 86: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 87: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 88: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 89: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 90: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 91: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 92: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 93: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 94: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 95: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 96: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 97: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 98: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 99: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 100: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 101: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 102: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 103: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 104: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 105: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 106: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 107: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 108: muster.api.v1.AuditEntryList
-	nil,                              // 109: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 110: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 111: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 112: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 113: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 114: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 115: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 116: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 117: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 118: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 119: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 120: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 121: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 122: muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	nil,                              // 123: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 124: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 125: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 126: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 127: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 128: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 129: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 130: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 131: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 132: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 133: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 134: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 135: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 136: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 137: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 138: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 139: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 140: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 141: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 142: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 143: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 144: google.protobuf.Struct
+	(*AlternativeExplanation)(nil),   // 21: muster.api.v1.AlternativeExplanation
+	(*QuotaExplanation)(nil),         // 22: muster.api.v1.QuotaExplanation
+	(*Consumer)(nil),                 // 23: muster.api.v1.Consumer
+	(*QuotaMode)(nil),                // 24: muster.api.v1.QuotaMode
+	(*QuotaModePatch)(nil),           // 25: muster.api.v1.QuotaModePatch
+	(*QuotaDryRun)(nil),              // 26: muster.api.v1.QuotaDryRun
+	(*QuotaReclaim)(nil),             // 27: muster.api.v1.QuotaReclaim
+	(*PreemptionRequest)(nil),        // 28: muster.api.v1.PreemptionRequest
+	(*Preemption)(nil),               // 29: muster.api.v1.Preemption
+	(*Drain)(nil),                    // 30: muster.api.v1.Drain
+	(*Reconciliation)(nil),           // 31: muster.api.v1.Reconciliation
+	(*DeleteOptions)(nil),            // 32: muster.api.v1.DeleteOptions
+	(*Preconditions)(nil),            // 33: muster.api.v1.Preconditions
+	(*DrainOptions)(nil),             // 34: muster.api.v1.DrainOptions
+	(*FenceOptions)(nil),             // 35: muster.api.v1.FenceOptions
+	(*ApproveOptions)(nil),           // 36: muster.api.v1.ApproveOptions
+	(*ReconcileOptions)(nil),         // 37: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),           // 38: muster.api.v1.ReclaimOptions
+	(*ObjectMeta)(nil),               // 39: muster.api.v1.ObjectMeta
+	(*AllocationSpec)(nil),           // 40: muster.api.v1.AllocationSpec
+	(*Alternative)(nil),              // 41: muster.api.v1.Alternative
+	(*EnvVar)(nil),                   // 42: muster.api.v1.EnvVar
+	(*AllocationStatus)(nil),         // 43: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 44: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 45: muster.api.v1.JobSpec
+	(*JobStatus)(nil),                // 46: muster.api.v1.JobStatus
+	(*NodeSpec)(nil),                 // 47: muster.api.v1.NodeSpec
+	(*NodeStatus)(nil),               // 48: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 49: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 50: muster.api.v1.ResourceQuotaStatus
+	(*UserUsage)(nil),                // 51: muster.api.v1.UserUsage
+	(*QuotaTreeStatus)(nil),          // 52: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 53: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 54: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 55: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 56: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 57: muster.api.v1.Outlook
+	(*Help)(nil),                     // 58: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 59: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 60: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 61: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 62: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 63: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 64: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 65: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 66: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 67: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 68: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 69: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 70: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 71: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 72: muster.api.v1.GangScheduling
+	(*QuotaDemand)(nil),              // 73: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 74: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 75: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 76: muster.api.v1.Template
+	(*LogChunk)(nil),                 // 77: muster.api.v1.LogChunk
+	(*JobMember)(nil),                // 78: muster.api.v1.JobMember
+	(*Taint)(nil),                    // 79: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 80: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 81: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 82: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 83: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 84: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 85: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 86: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 87: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 88: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 89: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 90: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 91: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 92: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 93: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 94: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 95: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 96: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 97: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 98: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 99: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 100: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 101: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 102: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 103: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 104: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 105: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 106: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 107: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 108: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 109: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 110: muster.api.v1.AuditEntryList
+	nil,                              // 111: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 112: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 113: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 114: muster.api.v1.Alternative.NodeSelectorEntry
+	nil,                              // 115: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 116: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 117: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 118: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 119: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 120: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 121: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 122: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 123: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 124: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 125: muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	nil,                              // 126: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 127: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 128: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 129: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 130: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 131: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 132: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 133: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 134: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 135: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 136: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 137: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 138: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 139: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 140: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 141: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 142: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 143: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 144: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 145: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 146: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 147: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
-	38,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
-	39,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	41,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	42,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
+	43,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	44,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
-	38,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	43,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	44,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	42,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
+	45,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	46,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	44,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
-	38,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	45,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	46,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	42,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
+	47,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	48,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	44,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
-	38,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	47,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	48,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	42,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
+	49,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	50,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	44,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
-	38,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	144, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	50,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	42,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
+	147, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	52,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	44,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
-	38,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	51,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	42,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
+	53,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	44,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
-	38,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	52,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	42,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	39,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
+	54,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	44,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
-	38,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
+	39,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
 	18,  // 35: muster.api.v1.Event.involved_object:type_name -> muster.api.v1.ObjectReference
 	19,  // 36: muster.api.v1.Event.source:type_name -> muster.api.v1.EventSource
-	42,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
+	44,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
 	16,  // 38: muster.api.v1.EventList.items:type_name -> muster.api.v1.Event
-	53,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	54,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	55,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	56,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	57,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	58,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	54,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	54,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	59,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	60,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
-	61,  // 49: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	54,  // 50: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
-	38,  // 51: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	62,  // 52: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
-	38,  // 53: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
-	32,  // 54: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
-	61,  // 55: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	54,  // 56: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	63,  // 57: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	64,  // 58: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	64,  // 59: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	109, // 60: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	65,  // 61: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	66,  // 62: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	67,  // 63: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
-	32,  // 64: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	110, // 65: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	111, // 66: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	68,  // 67: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	69,  // 68: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	70,  // 69: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	71,  // 70: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
-	40,  // 71: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
-	72,  // 72: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	112, // 73: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	73,  // 74: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	74,  // 75: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	72,  // 76: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	76,  // 77: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	113, // 78: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	114, // 79: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	77,  // 80: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	78,  // 81: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	72,  // 82: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	115, // 83: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	116, // 84: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	79,  // 85: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	80,  // 86: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	81,  // 87: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	117, // 88: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	118, // 89: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	119, // 90: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	120, // 91: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	121, // 92: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	83,  // 93: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	122, // 94: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	123, // 95: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	124, // 96: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	125, // 97: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	126, // 98: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	72,  // 99: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	49,  // 100: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	127, // 101: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	84,  // 102: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	128, // 103: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	54,  // 104: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	54,  // 105: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	85,  // 106: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	54,  // 107: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	129, // 108: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	86,  // 109: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	130, // 110: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	131, // 111: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	132, // 112: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	133, // 113: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	134, // 114: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	87,  // 115: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	88,  // 116: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	89,  // 117: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	70,  // 118: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	90,  // 119: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	135, // 120: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	91,  // 121: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	92,  // 122: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	93,  // 123: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	94,  // 124: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	38,  // 125: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	39,  // 126: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	136, // 127: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	95,  // 128: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	96,  // 129: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	137, // 130: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	138, // 131: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	139, // 132: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	140, // 133: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	141, // 134: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	142, // 135: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	97,  // 136: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	98,  // 137: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	98,  // 138: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	105, // 139: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	99,  // 140: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	100, // 141: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	101, // 142: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	102, // 143: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	103, // 144: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	104, // 145: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	104, // 146: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	105, // 147: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	102, // 148: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	106, // 149: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	143, // 150: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	106, // 151: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	42,  // 152: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	107, // 153: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	154, // [154:154] is the sub-list for method output_type
-	154, // [154:154] is the sub-list for method input_type
-	154, // [154:154] is the sub-list for extension type_name
-	154, // [154:154] is the sub-list for extension extendee
-	0,   // [0:154] is the sub-list for field type_name
+	55,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	56,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	57,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	58,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	59,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	60,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	56,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	56,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	61,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	62,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	21,  // 49: muster.api.v1.Explanation.alternatives:type_name -> muster.api.v1.AlternativeExplanation
+	56,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
+	63,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	56,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	39,  // 53: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
+	64,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	39,  // 55: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
+	33,  // 56: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
+	63,  // 57: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	56,  // 58: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	65,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	66,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	66,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	111, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	67,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	68,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	69,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	33,  // 66: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
+	112, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	113, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	70,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	71,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	72,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	73,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	42,  // 73: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
+	41,  // 74: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
+	70,  // 75: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
+	92,  // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
+	114, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
+	74,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	115, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	75,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	76,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	74,  // 82: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	78,  // 83: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	116, // 84: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	117, // 85: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	79,  // 86: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	80,  // 87: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	74,  // 88: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	118, // 89: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	119, // 90: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	81,  // 91: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	82,  // 92: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	83,  // 93: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	120, // 94: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	121, // 95: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	122, // 96: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	123, // 97: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	124, // 98: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	85,  // 99: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	125, // 100: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	126, // 101: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	127, // 102: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	128, // 103: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	129, // 104: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	74,  // 105: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	51,  // 106: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
+	130, // 107: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	86,  // 108: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	131, // 109: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	56,  // 110: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	56,  // 111: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	87,  // 112: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	56,  // 113: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	132, // 114: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	88,  // 115: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	133, // 116: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	134, // 117: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	135, // 118: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	136, // 119: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	137, // 120: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	89,  // 121: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	90,  // 122: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	91,  // 123: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	72,  // 124: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	92,  // 125: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	138, // 126: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	93,  // 127: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	94,  // 128: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	95,  // 129: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	96,  // 130: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	39,  // 131: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 132: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	139, // 133: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	97,  // 134: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	98,  // 135: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	140, // 136: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	141, // 137: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	142, // 138: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	143, // 139: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	144, // 140: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	145, // 141: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	99,  // 142: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	100, // 143: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	100, // 144: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	107, // 145: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	101, // 146: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	102, // 147: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	103, // 148: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	104, // 149: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	105, // 150: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	106, // 151: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	106, // 152: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	107, // 153: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	104, // 154: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	108, // 155: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	146, // 156: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	108, // 157: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	44,  // 158: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	109, // 159: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	160, // [160:160] is the sub-list for method output_type
+	160, // [160:160] is the sub-list for method input_type
+	160, // [160:160] is the sub-list for extension type_name
+	160, // [160:160] is the sub-list for extension extendee
+	0,   // [0:160] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -9327,27 +9512,27 @@ func file_muster_api_v1_objects_proto_init() {
 	if File_muster_api_v1_objects_proto != nil {
 		return
 	}
-	file_muster_api_v1_objects_proto_msgTypes[27].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[31].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[33].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[36].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[28].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[32].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[34].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[37].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[38].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[39].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[43].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[54].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[70].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[76].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[81].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[88].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[99].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[40].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[45].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[56].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[72].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[78].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[83].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[90].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[101].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   144,
+			NumMessages:   147,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

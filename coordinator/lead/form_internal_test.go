@@ -1,0 +1,71 @@
+package lead
+
+import (
+	"testing"
+
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// elsewhere is a request that no node of a scene meets, with an alternative for three
+// GPUs of any node.
+const elsewhere = `"scheduling":{"nodeSelector":{"zone":"none"}},"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"4"}}},{"resources":{"requests":{"nvidia.com/gpu":"3"}},"nodeSelector":{"kubernetes.io/hostname":"n1"}}],`
+
+// A preemption has no record, so its successor finds the alternative by the amounts
+// that the agents keep, and charges for them.
+func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
+	x := newScene(t)
+	x.running("victim", 8, "")
+	b := x.submit("b", 8, preempting+elsewhere)
+	x.answers()
+	x.says(b, grant.Waiting)
+	x.answers()
+	if b.attempt == nil || b.number != 2 || b.charge.Request[resource.GPU] != 3000 {
+		t.Fatalf("it has alternative %d and is charged %v, want alternative 2 with 3 GPUs", b.number, b.charge.Request)
+	}
+	tx, members := b.attempt.machine.ID(), x.nodes["n1"].reservations[b.attempt.machine.ID()].members
+
+	next := x.succeeded()
+	next.give(ResumeWork{})
+	next.clear()
+	next.hear(next.hosts["n1"])
+	next.tellsOf(grant.Grant{Tx: tx, Epoch: x.epoch, State: grant.Waiting, Members: members})
+	u := next.units[b.path]
+	if u.attempt == nil || u.number != 2 || u.attempt.charges[0].Request[resource.GPU] != 3000 {
+		t.Fatalf("the next leader has alternative %d, want 2 with 3 GPUs", u.number)
+	}
+	if c := u.attempt.charges[0]; c.Tree != quota.Tree {
+		t.Errorf("the first charge is to %s", c.Tree)
+	}
+}
+
+// A new leader knows the alternative of a unit that runs from the record, and its amounts.
+func TestATakeoverKeepsTheAlternative(t *testing.T) {
+	x := newScene(t)
+	x.running("a", 8, elsewhere)
+	u := x.succeeded().units["default/alloc/a/0"]
+	if u == nil || u.attempt == nil || u.number != 1 && u.number != 2 {
+		t.Fatalf("the next leader has %+v", u)
+	}
+	want := map[int]int64{1: 4000, 2: 3000}[u.number]
+	if u.demand.Request.GPUMilli() != resource.Milli(want) || u.charge.Request[resource.GPU] != want {
+		t.Errorf("alternative %d asks for %+v and is charged %v, want %d", u.number, u.demand.Request, u.charge.Request, want)
+	}
+}
+
+// A record that names an alternative which its unit does not have is damaged.
+func TestARecordNamesAnAlternativeOfItsUnit(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 1, `"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"2"}}}],`)
+	for number, good := range map[int]bool{0: true, 1: true, 2: false, -1: false} {
+		if err := u.restoreForm(number); (err == nil) != good {
+			t.Errorf("alternative %d: %v", number, err)
+		}
+	}
+	rec := record.Tx{Alternative: -1, State: grant.RecordCommitted, Epoch: 1, Unit: u.record.Path(), UnitUID: "u", Members: []record.Placement{{Node: "n1"}}}
+	if _, err := record.Encode(rec); err == nil {
+		t.Error("a record with alternative -1 is written")
+	}
+}
