@@ -25,7 +25,6 @@ func TestAlternatives(t *testing.T) {
 		"a bad label":                       {first + `,"alternatives":[{"nodeSelector":{"zone":"no blanks"}}]`, "spec.alternatives[0].nodeSelector"},
 		"a model of no device":              {first + `,"alternatives":[{"resources":{"requests":{"cpu":"1"}}}]`, "spec.alternatives[0].resources.requests"},
 		"too many":                          {first + `,"alternatives":[` + strings.Repeat(`{"gpu":{}},`, 7) + `{"gpu":{}}]`, "spec.alternatives: 8 entries, the limit is 7"},
-		"of a member of a group":            {first + `,"gangScheduling":{"groupId":"g","minMembers":2},"alternatives":[{"gpu":{}}]`, "spec.alternatives: 1 entries: the members of a group start together with one request each; leave out alternatives, or submit a Job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, status := DecodeAllocation([]byte(`{"metadata":{"name":"a"},"spec":{` + c.spec + `}}`))

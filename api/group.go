@@ -99,9 +99,6 @@ func (a *Allocation) checkGroup() *Status {
 		}
 		faults.add(invalid(path, "required: minMembers %d are the Allocations that name the same group; name one, or submit a Job with spec.parallelism %d", members, members))
 	}
-	if a.Group().IsGang() && len(a.Spec.Alternatives) > 0 {
-		faults.add(invalid("spec.alternatives", "%d entries: the members of a group start together with one request each; leave out alternatives, or submit a Job", len(a.Spec.Alternatives)))
-	}
 	return faults.status()
 }
 

@@ -100,6 +100,7 @@ func effective(t *testing.T) map[string]string {
 	}
 	for _, at := range []string{"Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"scheduling.numaPolicy"], all[at+"scheduling.gpu.link"] = numa.String(), link.String()
+		all[at+"alternatives.gpu.link"] = link.String()
 		all[at+"gangScheduling.minMembers"], all[at+"scheduling.gangScheduling.minMembers"] = minMembers, minMembers
 		all[at+"scheduling.tolerations.operator"] = "Equal"
 		all[at+"scheduling.topologySpreadConstraints.whenUnsatisfiable"] = api.DoNotSchedule

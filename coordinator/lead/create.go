@@ -67,6 +67,9 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if a.Spec.HasWork() {
 		return nil, api.Errorf(422, "spec.command: an Allocation starts no process in this version; submit a Job with spec.template.spec.command")
 	}
+	if n := len(a.Spec.Alternatives); n > 0 && a.Group().IsGang() {
+		return nil, api.Errorf(422, "spec.alternatives: %d entries: the members of a group start together with one request each; leave out alternatives, or submit a Job", n)
+	}
 	if status := l.judgeForms("spec", a.Spec); status != nil {
 		return nil, status
 	}

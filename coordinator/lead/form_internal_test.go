@@ -3,6 +3,7 @@ package lead
 import (
 	"testing"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
@@ -53,6 +54,32 @@ func TestATakeoverKeepsTheAlternative(t *testing.T) {
 	if u.demand.Request.GPUMilli() != resource.Milli(want) || u.charge.Request[resource.GPU] != want {
 		t.Errorf("alternative %d asks for %+v and is charged %v, want %d", u.number, u.demand.Request, u.charge.Request, want)
 	}
+}
+
+// The members of a group have one request each.
+func TestAMemberOfAGroupHasNoAlternatives(t *testing.T) {
+	for gang, want := range map[string]string{
+		`{"groupId":"g","minMembers":2}`: "spec.alternatives: 1 entries: the members of a group start together with one request each; leave out alternatives, or submit a Job",
+		`{"groupId":"g"}`:                "",
+	} {
+		x := newScene(t)
+		document := []byte(`{"metadata":{"name":"a"},"spec":{"resources":{"requests":{"cpu":"1"}},"gangScheduling":` + gang + `,"alternatives":[{"resources":{"requests":{"cpu":"2"}}}]}}`)
+		doc, status := api.DecodeAllocation(document)
+		if status != nil {
+			t.Fatal(status)
+		}
+		_, status = x.submissionOfAllocation(Submitted{Namespace: "default", Document: document}, doc)
+		if got := messageOf(status); got != want {
+			t.Errorf("%s: %q, want %q", gang, got, want)
+		}
+	}
+}
+
+func messageOf(status *api.Status) string {
+	if status == nil {
+		return ""
+	}
+	return status.Message
 }
 
 // A record that names an alternative which its unit does not have is damaged.
