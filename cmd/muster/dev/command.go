@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
@@ -152,7 +151,7 @@ func run(ctx context.Context, c Config, o Options, stdout, stderr io.Writer, ver
 }
 
 // announce prints the hardware, the addresses, the files that hold the token,
-// and three commands to try next. The token itself stays off the screen: people
+// and the commands to try next. The token itself stays off the screen: people
 // share terminals and paste them.
 func (d *Cluster) announce(w io.Writer, added AddedContext, temporary bool, took time.Duration) {
 	where := "this host"
@@ -168,12 +167,29 @@ func (d *Cluster) announce(w io.Writer, added AddedContext, temporary bool, took
 		kept += " (removed at exit; keep it with --data-dir)"
 	}
 	fmt.Fprintf(w, "\nAPI      %s\ntoken    %s (mode 0600)\ncontext  %s in %s\ndata     %s\n", d.Addresses.REST, d.Addresses.TokenFile, added.Name, added.File, kept)
-	example := "examples/cpu.yaml"
-	if len(d.Discovered.Inventory.Devices) >= 8 && d.config.Nodes >= 4 {
+	fmt.Fprint(w, "\nTry in another terminal:\n")
+	for _, command := range d.firstCommands() {
+		fmt.Fprintf(w, "  %s %s\n", os.Args[0], command)
+	}
+	if d.config.Work == nil {
+		fmt.Fprintf(w, "\nJobs with a command are refused, since root runs none: start the cluster with --run-as USER to have them.\n")
+	}
+	fmt.Fprint(w, "\nCtrl-C stops it.\n")
+}
+
+// firstCommands are the commands to try first, which work on the hardware of the cluster.
+func (d *Cluster) firstCommands() []string {
+	commands, example := []string{"get nodes"}, "examples/cpu.yaml"
+	gpus := len(d.Discovered.Inventory.Devices)
+	if gpus >= 8 && d.config.Nodes >= 4 {
 		example = "examples/gang.yaml"
 	}
-	program := os.Args[0]
-	fmt.Fprintf(w, "\nTry in another terminal:\n  %s\n\nCtrl-C stops it.\n", strings.Join([]string{
-		program + " get nodes", program + " submit -f " + example + " --wait", program + " get allocations",
-	}, "\n  "))
+	switch {
+	case d.config.Work == nil:
+	case gpus > 0:
+		commands = append(commands, "run -g 1 -- printenv CUDA_VISIBLE_DEVICES")
+	default:
+		commands = append(commands, "run -- hostname")
+	}
+	return append(commands, "submit -f "+example+" --wait", "get allocations")
 }

@@ -3,9 +3,12 @@ package dev
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterd/muster/agent"
 )
 
 // FAULTS S13: muster dev printed its token.
@@ -29,5 +32,33 @@ func TestTheTokenIsNamedByItsFileAndNotPrinted(t *testing.T) {
 	d.announce(&out, AddedContext{Name: "dev", File: filepath.Join(dir, "context.json")}, false, time.Second)
 	if strings.Contains(out.String(), token.Secret()) || !strings.Contains(out.String(), file) || !strings.Contains(out.String(), "context.json") {
 		t.Errorf("announced:\n%s", out.String())
+	}
+}
+
+func TestTheFirstCommandsFitTheCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		profile string
+		gpus    bool
+		nodes   int
+		work    *agent.RunConfig
+		want    []string
+	}{
+		"root":         {"dgx-a100", true, 4, nil, []string{"get nodes", "submit -f examples/gang.yaml --wait", "get allocations"}},
+		"a small one":  {"gpu2", true, 1, &agent.RunConfig{}, []string{"get nodes", "run -g 1 -- printenv CUDA_VISIBLE_DEVICES", "submit -f examples/cpu.yaml --wait", "get allocations"}},
+		"without GPUs": {"gpu2", false, 1, &agent.RunConfig{}, []string{"get nodes", "run -- hostname", "submit -f examples/cpu.yaml --wait", "get allocations"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &Cluster{config: Config{Nodes: c.nodes, Profile: c.profile, Work: c.work}}
+			found, err := hardware(t.Context(), d.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Discovered = found("node-0"); !c.gpus {
+				d.Discovered.Inventory.Devices = nil
+			}
+			if got := d.firstCommands(); !slices.Equal(got, c.want) {
+				t.Errorf("the first commands are %q, want %q", got, c.want)
+			}
+		})
 	}
 }
