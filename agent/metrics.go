@@ -64,7 +64,7 @@ func newMetrics(a *Agent) (*metrics, error) {
 		return m, nil
 	}
 	m.registerer = a.deps.Metrics
-	for _, c := range []prometheus.Collector{m.decisions, latency, m.appends, m.syncs, m.alarms, m.events, newGauges(a, labels)} {
+	for _, c := range []prometheus.Collector{m.decisions, latency, m.appends, m.syncs, m.alarms, m.events, newGauges(a, labels), newWorkGauges(a, labels)} {
 		if err := m.add(c); err != nil {
 			m.unregister()
 			return nil, fmt.Errorf("agent %s: metrics: %w", a.config.Node, err)

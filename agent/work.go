@@ -120,7 +120,7 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	if hosts := strings.Join(s.Hosts, ","); len(hosts) <= mostHosts {
 		env = append(env, "MUSTER_HOSTS="+hosts)
 	}
-	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User}
+	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User, Devices: handoff.Devices(m.Assignment)}
 	if c.Affinity {
 		spec.CPUs = m.Assignment.CPUSet().Members()
 	}

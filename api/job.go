@@ -101,6 +101,41 @@ type JobMember struct {
 	ExitReason string `json:"exitReason,omitempty" example:"Completed"`
 	// ExitMessage explains the reason, where there is more to say.
 	ExitMessage string `json:"exitMessage,omitempty" example:"command \"trian\" is in no folder of PATH /usr/bin:/bin"`
+	// Use is the measured use of the member from its start to its end; absent while the
+	// member runs, and where nothing was measured.
+	Use *MemberUse `json:"use,omitempty"`
+}
+
+// MemberUse is the measured use of a member from its start on. Sums and peaks never
+// fall.
+type MemberUse struct {
+	// CPUMillis is the time of processors, of all processes of the member.
+	CPUMillis int64 `json:"cpuMillis" unit:"milliseconds" range:"0.." example:"61250"`
+	// MemoryBytes is the memory in use at the last sample; 0 at the end.
+	MemoryBytes int64 `json:"memoryBytes,omitempty" unit:"bytes" range:"0.." example:"1073741824"`
+	// PeakMemoryBytes is the most memory in use: as the kernel counts it where the member
+	// has a cgroup, else the most of all samples, and of any single process.
+	PeakMemoryBytes int64 `json:"peakMemoryBytes" unit:"bytes" range:"0.." example:"2147483648"`
+	// OOMKills is the number of processes that the kernel has killed because the member
+	// had no memory left. The number is absent where the member has no cgroup.
+	OOMKills *int64 `json:"oomKills,omitempty" unit:"processes" range:"0.." example:"1"`
+	// Devices are the use of the member's GPUs and MIG instances, by UUID.
+	Devices []MemberDeviceUse `json:"devices,omitempty"`
+}
+
+// MemberDeviceUse is the use of one GPU or MIG instance by a member. Where others use
+// the same GPU, only the member's own processes count.
+type MemberDeviceUse struct {
+	// UUID is the GPU's, or the instance's. A job with more than 1024 devices has one sum
+	// for each member, under the name all.
+	UUID string `json:"uuid" example:"GPU-1b0c2d9e-7a15-4c1e-9f5e-2f8f0f3a6f10"`
+	// BusyMillis is the time during which the GPU computed for the member: the sum of
+	// the busy part times time. A driver that reports no use of an instance leaves 0.
+	BusyMillis int64 `json:"busyMillis" unit:"milliseconds" range:"0.." example:"58100"`
+	// MemoryBytes is the device memory in use at the last sample; 0 at the end.
+	MemoryBytes int64 `json:"memoryBytes,omitempty" unit:"bytes" range:"0.." example:"8589934592"`
+	// PeakMemoryBytes is the most device memory of all samples.
+	PeakMemoryBytes int64 `json:"peakMemoryBytes" unit:"bytes" range:"0.." example:"17179869184"`
 }
 
 // JobList is a list of jobs, ordered by namespace and name.

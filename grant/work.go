@@ -3,6 +3,7 @@ package grant
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/musterd/muster/resource"
 )
@@ -70,6 +71,37 @@ type WorkState struct {
 	Signal  int
 	Reason  string
 	Message string
+	// Use is the measured use, nil where nothing is measured yet. It is immutable.
+	Use *WorkUse
+}
+
+// UnknownKills stands for a number of kills that nobody counts, MaxKills bounds the
+// number.
+const (
+	UnknownKills = -1
+	MaxKills     = 1 << 30
+)
+
+// WorkUse is the measured use of a member's work since its start. Sums and peaks never
+// fall.
+type WorkUse struct {
+	// CPU is the time of processors.
+	CPU time.Duration
+	// Memory is in use now, PeakMemory is the most.
+	Memory, PeakMemory resource.Bytes
+	// OOMKills are the processes that the kernel has killed for lack of memory in the
+	// member's cgroup; UnknownKills without a cgroup.
+	OOMKills int
+	// Devices are ascending by UUID.
+	Devices []DeviceUse
+}
+
+// DeviceUse is the use of one device or MIG instance by a member.
+type DeviceUse struct {
+	UUID string
+	// Busy is the time during which the device computed: the sum of part times time.
+	Busy               time.Duration
+	Memory, PeakMemory resource.Bytes
 }
 
 // Compare orders states by member and restart.

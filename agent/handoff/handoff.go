@@ -56,20 +56,28 @@ type member struct {
 	CDIDevices  []string            `json:"cdiDevices,omitempty"`
 }
 
+// Devices are the UUIDs of an assignment's GPUs, and then of its MIG instances.
+func Devices(a resource.Assignment) []string {
+	var uuids []string
+	for _, g := range a.GPUs {
+		uuids = append(uuids, g.UUID)
+	}
+	for _, g := range a.MIG {
+		uuids = append(uuids, g.UUID)
+	}
+	return uuids
+}
+
 // Environment is the environment for a member's processes, as in
 // docs/assignments.md. Lists are in ascending order; GPUs of a member that has
 // none are hidden by an empty CUDA_VISIBLE_DEVICES.
 func Environment(a resource.Assignment) map[string]string {
-	var uuids []string
+	uuids := Devices(a)
 	var share resource.Milli
 	for _, g := range a.GPUs {
-		uuids = append(uuids, g.UUID)
 		if g.Milli < resource.WholeDevice {
 			share += g.Milli
 		}
-	}
-	for _, g := range a.MIG {
-		uuids = append(uuids, g.UUID)
 	}
 	var nodes bitset.Set
 	var memory resource.Bytes

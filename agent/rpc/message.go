@@ -97,9 +97,25 @@ func (w Work) message() *musterv1.Work {
 	m := &musterv1.Work{Tx: string(w.Tx)}
 	for _, s := range w.States {
 		m.States = append(m.States, &musterv1.WorkState{
+			Use:    useMessage(s.Use),
 			Member: int32(s.Member), Restart: int32(s.Restart), Phase: musterv1.WorkState_Phase(s.Phase), Code: int32(s.Code), Signal: int32(s.Signal),
 			Reason: limits.Plain(s.Reason, limits.MaxReason), Message: limits.Plain(s.Message, limits.MaxReason),
 		})
+	}
+	return m
+}
+
+func useMessage(u *grant.WorkUse) *musterv1.WorkUse {
+	if u == nil {
+		return nil
+	}
+	m := &musterv1.WorkUse{CpuMillis: u.CPU.Milliseconds(), MemoryBytes: int64(u.Memory), PeakMemoryBytes: int64(u.PeakMemory)}
+	if u.OOMKills != grant.UnknownKills {
+		kills := int64(u.OOMKills)
+		m.OomKills = &kills
+	}
+	for _, d := range u.Devices {
+		m.Devices = append(m.Devices, &musterv1.WorkDevice{Uuid: d.UUID, BusyMillis: d.Busy.Milliseconds(), MemoryBytes: int64(d.Memory), PeakMemoryBytes: int64(d.PeakMemory)})
 	}
 	return m
 }

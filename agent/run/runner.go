@@ -23,7 +23,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Config of a Runner. All fields but Cgroup and Kept are required.
+// Config of a Runner. All fields but Cgroup, Kept and Devices are required.
 type Config struct {
 	// Root is the folder of the folders of all starts.
 	Root string
@@ -37,6 +37,9 @@ type Config struct {
 	// Kept bounds the folders of ended members; the zero value is the default.
 	Kept Kept
 	Log  *slog.Logger
+	// Devices is the present use of the host's devices and MIG instances, by UUID; nil
+	// measures none.
+	Devices func() map[string]DeviceNow
 	// Now is the time line of the deadlines.
 	Now func() time.Time
 	// Changed takes a transaction of which a state is another one now. It is called
@@ -98,6 +101,7 @@ func Open(c Config) (*Runner, error) {
 		}
 		if exit, err := t.folder.Exit(); err == nil {
 			t.phase, t.exit = grant.WorkEnded, exit
+			t.meter.end(t.folder.Measured())
 		} else {
 			r.fresh = append(r.fresh, t)
 		}
@@ -234,6 +238,8 @@ func (r *Runner) Run(ctx context.Context) {
 	defer followers.Wait()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
+	measure := time.NewTicker(measureEvery)
+	defer measure.Stop()
 	r.sweep(time.Now())
 	for {
 		r.mu.Lock()
@@ -247,6 +253,8 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-r.more:
 		case now := <-sweep.C:
 			r.sweep(now)
+		case now := <-measure.C:
+			r.Measure(now)
 		case <-ctx.Done():
 			return
 		}

@@ -64,6 +64,7 @@ type task struct {
 	exit     shim.Exit
 	deadline time.Time // of its end; zero: it may run
 	launches int
+	meter    meter
 }
 
 func (r *Runner) newTask(id identity) *task {
@@ -73,7 +74,7 @@ func (r *Runner) newTask(id identity) *task {
 func (t *task) wake() { wake(t.woken) }
 
 func (t *task) state() grant.WorkState {
-	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase}
+	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase, Use: t.meter.state()}
 	if t.phase == grant.WorkEnded {
 		s.Code, s.Signal, s.Reason, s.Message = t.exit.Code, t.exit.Signal, string(t.exit.Reason), t.exit.Message
 	}
@@ -120,9 +121,13 @@ func (r *Runner) follow(ctx context.Context, t *task) {
 
 // set notes the phase of a task and reports it.
 func (r *Runner) set(ctx context.Context, t *task, p grant.WorkPhase, e shim.Exit) {
+	use, measured := t.folder.Measured()
 	r.mu.Lock()
 	changed := t.phase != p
 	t.phase, t.exit = p, e
+	if p == grant.WorkEnded {
+		t.meter.end(use, measured)
+	}
 	r.mu.Unlock()
 	if changed {
 		r.log.Info("work_phase", "tx", string(t.id.tx), "member", t.id.member, "phase", p.String(), "code", e.Code, "reason", string(e.Reason))
@@ -262,6 +267,11 @@ func (r *Runner) accompany(ctx context.Context, t *task, pid int) error {
 		return nil
 	}
 	defer over.close()
+	spec, _ := t.folder.Spec() // without it the devices are not measured
+	use, measured := t.folder.Measured()
+	r.mu.Lock()
+	t.meter.begin(spec, use, measured, begun)
+	r.mu.Unlock()
 	r.set(ctx, t, grant.WorkRunning, shim.Exit{})
 	var asked time.Time
 	for {

@@ -28,6 +28,7 @@ func FuzzFolder(f *testing.F) {
 	spec := Spec{Version: 1, Args: []string{"true"}, Env: []string{"A=b"}, Dir: "/", CPUs: []int{0, 5}, User: &User{UID: 1, GID: 2}}
 	for _, v := range []any{
 		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
+		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
 		data, err := json.Marshal(v)
 		if err != nil {
@@ -37,11 +38,16 @@ func FuzzFolder(f *testing.F) {
 		f.Add(data[:len(data)/2])
 	}
 	f.Add([]byte(`{"version":1,"code":0,"reason":"SupervisorLost","at":"2026-01-02T03:04:05Z"}`))
+	f.Add([]byte("low 0\noom_kill 3\n"))
 	f.Add([]byte("17 (a) b) S 1 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		again(t, ParseSpec, data)
 		again(t, ParseProcess, data)
 		again(t, ParseExit, data)
+		again(t, ParseUse, data)
+		if n, ok := parseNumber(data, "oom_kill"); ok && n < 0 {
+			t.Errorf("a number %d", n)
+		}
 		if _, err := parseRequest(data); err == nil && len(data) > maxRequest {
 			t.Error("a request beyond its bound")
 		}
@@ -68,6 +74,9 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 		"a zero byte":               {specError, `{"version":1,"args":["a\u0000"],"dir":"/"}`, "spec: text 0 of args and env has a zero byte"},
 		"an unknown end":            {exitError, `{"version":1,"code":1,"reason":"Bored","at":"2026-01-02T03:04:05Z"}`, `exit: reason "Bored" is not known`},
 		"a success that nobody saw": {exitError, `{"version":1,"code":0,"reason":"NodeRestarted","at":"2026-01-02T03:04:05Z"}`, "exit: code 0 with signal 0 and reason NodeRestarted"},
+		"a use of a later version":  {useError, `{"version":2}`, "use: version 2, this program reads version 1"},
+		"a use below zero":          {useError, `{"version":1,"cpuMillis":-1}`, `use: a value is negative: {"version":1,"cpuMillis":-1}`},
+		"devices out of order":      {useError, `{"version":1,"devices":[{"uuid":"b"},{"uuid":"a"}]}`, "use: devices[1]: {UUID:a BusyMillis:0 MemoryBytes:0 PeakMemoryBytes:0}: want ascending UUIDs and nothing negative"},
 		"both of stop and signal":   {requestError, `{"stop":true,"signal":9}`, "request: want either stop or signal"},
 		"a signal beyond":           {requestError, `{"signal":65}`, "request: signal 65 is outside 1..64"},
 	} {
@@ -81,4 +90,5 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 
 func specError(data []byte) error    { _, err := ParseSpec(data); return err }
 func exitError(data []byte) error    { _, err := ParseExit(data); return err }
+func useError(data []byte) error     { _, err := ParseUse(data); return err }
 func requestError(data []byte) error { _, err := parseRequest(data); return err }

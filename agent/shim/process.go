@@ -53,6 +53,10 @@ type stat struct {
 	state           byte
 	parent, session int
 	start           uint64
+	// time is the processor time in ticks, childTime that of children that have ended;
+	// pages are resident.
+	time, childTime uint64
+	pages           int64
 }
 
 func readStat(pid int) (stat, error) {
@@ -71,15 +75,26 @@ func parseStat(data []byte) (stat, error) {
 		return stat{}, errors.New("stat: no name in brackets")
 	}
 	fields := strings.Fields(string(data[end+1:]))
-	if len(fields) < 20 || len(fields[0]) != 1 {
-		return stat{}, fmt.Errorf("stat: %d fields after the name, want at least 20", len(fields))
+	if len(fields) < 22 || len(fields[0]) != 1 {
+		return stat{}, fmt.Errorf("stat: %d fields after the name, want at least 22", len(fields))
 	}
 	s := stat{state: fields[0][0]}
 	var err1, err2, err3 error
 	s.parent, err1 = strconv.Atoi(fields[1])
 	s.session, err2 = strconv.Atoi(fields[3])
 	s.start, err3 = strconv.ParseUint(fields[19], 10, 64)
-	return s, errors.Join(err1, err2, err3)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return stat{}, err
+	}
+	for i, to := range map[int]*uint64{11: &s.time, 12: &s.time, 13: &s.childTime, 14: &s.childTime} {
+		n, err := strconv.ParseUint(fields[i], 10, 56)
+		if err != nil {
+			return stat{}, fmt.Errorf("stat: field %d: %w", i+3, err)
+		}
+		*to += n
+	}
+	s.pages, err1 = strconv.ParseInt(fields[21], 10, 48)
+	return s, err1
 }
 
 // processes lists the numbers of all processes.

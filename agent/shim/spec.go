@@ -52,6 +52,9 @@ type Spec struct {
 	// Cgroup is a folder of the unified hierarchy that the command is started in;
 	// "" is the shim's own.
 	Cgroup string `json:"cgroup,omitempty"`
+	// Devices are the UUIDs of the GPUs and MIG instances of the member. The agent
+	// measures their use; the shim does nothing with them.
+	Devices []string `json:"devices,omitempty"`
 	// LogBytes is the size at which a log file is followed by the next one, and
 	// LogFiles how many are kept; 0 is the default.
 	LogBytes int64 `json:"logBytes,omitempty"`

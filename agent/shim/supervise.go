@@ -105,6 +105,7 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	e := watch(pid, requests)
 	<-drained
 	_ = log.file.Sync()
+	_ = f.writeUse(spec.Cgroup) // without it the samples of the agent count
 	removeCgroup(spec.Cgroup)
 	return e
 }

@@ -3,6 +3,8 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
@@ -50,6 +52,12 @@ func decodeWork(node resource.NodeID, m *musterv1.Work) (grant.Worked, error) {
 			Member: int(s.GetMember()), Restart: int(s.GetRestart()), Phase: grant.WorkPhase(s.GetPhase()), Code: int(s.GetCode()), Signal: int(s.GetSignal()),
 			Reason: s.GetReason(), Message: s.GetMessage(),
 		}
+		if u := s.GetUse(); u != nil {
+			var err error
+			if state.Use, err = decodeUse(u); err != nil {
+				return w, fmt.Errorf("work on %s: states[%d].use: %w", w.Tx, i, err)
+			}
+		}
 		if state.Phase < grant.WorkStarting || state.Phase > grant.WorkEnded {
 			return w, fmt.Errorf("work on %s: states[%d].phase: %s", w.Tx, i, s.GetPhase())
 		}
@@ -62,6 +70,26 @@ func decodeWork(node resource.NodeID, m *musterv1.Work) (grant.Worked, error) {
 		w.States = append(w.States, state)
 	}
 	return w, nil
+}
+
+// decodeUse reads the measured use of a member. A host may claim any amount.
+func decodeUse(m *musterv1.WorkUse) (*grant.WorkUse, error) {
+	u := &grant.WorkUse{CPU: millis(m.GetCpuMillis()), Memory: resource.Bytes(m.GetMemoryBytes()), PeakMemory: resource.Bytes(m.GetPeakMemoryBytes()), OOMKills: grant.UnknownKills}
+	if m.OomKills != nil {
+		u.OOMKills = int(min(m.GetOomKills(), grant.MaxKills))
+	}
+	for i, d := range m.GetDevices() {
+		if i > 0 && d.GetUuid() <= u.Devices[i-1].UUID || d.GetUuid() == "" {
+			return nil, fmt.Errorf("devices[%d].uuid: %q: want ascending UUIDs", i, d.GetUuid())
+		}
+		u.Devices = append(u.Devices, grant.DeviceUse{UUID: d.GetUuid(), Busy: millis(d.GetBusyMillis()), Memory: resource.Bytes(d.GetMemoryBytes()), PeakMemory: resource.Bytes(d.GetPeakMemoryBytes())})
+	}
+	return u, nil
+}
+
+// millis is a time of so many milliseconds, or the longest one that there is.
+func millis(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 func decodeHello(node resource.NodeID, h *musterv1.AgentHello, hash uint64) (grant.Event, error) {

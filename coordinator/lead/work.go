@@ -189,9 +189,10 @@ func (a *attempt) exits() []record.Exit {
 	var list []record.Exit
 	for _, member := range slices.Sorted(maps.Keys(a.work)) {
 		if s := a.work[member]; s.Phase == grant.WorkEnded {
-			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message})
+			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message, Use: useOf(s.Use)})
 		}
 	}
+	foldDevices(list)
 	return list
 }
 
@@ -213,7 +214,7 @@ func (a *attempt) restoreOutcome(o *record.Outcome) {
 	}
 	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message}
 	for _, e := range o.Exits {
-		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message})
+		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -356,10 +357,13 @@ func TestTheOutcomeOutlivesTheLeader(t *testing.T) {
 	}
 	later := &attempt{unit: u, machine: u.attempt.machine}
 	later.restoreOutcome(rec.Outcome)
-	later.setWork(grant.WorkState{Member: 0, Phase: grant.WorkEnded, Code: 143, Reason: "Stopped"})
+	later.setWork(grant.WorkState{Member: 0, Phase: grant.WorkEnded, Code: 143, Reason: "Stopped", Use: &grant.WorkUse{CPU: time.Second, OOMKills: grant.UnknownKills}})
 	end := x.endOfUnit(later)
 	if end.record.Phase != string(api.Failed) || end.record.Reason != "train-1 exited with code 7" || len(end.record.Exits) != 2 || end.record.Exits[1].Code != 7 {
 		t.Errorf("the next leader ends the unit as %s, %q, %+v", end.record.Phase, end.record.Reason, end.record.Exits)
+	}
+	if u := end.record.Exits[0].Use; u == nil || u.CPUMillis != 1000 || u.OOMKills != nil {
+		t.Errorf("the use of train-0 is %+v, want a second and no count of kills", u)
 	}
 }
 

@@ -169,6 +169,9 @@ func checkExits(field string, exits []Exit) error {
 		if e.Member < 0 || i > 0 && e.Member <= exits[i-1].Member || e.Reason == "" {
 			return fmt.Errorf("%s[%d]: member %d with reason %q: want ascending members, each with a reason", field, i, e.Member, e.Reason)
 		}
+		if u := e.Use; u != nil && (u.CPUMillis < 0 || u.Memory < 0 || u.PeakMemory < 0 || u.OOMKills != nil && *u.OOMKills < 0) {
+			return fmt.Errorf("%s[%d].use: %+v: want nothing negative", field, i, *u)
+		}
 	}
 	return nil
 }

@@ -77,6 +77,25 @@ type Exit struct {
 	Signal  int    `json:"signal,omitempty"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
+	// Use is the measured use of the member; nil where nothing was measured.
+	Use *Use `json:"use,omitempty"`
+}
+
+// Use is the measured use of a member's work from its start on.
+type Use struct {
+	CPUMillis  int64          `json:"cpuMillis"`
+	Memory     resource.Bytes `json:"memory,omitempty"` // now; 0 at the end
+	PeakMemory resource.Bytes `json:"peakMemory"`
+	OOMKills   *int64         `json:"oomKills,omitempty"` // nil: nobody counts them
+	Devices    []WorkDevice   `json:"devices,omitempty"`  // ascending by UUID
+}
+
+// WorkDevice is the use of one device or MIG instance by a member.
+type WorkDevice struct {
+	UUID       string         `json:"uuid"`
+	BusyMillis int64          `json:"busyMillis"` // the sum of part times time
+	Memory     resource.Bytes `json:"memory,omitempty"`
+	PeakMemory resource.Bytes `json:"peakMemory"`
 }
 
 // Ready says which agents hold the members of a live transaction (ReadyKey). Readers

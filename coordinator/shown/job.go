@@ -101,6 +101,19 @@ func (u *Unit) showExit(member int, m *api.JobMember) {
 	}
 	code := int32(e.Code)
 	m.Node, m.ExitCode, m.ExitReason, m.ExitMessage = string(e.Node), &code, e.Reason, e.Message
+	m.Use = Use(e.Use)
+}
+
+// Use shows the measured use of a member.
+func Use(u *record.Use) *api.MemberUse {
+	if u == nil {
+		return nil
+	}
+	o := &api.MemberUse{CPUMillis: u.CPUMillis, MemoryBytes: int64(u.Memory), PeakMemoryBytes: int64(u.PeakMemory), OOMKills: u.OOMKills}
+	for _, d := range u.Devices {
+		o.Devices = append(o.Devices, api.MemberDeviceUse{UUID: d.UUID, BusyMillis: d.BusyMillis, MemoryBytes: int64(d.Memory), PeakMemoryBytes: int64(d.PeakMemory)})
+	}
+	return o
 }
 
 // showPhase derives the phase: Running as soon as the first unit runs.

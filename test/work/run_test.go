@@ -33,6 +33,23 @@ func TestRunEndsWithTheJob(t *testing.T) {
 	}
 }
 
+// TestTheUseOfAMemberIsInTheRecord: each member that has ended has its use, which describe
+// shows.
+func TestTheUseOfAMemberIsInTheRecord(t *testing.T) {
+	w := open(t, 2)
+	w.muster("run", "--name", "busy", "--nodes", "2", "--cpu", "100m", "--memory", "1Mi", "--", "sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done").ends(0)
+	j := w.phase("busy", api.Succeeded)
+	for _, m := range j.Status.Allocations {
+		if m.Use == nil || m.Use.CPUMillis < 10 || m.Use.CPUMillis > 60_000 || m.Use.PeakMemoryBytes < 1<<19 || m.Use.OOMKills != nil || len(m.Use.Devices) > 0 {
+			t.Errorf("use of %s is %+v", m.Name, m.Use)
+		}
+	}
+	shown, _ := w.muster("describe", "job", "busy").ends(0)
+	if !strings.Contains(shown, "PEAK MEMORY") || strings.Count(shown, "Completed") != 2 {
+		t.Errorf("describe shows\n%s", shown)
+	}
+}
+
 func TestAGangRunsEachMemberOnItsNodeAndDevices(t *testing.T) {
 	w := open(t, 4)
 	stdout, _ := w.muster("run", "-g", "8", "--nodes", "4", "--name", "gang", "-e", "GREETING=hello", "--",

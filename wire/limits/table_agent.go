@@ -80,6 +80,18 @@ var agentFields = map[string]Limit{
 	"muster.v1.WorkState.signal":  between(0, 64),
 	"muster.v1.WorkState.reason":  prose(MaxReason),
 	"muster.v1.WorkState.message": prose(MaxReason),
+	"muster.v1.WorkState.use":     message,
+
+	"muster.v1.WorkUse.cpu_millis":        natural,
+	"muster.v1.WorkUse.memory_bytes":      natural,
+	"muster.v1.WorkUse.peak_memory_bytes": natural,
+	"muster.v1.WorkUse.oom_kills":         natural,
+	"muster.v1.WorkUse.devices":           listOf(devices.MaxUses, message),
+
+	"muster.v1.WorkDevice.uuid":              prose(maxID),
+	"muster.v1.WorkDevice.busy_millis":       natural,
+	"muster.v1.WorkDevice.memory_bytes":      natural,
+	"muster.v1.WorkDevice.peak_memory_bytes": natural,
 
 	"muster.v1.Abort.tx":    transaction,
 	"muster.v1.Abort.epoch": natural,

@@ -242,6 +242,7 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 		a.section("Members", a.tableOf(allocationKind.entry(), members))
 	}
 	a.section("Ends", endsTable(o.Status.Allocations))
+	a.section("Use", useTable(o.Status.Allocations))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil
 }

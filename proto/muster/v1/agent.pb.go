@@ -139,7 +139,7 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23, 0}
 }
 
 // ReadLogRequest names a start, and the place in its output to begin at.
@@ -1623,8 +1623,10 @@ type WorkState struct {
 	Code   int32 `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"`
 	Signal int32 `protobuf:"varint,5,opt,name=signal,proto3" json:"signal,omitempty"`
 	// reason is a word; Completed with code 0 alone is a success.
-	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	Message       string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	Reason  string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	// use is what was measured since the start; absent where nothing was.
+	Use           *WorkUse `protobuf:"bytes,8,opt,name=use,proto3" json:"use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1708,6 +1710,162 @@ func (x *WorkState) GetMessage() string {
 	return ""
 }
 
+func (x *WorkState) GetUse() *WorkUse {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+// WorkUse is the measured use of a member since its start. Sums and peaks never fall.
+type WorkUse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	CpuMillis       int64                  `protobuf:"varint,1,opt,name=cpu_millis,json=cpuMillis,proto3" json:"cpu_millis,omitempty"`
+	MemoryBytes     int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	PeakMemoryBytes int64                  `protobuf:"varint,3,opt,name=peak_memory_bytes,json=peakMemoryBytes,proto3" json:"peak_memory_bytes,omitempty"`
+	// oom_kills is absent where the member has no cgroup: nobody counts them.
+	OomKills *int64 `protobuf:"varint,4,opt,name=oom_kills,json=oomKills,proto3,oneof" json:"oom_kills,omitempty"`
+	// devices are ascending by uuid.
+	Devices       []*WorkDevice `protobuf:"bytes,5,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkUse) Reset() {
+	*x = WorkUse{}
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkUse) ProtoMessage() {}
+
+func (x *WorkUse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkUse.ProtoReflect.Descriptor instead.
+func (*WorkUse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *WorkUse) GetCpuMillis() int64 {
+	if x != nil {
+		return x.CpuMillis
+	}
+	return 0
+}
+
+func (x *WorkUse) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *WorkUse) GetPeakMemoryBytes() int64 {
+	if x != nil {
+		return x.PeakMemoryBytes
+	}
+	return 0
+}
+
+func (x *WorkUse) GetOomKills() int64 {
+	if x != nil && x.OomKills != nil {
+		return *x.OomKills
+	}
+	return 0
+}
+
+func (x *WorkUse) GetDevices() []*WorkDevice {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// WorkDevice is the use of one GPU or MIG instance by a member.
+type WorkDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Uuid  string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	// busy_millis is the sum of the part of the device that computed times time.
+	BusyMillis      int64 `protobuf:"varint,2,opt,name=busy_millis,json=busyMillis,proto3" json:"busy_millis,omitempty"`
+	MemoryBytes     int64 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	PeakMemoryBytes int64 `protobuf:"varint,4,opt,name=peak_memory_bytes,json=peakMemoryBytes,proto3" json:"peak_memory_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *WorkDevice) Reset() {
+	*x = WorkDevice{}
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkDevice) ProtoMessage() {}
+
+func (x *WorkDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkDevice.ProtoReflect.Descriptor instead.
+func (*WorkDevice) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *WorkDevice) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WorkDevice) GetBusyMillis() int64 {
+	if x != nil {
+		return x.BusyMillis
+	}
+	return 0
+}
+
+func (x *WorkDevice) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *WorkDevice) GetPeakMemoryBytes() int64 {
+	if x != nil {
+		return x.PeakMemoryBytes
+	}
+	return 0
+}
+
 type AgentHello struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	NodeId      string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
@@ -1726,7 +1884,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1896,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1909,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -1808,7 +1966,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1978,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1991,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -1866,7 +2024,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2036,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2049,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Reply) GetTx() string {
@@ -1951,7 +2109,7 @@ type Occupancy struct {
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2121,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2134,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -2041,7 +2199,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2211,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2224,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Grant) GetTx() string {
@@ -2145,7 +2303,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2315,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2328,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -2220,7 +2378,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2390,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2403,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -2381,7 +2539,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\arestart\x18\x02 \x01(\x05R\arestart\"D\n" +
 	"\x04Work\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12,\n" +
-	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\x93\x02\n" +
+	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\xb9\x02\n" +
 	"\tWorkState\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x18\n" +
 	"\arestart\x18\x02 \x01(\x05R\arestart\x120\n" +
@@ -2389,12 +2547,29 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04code\x18\x04 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x05 \x01(\x05R\x06signal\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\a \x01(\tR\amessage\"D\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12$\n" +
+	"\x03use\x18\b \x01(\v2\x12.muster.v1.WorkUseR\x03use\"D\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bSTARTING\x10\x01\x12\v\n" +
 	"\aRUNNING\x10\x02\x12\t\n" +
-	"\x05ENDED\x10\x03\"\x89\x02\n" +
+	"\x05ENDED\x10\x03\"\xd8\x01\n" +
+	"\aWorkUse\x12\x1d\n" +
+	"\n" +
+	"cpu_millis\x18\x01 \x01(\x03R\tcpuMillis\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12*\n" +
+	"\x11peak_memory_bytes\x18\x03 \x01(\x03R\x0fpeakMemoryBytes\x12 \n" +
+	"\toom_kills\x18\x04 \x01(\x03H\x00R\boomKills\x88\x01\x01\x12/\n" +
+	"\adevices\x18\x05 \x03(\v2\x15.muster.v1.WorkDeviceR\adevicesB\f\n" +
+	"\n" +
+	"_oom_kills\"\x90\x01\n" +
+	"\n" +
+	"WorkDevice\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x1f\n" +
+	"\vbusy_millis\x18\x02 \x01(\x03R\n" +
+	"busyMillis\x12!\n" +
+	"\fmemory_bytes\x18\x03 \x01(\x03R\vmemoryBytes\x12*\n" +
+	"\x11peak_memory_bytes\x18\x04 \x01(\x03R\x0fpeakMemoryBytes\"\x89\x02\n" +
 	"\n" +
 	"AgentHello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x128\n" +
@@ -2472,7 +2647,7 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
 	(Reply_State)(0),         // 1: muster.v1.Reply.State
@@ -2495,18 +2670,20 @@ var file_muster_v1_agent_proto_goTypes = []any{
 	(*StartMember)(nil),      // 18: muster.v1.StartMember
 	(*Work)(nil),             // 19: muster.v1.Work
 	(*WorkState)(nil),        // 20: muster.v1.WorkState
-	(*AgentHello)(nil),       // 21: muster.v1.AgentHello
-	(*Registered)(nil),       // 22: muster.v1.Registered
-	(*Reply)(nil),            // 23: muster.v1.Reply
-	(*Occupancy)(nil),        // 24: muster.v1.Occupancy
-	(*Grant)(nil),            // 25: muster.v1.Grant
-	(*HealthChange)(nil),     // 26: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 27: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 28: muster.v1.Incarnation
-	(*Request)(nil),          // 29: muster.v1.Request
-	(*Host)(nil),             // 30: muster.v1.Host
-	(*MemberAssignment)(nil), // 31: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 32: muster.v1.Reason
+	(*WorkUse)(nil),          // 21: muster.v1.WorkUse
+	(*WorkDevice)(nil),       // 22: muster.v1.WorkDevice
+	(*AgentHello)(nil),       // 23: muster.v1.AgentHello
+	(*Registered)(nil),       // 24: muster.v1.Registered
+	(*Reply)(nil),            // 25: muster.v1.Reply
+	(*Occupancy)(nil),        // 26: muster.v1.Occupancy
+	(*Grant)(nil),            // 27: muster.v1.Grant
+	(*HealthChange)(nil),     // 28: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 29: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 30: muster.v1.Incarnation
+	(*Request)(nil),          // 31: muster.v1.Request
+	(*Host)(nil),             // 32: muster.v1.Host
+	(*MemberAssignment)(nil), // 33: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 34: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
@@ -2520,41 +2697,43 @@ var file_muster_v1_agent_proto_depIdxs = []int32{
 	14, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
 	15, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
 	17, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
-	28, // 11: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	30, // 11: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
 	7,  // 12: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	29, // 13: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	21, // 14: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	23, // 15: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	24, // 16: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	22, // 17: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	26, // 18: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	31, // 13: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	23, // 14: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	25, // 15: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	26, // 16: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	24, // 17: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	28, // 18: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
 	19, // 19: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
 	18, // 20: muster.v1.Start.members:type_name -> muster.v1.StartMember
 	20, // 21: muster.v1.Work.states:type_name -> muster.v1.WorkState
 	0,  // 22: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
-	28, // 23: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	30, // 24: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	24, // 25: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	28, // 26: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	1,  // 27: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	28, // 28: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	31, // 29: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	32, // 30: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	25, // 31: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	27, // 32: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	19, // 33: muster.v1.Occupancy.work:type_name -> muster.v1.Work
-	1,  // 34: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	31, // 35: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	27, // 36: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	4,  // 37: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	2,  // 38: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
-	16, // 39: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	3,  // 40: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
-	39, // [39:41] is the sub-list for method output_type
-	37, // [37:39] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	21, // 23: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
+	22, // 24: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
+	30, // 25: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	32, // 26: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	26, // 27: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	30, // 28: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	1,  // 29: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	30, // 30: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	33, // 31: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	34, // 32: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	27, // 33: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	29, // 34: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	19, // 35: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	1,  // 36: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	33, // 37: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	29, // 38: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	4,  // 39: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	2,  // 40: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
+	16, // 41: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	3,  // 42: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
+	41, // [41:43] is the sub-list for method output_type
+	39, // [39:41] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -2584,13 +2763,14 @@ func file_muster_v1_agent_proto_init() {
 		(*AgentMessage_Health)(nil),
 		(*AgentMessage_Work)(nil),
 	}
+	file_muster_v1_agent_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -6037,6 +6037,7 @@ type JobMember struct {
 	ExitCode      *int32                 `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	ExitReason    string                 `protobuf:"bytes,5,opt,name=exit_reason,json=exitReason,proto3" json:"exit_reason,omitempty"`
 	ExitMessage   string                 `protobuf:"bytes,6,opt,name=exit_message,json=exitMessage,proto3" json:"exit_message,omitempty"`
+	Use           *MemberUse             `protobuf:"bytes,7,opt,name=use,proto3" json:"use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6113,6 +6114,157 @@ func (x *JobMember) GetExitMessage() string {
 	return ""
 }
 
+func (x *JobMember) GetUse() *MemberUse {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+type MemberUse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	CpuMillis       int64                  `protobuf:"varint,1,opt,name=cpu_millis,json=cpuMillis,proto3" json:"cpu_millis,omitempty"`
+	MemoryBytes     int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	PeakMemoryBytes int64                  `protobuf:"varint,3,opt,name=peak_memory_bytes,json=peakMemoryBytes,proto3" json:"peak_memory_bytes,omitempty"`
+	OomKills        *int64                 `protobuf:"varint,4,opt,name=oom_kills,json=oomKills,proto3,oneof" json:"oom_kills,omitempty"`
+	Devices         []*MemberDeviceUse     `protobuf:"bytes,5,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *MemberUse) Reset() {
+	*x = MemberUse{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemberUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemberUse) ProtoMessage() {}
+
+func (x *MemberUse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemberUse.ProtoReflect.Descriptor instead.
+func (*MemberUse) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *MemberUse) GetCpuMillis() int64 {
+	if x != nil {
+		return x.CpuMillis
+	}
+	return 0
+}
+
+func (x *MemberUse) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *MemberUse) GetPeakMemoryBytes() int64 {
+	if x != nil {
+		return x.PeakMemoryBytes
+	}
+	return 0
+}
+
+func (x *MemberUse) GetOomKills() int64 {
+	if x != nil && x.OomKills != nil {
+		return *x.OomKills
+	}
+	return 0
+}
+
+func (x *MemberUse) GetDevices() []*MemberDeviceUse {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+type MemberDeviceUse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Uuid            string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	BusyMillis      int64                  `protobuf:"varint,2,opt,name=busy_millis,json=busyMillis,proto3" json:"busy_millis,omitempty"`
+	MemoryBytes     int64                  `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	PeakMemoryBytes int64                  `protobuf:"varint,4,opt,name=peak_memory_bytes,json=peakMemoryBytes,proto3" json:"peak_memory_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *MemberDeviceUse) Reset() {
+	*x = MemberDeviceUse{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemberDeviceUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemberDeviceUse) ProtoMessage() {}
+
+func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemberDeviceUse.ProtoReflect.Descriptor instead.
+func (*MemberDeviceUse) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *MemberDeviceUse) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *MemberDeviceUse) GetBusyMillis() int64 {
+	if x != nil {
+		return x.BusyMillis
+	}
+	return 0
+}
+
+func (x *MemberDeviceUse) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *MemberDeviceUse) GetPeakMemoryBytes() int64 {
+	if x != nil {
+		return x.PeakMemoryBytes
+	}
+	return 0
+}
+
 type Taint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -6124,7 +6276,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6136,7 +6288,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6149,7 +6301,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Taint) GetKey() string {
@@ -6183,7 +6335,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6347,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6360,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -6235,7 +6387,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6247,7 +6399,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6260,7 +6412,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -6292,7 +6444,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6304,7 +6456,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6317,7 +6469,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -6389,7 +6541,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6401,7 +6553,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6414,7 +6566,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -6511,7 +6663,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6523,7 +6675,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6536,7 +6688,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -6562,7 +6714,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6574,7 +6726,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6587,7 +6739,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -6618,7 +6770,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6630,7 +6782,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6643,7 +6795,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -6750,7 +6902,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6762,7 +6914,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6775,7 +6927,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Victim) GetUnit() string {
@@ -6828,7 +6980,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6840,7 +6992,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6853,7 +7005,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -6916,7 +7068,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6928,7 +7080,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6941,7 +7093,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -6978,7 +7130,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6990,7 +7142,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7003,7 +7155,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Toleration) GetKey() string {
@@ -7053,7 +7205,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7065,7 +7217,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7078,7 +7230,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -7120,7 +7272,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7132,7 +7284,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7145,7 +7297,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -7179,7 +7331,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7191,7 +7343,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7204,7 +7356,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -7232,7 +7384,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7244,7 +7396,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7257,7 +7409,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -7293,7 +7445,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7305,7 +7457,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7318,7 +7470,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -7362,7 +7514,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7374,7 +7526,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7387,7 +7539,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -7434,7 +7586,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7446,7 +7598,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7459,7 +7611,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -7480,7 +7632,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7492,7 +7644,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7505,7 +7657,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -7539,7 +7691,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7551,7 +7703,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7564,7 +7716,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -7591,7 +7743,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7603,7 +7755,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7616,7 +7768,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -7647,7 +7799,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7659,7 +7811,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7672,7 +7824,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -7726,7 +7878,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7738,7 +7890,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7751,7 +7903,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -7771,7 +7923,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7783,7 +7935,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7796,7 +7948,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -7823,7 +7975,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7835,7 +7987,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7848,7 +8000,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -7875,7 +8027,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7887,7 +8039,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7900,7 +8052,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -7926,7 +8078,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7938,7 +8090,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7951,7 +8103,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -7971,7 +8123,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7983,7 +8135,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7996,7 +8148,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -8024,7 +8176,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8036,7 +8188,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8049,7 +8201,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -8099,7 +8251,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8111,7 +8263,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8124,7 +8276,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -8264,7 +8416,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8276,7 +8428,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8289,7 +8441,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -8953,7 +9105,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x12\n" +
 	"\x04data\x18\x06 \x01(\tR\x04data\x12\x18\n" +
-	"\amessage\x18\a \x01(\tR\amessage\"\xbd\x01\n" +
+	"\amessage\x18\a \x01(\tR\amessage\"\xe9\x01\n" +
 	"\tJobMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
@@ -8961,9 +9113,25 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\texit_code\x18\x04 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1f\n" +
 	"\vexit_reason\x18\x05 \x01(\tR\n" +
 	"exitReason\x12!\n" +
-	"\fexit_message\x18\x06 \x01(\tR\vexitMessageB\f\n" +
+	"\fexit_message\x18\x06 \x01(\tR\vexitMessage\x12*\n" +
+	"\x03use\x18\a \x01(\v2\x18.muster.api.v1.MemberUseR\x03useB\f\n" +
 	"\n" +
-	"_exit_code\"G\n" +
+	"_exit_code\"\xe3\x01\n" +
+	"\tMemberUse\x12\x1d\n" +
+	"\n" +
+	"cpu_millis\x18\x01 \x01(\x03R\tcpuMillis\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12*\n" +
+	"\x11peak_memory_bytes\x18\x03 \x01(\x03R\x0fpeakMemoryBytes\x12 \n" +
+	"\toom_kills\x18\x04 \x01(\x03H\x00R\boomKills\x88\x01\x01\x128\n" +
+	"\adevices\x18\x05 \x03(\v2\x1e.muster.api.v1.MemberDeviceUseR\adevicesB\f\n" +
+	"\n" +
+	"_oom_kills\"\x95\x01\n" +
+	"\x0fMemberDeviceUse\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x1f\n" +
+	"\vbusy_millis\x18\x02 \x01(\x03R\n" +
+	"busyMillis\x12!\n" +
+	"\fmemory_bytes\x18\x03 \x01(\x03R\vmemoryBytes\x12*\n" +
+	"\x11peak_memory_bytes\x18\x04 \x01(\x03R\x0fpeakMemoryBytes\"G\n" +
 	"\x05Taint\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
@@ -9188,7 +9356,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 147)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 149)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -9269,75 +9437,77 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Template)(nil),                 // 76: muster.api.v1.Template
 	(*LogChunk)(nil),                 // 77: muster.api.v1.LogChunk
 	(*JobMember)(nil),                // 78: muster.api.v1.JobMember
-	(*Taint)(nil),                    // 79: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 80: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 81: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 82: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 83: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 84: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 85: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 86: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 87: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 88: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 89: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 90: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 91: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 92: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 93: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 94: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 95: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 96: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 97: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 98: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 99: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 100: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 101: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 102: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 103: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 104: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 105: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 106: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 107: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 108: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 109: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 110: muster.api.v1.AuditEntryList
-	nil,                              // 111: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 112: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 113: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 114: muster.api.v1.Alternative.NodeSelectorEntry
-	nil,                              // 115: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 116: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 117: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 118: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 119: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 120: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 121: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 122: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 123: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 124: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 125: muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	nil,                              // 126: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 127: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 128: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 129: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 130: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 131: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 132: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 133: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 134: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 135: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 136: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 137: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 138: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 139: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 140: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 141: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 142: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 143: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 144: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 145: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 146: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 147: google.protobuf.Struct
+	(*MemberUse)(nil),                // 79: muster.api.v1.MemberUse
+	(*MemberDeviceUse)(nil),          // 80: muster.api.v1.MemberDeviceUse
+	(*Taint)(nil),                    // 81: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 82: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 83: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 84: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 85: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 86: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 87: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 88: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 89: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 90: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 91: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 92: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 93: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 94: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 95: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 96: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 97: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 98: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 99: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 100: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 101: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 102: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 103: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 104: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 105: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 106: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 107: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 108: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 109: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 110: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 111: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 112: muster.api.v1.AuditEntryList
+	nil,                              // 113: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 114: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 115: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 116: muster.api.v1.Alternative.NodeSelectorEntry
+	nil,                              // 117: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 118: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 119: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 120: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 121: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 122: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 123: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 124: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 125: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 126: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 127: muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	nil,                              // 128: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 129: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 130: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 131: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 132: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 133: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 134: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 135: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 136: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 137: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 138: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 139: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 140: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 141: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 142: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 143: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 144: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 145: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 146: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 147: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 148: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 149: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -9362,7 +9532,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	44,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	147, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	149, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	52,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	44,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -9402,13 +9572,13 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	65,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
 	66,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
 	66,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	111, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	113, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
 	67,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
 	68,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
 	69,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	33,  // 66: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	112, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	113, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	114, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	115, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
 	70,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
 	71,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
 	72,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
@@ -9416,95 +9586,97 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	42,  // 73: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	41,  // 74: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
 	70,  // 75: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
-	92,  // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
-	114, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
+	94,  // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
+	116, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
 	74,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	115, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	117, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
 	75,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
 	76,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
 	74,  // 82: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
 	78,  // 83: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	116, // 84: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	117, // 85: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	79,  // 86: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	80,  // 87: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	118, // 84: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	119, // 85: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	81,  // 86: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	82,  // 87: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
 	74,  // 88: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	118, // 89: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	119, // 90: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	81,  // 91: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	82,  // 92: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	83,  // 93: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	120, // 94: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	121, // 95: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	122, // 96: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	123, // 97: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	124, // 98: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	85,  // 99: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	125, // 100: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	126, // 101: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	127, // 102: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	128, // 103: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	129, // 104: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	120, // 89: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	121, // 90: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	83,  // 91: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	84,  // 92: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	85,  // 93: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	122, // 94: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	123, // 95: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	124, // 96: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	125, // 97: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	126, // 98: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	87,  // 99: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	127, // 100: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	128, // 101: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	129, // 102: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	130, // 103: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	131, // 104: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
 	74,  // 105: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
 	51,  // 106: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	130, // 107: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	86,  // 108: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	131, // 109: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	132, // 107: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	88,  // 108: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	133, // 109: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
 	56,  // 110: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
 	56,  // 111: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	87,  // 112: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	89,  // 112: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
 	56,  // 113: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	132, // 114: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	88,  // 115: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	133, // 116: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	134, // 117: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	135, // 118: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	136, // 119: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	137, // 120: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	89,  // 121: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	90,  // 122: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	91,  // 123: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	134, // 114: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	90,  // 115: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	135, // 116: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	136, // 117: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	137, // 118: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	138, // 119: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	139, // 120: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	91,  // 121: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	92,  // 122: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	93,  // 123: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
 	72,  // 124: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	92,  // 125: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	138, // 126: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	93,  // 127: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	94,  // 128: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	95,  // 129: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	96,  // 130: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	94,  // 125: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	140, // 126: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	95,  // 127: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	96,  // 128: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	97,  // 129: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	98,  // 130: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
 	39,  // 131: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
 	40,  // 132: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	139, // 133: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	97,  // 134: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	98,  // 135: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	140, // 136: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	141, // 137: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	142, // 138: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	143, // 139: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	144, // 140: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	145, // 141: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	99,  // 142: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	100, // 143: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	100, // 144: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	107, // 145: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	101, // 146: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	102, // 147: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	103, // 148: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	104, // 149: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	105, // 150: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	106, // 151: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	106, // 152: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	107, // 153: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	104, // 154: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	108, // 155: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	146, // 156: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	108, // 157: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	44,  // 158: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	109, // 159: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	160, // [160:160] is the sub-list for method output_type
-	160, // [160:160] is the sub-list for method input_type
-	160, // [160:160] is the sub-list for extension type_name
-	160, // [160:160] is the sub-list for extension extendee
-	0,   // [0:160] is the sub-list for field type_name
+	79,  // 133: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	80,  // 134: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	141, // 135: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	99,  // 136: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	100, // 137: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	142, // 138: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	143, // 139: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	144, // 140: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	145, // 141: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	146, // 142: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	147, // 143: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	101, // 144: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	102, // 145: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	102, // 146: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	109, // 147: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	103, // 148: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	104, // 149: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	105, // 150: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	106, // 151: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	107, // 152: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	108, // 153: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	108, // 154: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	109, // 155: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	106, // 156: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	110, // 157: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	148, // 158: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	110, // 159: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	44,  // 160: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	111, // 161: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	162, // [162:162] is the sub-list for method output_type
+	162, // [162:162] is the sub-list for method input_type
+	162, // [162:162] is the sub-list for extension type_name
+	162, // [162:162] is the sub-list for extension extendee
+	0,   // [0:162] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -9523,16 +9695,17 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[56].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[72].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[78].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[83].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[90].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[101].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[79].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[85].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[92].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[103].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   147,
+			NumMessages:   149,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

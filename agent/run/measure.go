@@ -1,0 +1,169 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file adds up the use of members while they run. All members are measured by one
+// look at the host's processes.
+
+// measureEvery is the time between two samples.
+const measureEvery = 10 * time.Second
+
+// mostCounted bounds the time that one sample of a device stands for: after a longer
+// gap, as after a restart of the agent, nobody knows how busy the device was.
+const mostCounted = 3 * measureEvery
+
+// DeviceNow is the present use of one device or MIG instance.
+type DeviceNow struct {
+	devices.Use
+	// Processes are those on it; nil where the driver does not report them.
+	Processes []devices.ProcessUse
+}
+
+// meter is the measurement of one task; Runner.mu guards it.
+type meter struct {
+	shim    shim.Process // zero until the work runs
+	cgroup  string
+	devices []string
+	use     shim.Use
+	has     bool      // use has a measurement
+	at      time.Time // of the last sample of the devices
+}
+
+// begin takes over the spec of work that runs, and the measurements of an earlier agent.
+func (m *meter) begin(spec shim.Spec, use shim.Use, ok bool, p shim.Process) {
+	m.shim, m.cgroup, m.devices = p, spec.Cgroup, spec.Devices
+	if ok {
+		m.use, m.has = m.use.And(use), true
+	}
+}
+
+// end takes over the sums of the shim.
+func (m *meter) end(use shim.Use, ok bool) {
+	if ok {
+		m.use, m.has = m.use.And(use), true
+	}
+	m.use.MemoryBytes = 0
+	m.use.Devices = slices.Clone(m.use.Devices)
+	for i := range m.use.Devices {
+		m.use.Devices[i].MemoryBytes = 0
+	}
+}
+
+// state is the use as the leader takes it; nil where nothing was measured.
+func (m *meter) state() *grant.WorkUse {
+	if !m.has {
+		return nil
+	}
+	u := &grant.WorkUse{
+		CPU: time.Duration(m.use.CPUMillis) * time.Millisecond, Memory: resource.Bytes(m.use.MemoryBytes), PeakMemory: resource.Bytes(m.use.PeakMemoryBytes), OOMKills: grant.UnknownKills,
+	}
+	if m.use.OOMKills != nil {
+		u.OOMKills = int(min(*m.use.OOMKills, grant.MaxKills))
+	}
+	for _, d := range m.use.Devices {
+		u.Devices = append(u.Devices, grant.DeviceUse{
+			UUID: d.UUID, Busy: time.Duration(d.BusyMillis) * time.Millisecond, Memory: resource.Bytes(d.MemoryBytes), PeakMemory: resource.Bytes(d.PeakMemoryBytes),
+		})
+	}
+	return u
+}
+
+// Measure samples all members that run. It reads the processes of the host, and writes
+// one small file for each member.
+func (r *Runner) Measure(now time.Time) {
+	running := r.running()
+	if len(running) == 0 {
+		return
+	}
+	sample, err := shim.TakeSample()
+	if err != nil {
+		r.log.Warn("work_not_measured", "error", err)
+		return
+	}
+	var present map[string]DeviceNow
+	if r.config.Devices != nil {
+		present = r.config.Devices()
+	}
+	for _, t := range running {
+		r.mu.Lock()
+		m := t.meter
+		r.mu.Unlock()
+		use, pids, ok := sample.UseOf(m.shim, m.cgroup)
+		if !ok {
+			continue // it has just ended; its shim has the sums
+		}
+		use.Devices = m.sumDevices(pids, present, now)
+		use = m.use.And(use)
+		if err := t.folder.WriteMeasured(use); err != nil {
+			r.log.Warn("use_not_written", "tx", string(t.id.tx), "member", t.id.member, "error", err)
+		}
+		r.mu.Lock()
+		t.meter.use, t.meter.has, t.meter.at = t.meter.use.And(use), true, now
+		r.mu.Unlock()
+	}
+}
+
+func (r *Runner) running() []*task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*task
+	for _, tasks := range r.tasks {
+		for _, t := range tasks {
+			if t.phase == grant.WorkRunning && t.meter.shim.PID != 0 {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// sumDevices adds the present use of the member's devices to the sums. The use of a
+// device on which others run too is that of the member's own processes.
+func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Time) []shim.DeviceUse {
+	var list []shim.DeviceUse
+	for _, uuid := range m.devices {
+		sum := shim.DeviceUse{UUID: uuid}
+		if at := slices.IndexFunc(m.use.Devices, func(d shim.DeviceUse) bool { return d.UUID == uuid }); at >= 0 {
+			sum = m.use.Devices[at]
+		}
+		sum.MemoryBytes = 0
+		if d, ok := present[uuid]; ok {
+			percent, memory := d.shareOf(pids)
+			if percent > 0 && !m.at.IsZero() {
+				span := min(max(now.Sub(m.at), 0), mostCounted)
+				sum.BusyMillis += span.Milliseconds() * int64(percent) / 100
+			}
+			sum.MemoryBytes = max(int64(memory), 0)
+			sum.PeakMemoryBytes = max(sum.PeakMemoryBytes, sum.MemoryBytes)
+		}
+		if sum != (shim.DeviceUse{UUID: uuid}) || present[uuid].UUID != "" {
+			list = append(list, sum)
+		}
+	}
+	slices.SortFunc(list, func(a, b shim.DeviceUse) int { return cmp.Compare(a.UUID, b.UUID) })
+	return slices.CompactFunc(list, func(a, b shim.DeviceUse) bool { return a.UUID == b.UUID })
+}
+
+// shareOf is the part of some processes in the use of a device: all of it where nobody
+// else is on the device, else the sum of what the driver reports of each process.
+func (d DeviceNow) shareOf(pids []int) (percent int, memory resource.Bytes) {
+	if !slices.ContainsFunc(d.Processes, func(p devices.ProcessUse) bool { return !slices.Contains(pids, p.PID) }) {
+		return d.Percent, d.Memory
+	}
+	for _, p := range d.Processes {
+		if slices.Contains(pids, p.PID) {
+			percent += max(p.Percent, 0)
+			memory += max(p.Memory, 0)
+		}
+	}
+	return min(percent, 100), memory
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterd/muster/grant"
+)
+
+// workGauges shows the measured use of the members on this host, until their record is
+// terminal.
+type workGauges struct {
+	agent                      *Agent
+	cpu, memory, peak, kills   *prometheus.Desc
+	busy, deviceUsed, devicePk *prometheus.Desc
+}
+
+func newWorkGauges(a *Agent, labels prometheus.Labels) *workGauges {
+	desc := func(name, help string, more ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, append([]string{"work", "member"}, more...), labels)
+	}
+	return &workGauges{
+		agent:      a,
+		cpu:        desc("muster_agent_work_cpu_seconds_total", "Time of processors of a member of a job with a command, since its start."),
+		memory:     desc("muster_agent_work_memory_bytes", "Memory in use of a member at the last sample."),
+		peak:       desc("muster_agent_work_peak_memory_bytes", "The most memory in use of a member since its start."),
+		kills:      desc("muster_agent_work_oom_kills_total", "Processes of a member that the kernel has killed for lack of memory; absent where the member has no cgroup."),
+		busy:       desc("muster_agent_work_device_busy_seconds_total", "Time during which a device or MIG instance computed for a member: the sum of the busy part times time.", "uuid"),
+		deviceUsed: desc("muster_agent_work_device_memory_bytes", "Memory of a device or MIG instance in use of a member at the last sample.", "uuid"),
+		devicePk:   desc("muster_agent_work_device_peak_memory_bytes", "The most memory of a device or MIG instance in use of a member since its start.", "uuid"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (g *workGauges) Describe(c chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.cpu, g.memory, g.peak, g.kills, g.busy, g.deviceUsed, g.devicePk} {
+		c <- d
+	}
+}
+
+// Collect implements prometheus.Collector. An agent that is too busy to answer in time
+// has no gauges.
+func (g *workGauges) Collect(c chan<- prometheus.Metric) {
+	if g.agent.runner == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	view, err := g.agent.view(ctx, nil)
+	if err != nil {
+		return
+	}
+	show := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+	}
+	for _, granted := range view.Grants {
+		for _, s := range g.agent.runner.States(granted.Tx) {
+			if s.Use == nil {
+				continue
+			}
+			labels := []string{string(granted.Unit), strconv.Itoa(s.Member)}
+			show(g.cpu, prometheus.CounterValue, s.Use.CPU.Seconds(), labels...)
+			show(g.memory, prometheus.GaugeValue, float64(s.Use.Memory), labels...)
+			show(g.peak, prometheus.GaugeValue, float64(s.Use.PeakMemory), labels...)
+			if s.Use.OOMKills != grant.UnknownKills {
+				show(g.kills, prometheus.CounterValue, float64(s.Use.OOMKills), labels...)
+			}
+			for _, d := range s.Use.Devices {
+				of := append(labels[:2:2], d.UUID)
+				show(g.busy, prometheus.CounterValue, d.Busy.Seconds(), of...)
+				show(g.deviceUsed, prometheus.GaugeValue, float64(d.Memory), of...)
+				show(g.devicePk, prometheus.GaugeValue, float64(d.PeakMemory), of...)
+			}
+		}
+	}
+}

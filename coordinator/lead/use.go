@@ -1,0 +1,73 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+)
+
+// This file takes the measured use of members to and from records.
+
+// mostDevices bounds the devices in the exits of one unit: a record has a bound, and a
+// host may claim any number. Beyond it each member has one sum, under the UUID allDevices.
+const (
+	mostDevices = 1024
+	allDevices  = "all"
+)
+
+// foldDevices keeps the devices of a unit's exits within their bound.
+func foldDevices(exits []record.Exit) {
+	rows := 0
+	for _, e := range exits {
+		if e.Use != nil {
+			rows += len(e.Use.Devices)
+		}
+	}
+	if rows <= mostDevices {
+		return
+	}
+	for _, e := range exits {
+		if e.Use == nil || len(e.Use.Devices) == 0 {
+			continue
+		}
+		sum := record.WorkDevice{UUID: allDevices}
+		for _, d := range e.Use.Devices {
+			sum.BusyMillis += d.BusyMillis
+			sum.Memory += d.Memory
+			sum.PeakMemory += d.PeakMemory
+		}
+		e.Use.Devices = []record.WorkDevice{sum}
+	}
+}
+
+// useOf is a measured use as a record has it.
+func useOf(u *grant.WorkUse) *record.Use {
+	if u == nil {
+		return nil
+	}
+	r := &record.Use{CPUMillis: u.CPU.Milliseconds(), Memory: u.Memory, PeakMemory: u.PeakMemory}
+	if u.OOMKills != grant.UnknownKills {
+		kills := int64(u.OOMKills)
+		r.OOMKills = &kills
+	}
+	for _, d := range u.Devices {
+		r.Devices = append(r.Devices, record.WorkDevice{UUID: d.UUID, BusyMillis: d.Busy.Milliseconds(), Memory: d.Memory, PeakMemory: d.PeakMemory})
+	}
+	return r
+}
+
+// useFrom is a measured use of a record.
+func useFrom(r *record.Use) *grant.WorkUse {
+	if r == nil {
+		return nil
+	}
+	u := &grant.WorkUse{CPU: time.Duration(r.CPUMillis) * time.Millisecond, Memory: r.Memory, PeakMemory: r.PeakMemory, OOMKills: grant.UnknownKills}
+	if r.OOMKills != nil {
+		u.OOMKills = int(*r.OOMKills)
+	}
+	for _, d := range r.Devices {
+		u.Devices = append(u.Devices, grant.DeviceUse{UUID: d.UUID, Busy: time.Duration(d.BusyMillis) * time.Millisecond, Memory: d.Memory, PeakMemory: d.PeakMemory})
+	}
+	return u
+}
