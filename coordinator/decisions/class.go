@@ -19,6 +19,7 @@ type Class struct {
 	Request     resource.Request `json:"request"` // of each member
 	Constraints *Constraints     `json:"constraints,omitempty"`
 	Namespace   string           `json:"namespace"`
+	Queue       string           `json:"queue,omitempty"` // whose members that run are bounded
 	Priority    int32            `json:"priority,omitempty"`
 	Right       string           `json:"right"` // see rights
 	// Subject has what rules about other units compare; nil where there are none.
@@ -69,7 +70,7 @@ func classOf(id int, c *sched.Class) Class {
 	d := c.Demand()
 	return Class{
 		ID: id, Members: d.Members, Request: d.Request, Constraints: constraintsOf(d.Constraints.Requirements()),
-		Namespace: c.Namespace, Priority: c.Priority, Right: rights[c.Right],
+		Namespace: c.Namespace, Queue: c.Queue, Priority: c.Priority, Right: rights[c.Right],
 		Subject: subjectOf(c),
 	}
 }
@@ -132,6 +133,9 @@ func (n *Node) intern() *constraint.Labels {
 func (c *Class) check(version int) error {
 	if version < 3 && c.Subject != nil {
 		return fmt.Errorf("class.subject: not a field of format %d", version)
+	}
+	if version < 4 && c.Queue != "" {
+		return fmt.Errorf("class.queue: not a field of format %d", version)
 	}
 	if c.ID < 1 || c.Members < 1 {
 		return fmt.Errorf("class: id %d, members %d: want 1 or more", c.ID, c.Members)

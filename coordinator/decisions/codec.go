@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// Version is of the format that is written; versions 1 to 3 are read. Format 3 has
-// rules about other units. Header is a
-// file's first line.
+// Version is of the format that is written; versions 1 to 4 are read. Format 3 has
+// rules about other units, format 4 has queues. Header is a file's first line.
 const (
-	Version = 3
+	Version = 4
 	format  = "muster-decisions"
 )
 
@@ -145,7 +144,7 @@ func (r *Record) check(version int) error {
 // check verifies evidence of a unit that is held; in format 1, of any unit.
 func (e *Evidence) check(version int) error {
 	switch {
-	case e.Why == "" || e.Why == inClass || !slices.Contains(whys[:], e.Why) || version > 1 && e.Why.ofGeneration():
+	case e.Why == "" || e.Why == inClass || !slices.Contains(whys[:], e.Why) || version > 1 && e.Why.ofGeneration() || version < 4 && e.Why == AwaitsQueue:
 		return fmt.Errorf("why: %q: not a kind of evidence", e.Why)
 	case (e.Generation > 0) != e.Why.ofGeneration():
 		return fmt.Errorf("generation: %d: evidence %q has one exactly if it is of a generation", e.Generation, e.Why)

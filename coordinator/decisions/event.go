@@ -34,11 +34,12 @@ const (
 	OverLimit  Code = "over-limit"  // of its namespace
 	OverTree   Code = "over-tree"   // a quota tree refuses it
 	ClaimFails Code = "claim-fails" // a quota tree admits it once others have given way, and they do not now
+	OverQueue  Code = "over-queue"  // as many members of its queue run as may
 )
 
 // codes are those of package sched.
 var codes = [...]Code{
-	sched.NoPlace: NoPlace, sched.NoVictims: NoVictims, sched.Leaving: Leaving, sched.OverLimit: OverLimit, sched.OverTree: OverTree, sched.Claim: ClaimFails,
+	sched.NoPlace: NoPlace, sched.NoVictims: NoVictims, sched.Leaving: Leaving, sched.OverLimit: OverLimit, sched.OverTree: OverTree, sched.Claim: ClaimFails, sched.OverQueue: OverQueue,
 }
 
 // Event says that something has happened that may help classes that sleep. It is
@@ -53,6 +54,7 @@ type Event struct {
 	Trees     []string `json:"trees,omitempty"`     // of which a charge has ended, or to which one has begun
 	// Neighbour is the unit that has come to nodes, is leaving them or has left.
 	Neighbour *Subject `json:"neighbour,omitempty"`
+	Queue     string   `json:"queue,omitempty"` // of which a member has ended, or may run beside the others
 }
 
 // EventKind is the kind of an event.
@@ -69,13 +71,14 @@ const (
 	Due       EventKind = "due"       // a time has come from which on more may give way in trees
 	Neighbour EventKind = "neighbour" // a unit has come to nodes, is leaving them or has left
 	Regrouped EventKind = "regrouped" // nodes have come, gone or other labels
+	Emptied   EventKind = "emptied"   // a member of a queue has ended, or may run beside the others
 	All       EventKind = "all"       // a rare change that may help everybody
 )
 
 // eventKinds are those of package sched.
 var eventKinds = [...]EventKind{
 	sched.KindGrew: Grew, sched.KindFreed: Freed, sched.KindCharged: Charged, sched.KindMoved: Moved, sched.KindEvictable: Evictable, sched.KindUnleft: Unleft, sched.KindDue: Due, sched.KindAll: All,
-	sched.KindNeighbour: Neighbour, sched.KindRegrouped: Regrouped,
+	sched.KindNeighbour: Neighbour, sched.KindRegrouped: Regrouped, sched.KindQueue: Emptied,
 }
 
 // Free is what a node has to give when an event happens.
@@ -130,6 +133,12 @@ func (e *Event) check(version int) error {
 	if version < 3 && (e.Kind == Neighbour || e.Kind == Regrouped || e.Neighbour != nil) {
 		return fmt.Errorf("event: not an event of format %d", version)
 	}
+	if version < 4 && (e.Kind == Emptied || e.Queue != "") {
+		return fmt.Errorf("event: not an event of format %d", version)
+	}
+	if (e.Kind == Emptied) != (e.Queue != "") {
+		return fmt.Errorf("event.queue: %q of an event %q", e.Queue, e.Kind)
+	}
 	if (e.Kind == Neighbour) != (e.Neighbour != nil) {
 		return fmt.Errorf("event.neighbour: of an event %q", e.Kind)
 	}
@@ -179,6 +188,8 @@ func (e *Event) String() string {
 		return fmt.Sprintf("a unit of namespace %s has come to nodes, is leaving them or has left", e.Namespace)
 	case Regrouped:
 		return "nodes have come, gone or other labels"
+	case Emptied:
+		return fmt.Sprintf("more members of queue %s may run", e.Queue)
 	case All:
 	}
 	return "a change that may help everybody"

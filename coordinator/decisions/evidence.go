@@ -18,6 +18,7 @@ const (
 	AwaitsGang    Why = "awaits-gang"    // grows a gang that does not run
 	BeingWritten  Why = "being-written"  // a Txn about it is under way
 	Backfilled    Why = "backfilled"     // its nominated start does not move
+	AwaitsQueue   Why = "awaits-queue"   // its queue is on hold, or strict and others are ahead
 
 	Infeasible Why = "infeasible" // of format 1: no place, at a generation
 	OverQuota  Why = "over-quota" // of format 1: not admitted, at a generation
@@ -27,7 +28,7 @@ const (
 )
 
 // whys lists them; the position is their number in a mark, 0 is "not tried".
-var whys = [...]Why{"", Infeasible, OverQuota, InBackoff, AwaitsVictims, AwaitsGang, BeingWritten, Backfilled, inClass}
+var whys = [...]Why{"", Infeasible, OverQuota, InBackoff, AwaitsVictims, AwaitsGang, BeingWritten, Backfilled, inClass, AwaitsQueue}
 
 func (w Why) number() uint8 { return uint8(max(0, slices.Index(whys[:], w))) }
 
@@ -86,16 +87,17 @@ type Counts struct {
 	AwaitsGang    int `json:"awaitsGang,omitempty"`
 	BeingWritten  int `json:"beingWritten,omitempty"`
 	Backfilled    int `json:"backfilled,omitempty"`
-	Asleep        int `json:"asleep,omitempty"` // in classes; of format 2
+	Asleep        int `json:"asleep,omitempty"`      // in classes; of format 2
+	AwaitsQueue   int `json:"awaitsQueue,omitempty"` // of format 4
 }
 
 // countsOf takes numbers in the order of whys.
 func countsOf(n [len(whys)]int) Counts {
-	return Counts{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]}
+	return Counts{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]}
 }
 
 func (c Counts) numbers() [len(whys)]int {
-	return [len(whys)]int{c.Untried, c.Infeasible, c.OverQuota, c.InBackoff, c.AwaitsVictims, c.AwaitsGang, c.BeingWritten, c.Backfilled, c.Asleep}
+	return [len(whys)]int{c.Untried, c.Infeasible, c.OverQuota, c.InBackoff, c.AwaitsVictims, c.AwaitsGang, c.BeingWritten, c.Backfilled, c.Asleep, c.AwaitsQueue}
 }
 
 // ofGeneration counts those whose evidence is of a generation.

@@ -34,6 +34,8 @@ func (c *class) mayBeHelped(e *Event, labels map[resource.NodeID]*constraint.Lab
 		return c.awaitsNeighbours() && e.Namespace == c.Namespace && c.isNeighbourOf(e.Neighbour.compile(e.Namespace))
 	case Regrouped:
 		return c.awaitsNeighbours()
+	case Emptied:
+		return c.sleep.Code == OverQueue && c.Queue == e.Queue
 	case Grew:
 		return slices.ContainsFunc(e.Nodes, mayUse)
 	}
@@ -42,7 +44,7 @@ func (c *class) mayBeHelped(e *Event, labels map[resource.NodeID]*constraint.Lab
 
 // awaitsNeighbours reports whether a place is missing under rules about other units.
 func (c *class) awaitsNeighbours() bool {
-	return c.Subject != nil && c.sleep.Code != OverLimit && c.sleep.Code != OverTree
+	return c.Subject != nil && c.sleep.Code != OverLimit && c.sleep.Code != OverTree && c.sleep.Code != OverQueue
 }
 
 // isNeighbourOf reports whether rules of the class or of a unit are about each other.
@@ -59,7 +61,7 @@ func (s *Sleep) waitsFor(namespace, own string, trees []string) bool {
 		return namespace == own
 	case OverTree, ClaimFails:
 		return slices.ContainsFunc(trees, func(t string) bool { return slices.Contains(s.Trees, t) })
-	case NoPlace, NoVictims, Leaving:
+	case NoPlace, NoVictims, Leaving, OverQueue:
 	}
 	return false
 }
@@ -77,7 +79,7 @@ func (c *class) mayUse(n *Free, labels map[resource.NodeID]*constraint.Labels) b
 		return n.mayHold(&c.Request) || n.mayClear(&c.Request, func(h Held) bool { return !h.Any && h.Below == c.Priority })
 	case ClaimFails:
 		return n.mayHold(&c.Request) || n.mayClear(&c.Request, func(h Held) bool { return h.Any })
-	case OverLimit, OverTree:
+	case OverLimit, OverTree, OverQueue:
 	}
 	return false
 }

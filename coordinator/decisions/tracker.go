@@ -160,7 +160,7 @@ func (t *Tracker) Slept(c *sched.Class, e *sched.Evidence) {
 
 // Happened notes an event that may help classes that sleep.
 func (t *Tracker) Happened(e *sched.Event) {
-	event := &Event{Kind: eventKinds[e.Kind], Priority: e.Priority, Namespace: e.Namespace, Trees: e.Trees}
+	event := &Event{Kind: eventKinds[e.Kind], Priority: e.Priority, Namespace: e.Namespace, Trees: e.Trees, Queue: e.Queue}
 	if e.Subject != nil {
 		event.Neighbour = describe(e.Subject)
 	}

@@ -32,6 +32,8 @@
 //	              select the unit, or whom the unit's rules select
 //	   Regrouped  nodes have come, gone or other labels: classes without a place under
 //	              rules about other units
+//	E8 Emptied    members of a queue have ended, or its bound was raised: classes of
+//	              the queue over that bound
 //	E6 Offer      the unit itself can be tried, after its own write or rest
 //
 // All is the event of rare changes: it wakes every class. Backstop wakes each

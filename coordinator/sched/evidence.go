@@ -18,6 +18,7 @@ const (
 	OverLimit                 // a limit of its namespace is reached
 	OverTree                  // a quota tree refuses it
 	Claim                     // a quota tree admits it once others have given way, and they do not now
+	OverQueue                 // as many members of its queue hold something as may
 	codes
 )
 

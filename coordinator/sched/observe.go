@@ -38,6 +38,7 @@ const (
 	KindDue
 	KindNeighbour
 	KindRegrouped
+	KindQueue
 	KindAll
 )
 
@@ -48,6 +49,7 @@ type Event struct {
 	Priority  int32    // of the unit, of Evictable
 	Namespace string   // of Freed and Neighbour
 	Trees     []string // of Freed, Charged and Moved
+	Queue     string   // of Queue
 	// Subject is the unit of Neighbour.
 	Subject *constraint.Subject
 }
@@ -84,7 +86,8 @@ var concerns = [...][]Code{
 	KindDue:       {OverTree, Claim},
 	KindNeighbour: {NoPlace, NoVictims, Leaving, Claim},
 	KindRegrouped: {NoPlace, NoVictims, Leaving, Claim},
-	KindAll:       {NoPlace, NoVictims, Leaving, OverLimit, OverTree, Claim},
+	KindQueue:     {OverQueue},
+	KindAll:       {NoPlace, NoVictims, Leaving, OverLimit, OverTree, Claim, OverQueue},
 }
 
 // happen wakes the sleeping classes that an event helps. The observer learns of the

@@ -25,6 +25,7 @@ type Traits struct {
 	Relation  string // equal for units that rules about other units treat alike; "" where there are none
 	Charge    string // equal for units that quota treats alike, but for their namespace
 	Namespace string
+	Queue     string // whose members that hold something are bounded; "" for none
 	Priority  int32
 	Right     Right
 	Refusable bool // over quota the unit is refused and does not wait

@@ -102,6 +102,12 @@ func (r *Room) Due() {
 	})
 }
 
+// Emptied wakes those that wait for members of a queue to end: fewer hold something
+// than before, or more may (E8).
+func (r *Room) Emptied(queue string) {
+	r.happen(Event{Kind: KindQueue, Queue: queue}, nil, nil, func(c *Class) bool { return c.last.Code == OverQueue && c.Queue == queue })
+}
+
 // All wakes every class: a limit, a tree, a binding, an isolation or the account
 // of a term has changed.
 func (r *Room) All() {
@@ -179,7 +185,7 @@ func (c *Class) hopesForMember(n *cluster.Node, held Held, d *place.Unit, e *Evi
 		return n.MayFit(r) || couldClear(n, r, held(n, int64(c.Priority)))
 	case Claim:
 		return n.MayFit(r) || couldClear(n, r, held(n, AnyPriority))
-	case OverLimit, OverTree:
+	case OverLimit, OverTree, OverQueue:
 	}
 	return false
 }
@@ -202,7 +208,7 @@ func (e *Evidence) overQuotaOf(namespace, own string, trees []string) bool {
 		return own == namespace
 	case OverTree, Claim:
 		return slices.ContainsFunc(e.Trees, func(t string) bool { return slices.Contains(trees, t) })
-	case NoPlace, NoVictims, Leaving:
+	case NoPlace, NoVictims, Leaving, OverQueue:
 	}
 	return false
 }
