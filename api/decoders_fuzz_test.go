@@ -105,6 +105,10 @@ func FuzzDecodeBulkRelease(f *testing.F) {
 	fuzzDocument(f, again(DecodeBulkRelease), `{"labelSelector":"a in (b,c),!d","gracePeriodSeconds":30,"dryRun":true}`)
 }
 
+func FuzzDecodeQueue(f *testing.F) {
+	fuzzAccepted(f, DecodeQueue, func(q *Queue) bool { return q.Validate() == nil }, `{"kind":"Queue","metadata":{"name":"train"},"spec":{"state":"Hold","order":"Strict","maxRunningMembers":64}}`)
+}
+
 func FuzzDecodeResource(f *testing.F) {
 	fuzzAccepted(f, DecodeResource, func(r *Resource) bool { return r.Validate() == nil }, `{"kind":"Resource","metadata":{"name":"example.com/fpga"},"spec":{"unit":"boards"}}`)
 }

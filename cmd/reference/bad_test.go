@@ -115,6 +115,7 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaBinding spec.forest":     wrongNames,
 	"Tenant spec.displayName":      wrongLines, "Tenant spec.owner": wrongLines, "Tenant spec.contacts": {{[]any{""}, "empty"}, {[]any{tooLong}, "5000"}},
 	"Resource metadata.name": {{"zzz!", "zzz!"}, {"a/b/c", "a/b/c"}, {tooLong, "zzz"}}, "Resource spec.displayName": wrongLines, "Resource spec.unit": wrongLines,
+	"Queue metadata.name": {{"Zzz", "Zzz"}, {tooLong, "zzz"}}, "Queue spec.maxRunningMembers": {{-1, "-1"}}, "Queue spec.maxWaitingMembers": {{-1, "-1"}},
 	"Resource spec.rank":    {{-1, "-1"}, {32768, "32768"}},
 	"Namespace spec.tenant": wrongNames, "Namespace spec.defaultQueue": wrongNames, "Namespace spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}},
 	"Tenant spec.requestsPerMinute": {{-1, "-1"}, {10_000_001, "10000001"}},

@@ -94,6 +94,8 @@ func effective(t *testing.T) map[string]string {
 		"DrainOptions.gracePeriodSeconds":       grace,
 		"PreemptionRequest.gracePeriodSeconds":  grace,
 		"Namespace.spec.admission":              "reject",
+		"Queue.spec.state":                      api.QueueOpen,
+		"Queue.spec.order":                      api.QueueBestEffort,
 	}
 	for _, at := range []string{"Job.spec.", "Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), lead.DefaultQueue

@@ -38,6 +38,7 @@ var served = map[string][2]string{
 	"Tenant":             {"POST", "/tenants"},
 	"Namespace":          {"POST", "/namespaces"},
 	"Resource":           {"POST", "/resources"},
+	"Queue":              {"POST", "/queues"},
 	"AccessToken":        {"POST", "/tokens"},
 	"RoleBinding":        {"POST", "/rolebindings"},
 	"RotateOptions":      {"POST", "/tokens/at-5d1f09c2ab/rotate"},
@@ -47,7 +48,7 @@ var served = map[string][2]string{
 var identities = map[string]bool{"BootstrapToken": true, "OperatorCertificate": true, "NodeBan": true}
 
 // state are the lists that show all that a server holds.
-var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/resources", "/quota"}
+var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/resources", "/queues", "/quota"}
 
 // A bad document is answered with 400 or 422, the field and the value, and leaves
 // the server as it was.

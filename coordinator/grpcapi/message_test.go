@@ -103,6 +103,8 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"QueueUsage":              survives[api.QueueUsage](new(apiv1.QueueUsage)),
 		"QuotaRename":             survives[api.QuotaRename](new(apiv1.QuotaRename)),
 		"Resource":                survives[api.Resource](new(apiv1.Resource)),
+		"Queue":                   survives[api.Queue](new(apiv1.Queue)),
+		"QueueList":               survives[api.QueueList](new(apiv1.QueueList)),
 		"ResourceList":            survives[api.ResourceList](new(apiv1.ResourceList)),
 		"TenantList":              survives[api.TenantList](new(apiv1.TenantList)),
 		"TenantUsage":             survives[api.TenantUsage](new(apiv1.TenantUsage)),

@@ -37,6 +37,8 @@ func (w accountWords) Held(path string) decisions.Evidence {
 		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
 	case u.lifecycle == phaseResting:
 		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
+	case u.gathers() && !u.awaitsMembers() && w.isHeldByQueue(u), !u.gathers() && !u.grows() && !u.isSuspended() && w.isHeldByQueue(u):
+		return decisions.Evidence{Why: decisions.AwaitsQueue, Subject: u.record.Queue}
 	case u.gathers():
 		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.group.units[0].path}
 	case u.grows():

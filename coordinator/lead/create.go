@@ -13,7 +13,7 @@ import (
 )
 
 // DefaultQueue is where units wait that name no queue.
-const DefaultQueue = "default"
+const DefaultQueue = api.DefaultQueue
 
 // Submitted is a validated document, and what its client says of it.
 type Submitted struct {
@@ -207,6 +207,9 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	if status := l.checkGroup(first); status != nil {
 		return status
 	}
+	if status := l.refusesQueue(s); status != nil {
+		return status
+	}
 	if status := l.hasRoom(s); status != nil {
 		return status
 	}
@@ -259,7 +262,7 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 	defer l.awaitStart(first)
 	if len(s.units) == 1 {
 		l.add(first)
-		if first.isSuspended() || first.gathers() { // no trial will store it
+		if first.isSuspended() || first.gathers() || l.isHeldByQueue(first) { // no trial will store it
 			l.enqueue(first)
 		}
 		return nil

@@ -38,7 +38,7 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	if !u.waiting() {
 		return x
 	}
-	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting || x.facts.Stage == why.Suspended) {
+	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting || x.facts.Stage == why.Suspended || x.facts.Stage == why.Blocked) {
 		x.unit = l.asked(u)
 	}
 	x.demand, x.snapshot = l.together(u), l.snapshot()
@@ -69,9 +69,12 @@ func (x *Explaining) Answer() *api.Explanation {
 		if x.unit != nil {
 			f.Outlook = x.outlook(w)
 			x.addOthers(w)
-			if f.Stage == why.Suspended {
+			switch {
+			case f.Stage == why.Suspended:
 				f.Outlook, f.Help = why.Resumed(f)
-			} else if f.Outlook.Can != api.CanNow {
+			case f.Stage == why.Blocked:
+				f.Outlook = why.Freed(f)
+			case f.Outlook.Can != api.CanNow:
 				hints, _, _ := w.Help(x.unit)
 				f.Help = why.HelpOf(hints, x.viewer)
 			}
@@ -115,6 +118,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		Request: u.demand.Request, Members: u.demand.Members, Total: u.demand.Members, Now: l.now,
 		Alternative: u.number, Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.elected, Stage: u.stage(),
 	}
+	l.addBlock(&f, u)
 	if u.job != nil {
 		l.addJob(&f, u)
 	} else if u.phase() == api.Running {
@@ -138,7 +142,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		f.Refused = why.Refused{Times: u.refusals, Node: u.failed.node, Fault: u.failed.String(), Until: u.rested}
 	case why.Gathering:
 		l.addGroup(&f, u)
-	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended:
+	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended, why.Blocked:
 	}
 	if u.waiting() {
 		l.addWait(&f, u)
@@ -202,6 +206,23 @@ func (u *unit) stage() why.Stage {
 func (l *Leader) addGroup(f *why.Facts, u *unit) {
 	g := u.group
 	f.Group = why.Group{ID: g.id, Arrived: g.arrived(), MinMembers: g.rule.MinMembers, StartBy: instantOf(u.record.StartByMillis)}
+}
+
+// addBlock adds the rule of its queue that holds a unit back which waits.
+func (l *Leader) addBlock(f *why.Facts, u *unit) {
+	if f.Stage != why.Waiting {
+		return
+	}
+	b := l.blockOf(u)
+	if b == nil {
+		return
+	}
+	f.Stage = why.Blocked
+	code, _ := waitingForQueue(b)
+	f.Block = why.Block{Code: code, Queue: b.Queue, Needs: b.Needs, Running: b.Running, Max: b.Max}
+	if head := l.units[b.Head]; head != nil {
+		f.Block.Head = workOf(head)
+	}
 }
 
 // addJob adds the state of the whole job.

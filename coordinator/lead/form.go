@@ -155,7 +155,7 @@ func (l *Leader) decide(u *unit) sched.Decision {
 			l.chooseForm(u, i)
 			l.bind(u)
 			of := u.wanted()
-			of.Demand.Policy, of.Right = l.policy(), right
+			of.Demand.Policy, of.Right = l.policyFor(u.record.Queue), right
 			d := l.world().Decide(of)
 			l.wakeAt(d.Until)
 			if d.Action != sched.Wait {

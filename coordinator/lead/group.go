@@ -199,7 +199,7 @@ func differs(field, own, other string, g *group) *api.Status {
 // have arrived; until then it holds them.
 func (l *Leader) offerGroup(g *group) {
 	ready := g.ready()
-	if len(ready) < g.rule.MinMembers {
+	if len(ready) < g.rule.MinMembers || l.isHeldByQueue(ready[0]) {
 		ready = nil
 	}
 	if !slices.Equal(ready, g.offered) {
@@ -210,6 +210,7 @@ func (l *Leader) offerGroup(g *group) {
 		}
 	}
 	for _, u := range g.units {
+		l.queueNews.note(u.path)
 		if !u.waiting() || u.attempt != nil || u.ending != nil || u.isBeingAdopted() || u.gone {
 			continue
 		}
@@ -232,7 +233,7 @@ func (g *group) setOffered(units []*unit) {
 // units make another.
 func (l *Leader) traitsOfGroup(g *group, units []*unit) sched.Traits {
 	first := units[0].record
-	t := sched.Traits{Gang: fmt.Sprintf("%s %d.%d %d", groupKey(first.Namespace, g.id), g.first.Epoch, g.first.Counter, g.rounds), Namespace: first.Namespace, Priority: first.Priority, Right: sched.Lower}
+	t := sched.Traits{Gang: fmt.Sprintf("%s %d.%d %d", groupKey(first.Namespace, g.id), g.first.Epoch, g.first.Counter, g.rounds), Namespace: first.Namespace, Queue: l.boundedQueue(units[0]), Priority: first.Priority, Right: sched.Lower}
 	t.Demand = t.Gang
 	for _, u := range units {
 		t.Right = min(t.Right, u.right())
@@ -245,6 +246,9 @@ func (l *Leader) traitsOfGroup(g *group, units []*unit) sched.Traits {
 // together, or returns why they wait.
 func (l *Leader) tryGroup(g *group, ready []*unit) *sched.Evidence {
 	units := ready[:g.rule.MinMembers]
+	if full := l.fillsQueue(units[0], len(units)); full != nil {
+		return full
+	}
 	for _, u := range units {
 		u.beginTry(l.now)
 	}
@@ -258,7 +262,7 @@ func (l *Leader) tryGroup(g *group, ready []*unit) *sched.Evidence {
 
 // wantedOf are units as decisions see them, with their charges up to date.
 func (l *Leader) wantedOf(units []*unit) []*sched.Unit {
-	wanted, policy := make([]*sched.Unit, len(units)), l.policy()
+	wanted, policy := make([]*sched.Unit, len(units)), l.policyFor(units[0].record.Queue)
 	for i, u := range units {
 		l.bind(u)
 		wanted[i] = u.wanted()

@@ -137,6 +137,7 @@ func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
 	l.setNow(now)
 	l.out.effects = out
 	f()
+	l.takeQueueNews()
 	l.advanceReconciliation()
 	l.recheckWaiters()
 	out, l.out.effects = l.out.effects, nil

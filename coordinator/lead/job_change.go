@@ -43,6 +43,9 @@ func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *
 	if status = l.resize(change); status == nil {
 		status = l.fitsTxn(change)
 	}
+	if status == nil {
+		status = l.refusesMove(change)
+	}
 	return change, nil, status
 }
 
@@ -63,6 +66,20 @@ func (l *Leader) moveUnits(change *jobChange) (busy *unit, status *api.Status) {
 		}
 	}
 	return nil, nil
+}
+
+// refusesMove refuses a change that brings more members into a queue than its rules let
+// in. Members that wait in the queue already stay there.
+func (l *Leader) refusesMove(change *jobChange) *api.Status {
+	members, together := len(change.added), 1
+	for _, u := range change.moved {
+		members, together = members+u.record.Members, max(together, u.record.Members)
+	}
+	if members == 0 {
+		return nil
+	}
+	namespace := change.rec.Namespace
+	return l.refusesEntry(namespace, l.queueOf(namespace, change.doc.Spec.Queue), change.doc.Spec.Queue != "", members, together)
 }
 
 // Operations that a change takes for the job, for each moved unit and for each added

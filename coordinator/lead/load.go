@@ -38,6 +38,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadBans(in.Bans) },
 		func() error { return l.loadQuotas(in.Quotas) },
 		func() error { return l.loadObjects(in.Objects, in.Configured) },
+		l.loadQueueRules,
 		func() error { return l.loadJobs(in.Jobs) },
 		func() error { return l.loadUnits(in.Units) },
 		func() error { return l.loadOrder(in.Orders) },

@@ -2,12 +2,15 @@ package lead
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
@@ -57,7 +60,33 @@ func (l *Leader) Overlooked() string {
 		if u == nil || !u.waiting() || u.ending != nil || !u.mayBeTried() || u.grows() || u.gathers() && !slices.Contains(u.group.offered, u) {
 			continue
 		}
+		if l.isHeldByQueue(u) {
+			if l.room.Offered(key.Path) {
+				return key.Path
+			}
+			continue
+		}
 		if !l.room.Offered(key.Path) || l.room.Asleep(key.Path) == nil || l.couldBegin(u) {
+			return key.Path
+		}
+	}
+	return ""
+}
+
+// Misqueued names a unit that may be tried although a rule of its queue holds it back,
+// "" where there is none. Each unit is compared with each other one.
+func (l *Leader) Misqueued() string {
+	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
+		u, k := l.units[key.Path], l.objects.Queues.Get(l.units[key.Path].record.Queue)
+		if k == nil || !l.room.Offered(key.Path) {
+			continue
+		}
+		isAhead := func(o *unit) bool {
+			part := standingOf(o)
+			return o.record.Queue == u.record.Queue && (part == rule.Waits || part == rule.Starts) && o.key.Compare(key) < 0 && !o.key.ArrivedWith(key)
+		}
+		rules := edit.QueueRules(&k.Object)
+		if rules.Hold || rules.Strict && slices.ContainsFunc(slices.Collect(maps.Values(l.units)), isAhead) {
 			return key.Path
 		}
 	}
@@ -67,7 +96,7 @@ func (l *Leader) Overlooked() string {
 // couldBegin reports whether a unit could be admitted and placed now, or could
 // begin a preemption, or claim its quota back.
 func (l *Leader) couldBegin(u *unit) bool {
-	if u.attempt != nil {
+	if u.attempt != nil || l.fillsQueue(u, l.together(u).Members) != nil {
 		return false
 	}
 	if u.gathers() {

@@ -74,6 +74,8 @@ func subjectOfKey(key string) string {
 		return "namespace"
 	case strings.HasPrefix(key, record.ResourcesPrefix):
 		return "resource"
+	case strings.HasPrefix(key, record.QueuesPrefix):
+		return "queue"
 	}
 	return "quota"
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -94,6 +95,7 @@ func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (
 	}
 	delete(l.fates.marked, u) // it is forgotten
 	u.pretendStored()
+	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter + 1}) // behind all others
 	x := l.explain(u, asked)
 	l.removeConsumer(u) // which the snapshot has, if any
 	x.dry = true

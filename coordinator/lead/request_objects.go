@@ -136,6 +136,9 @@ func (l *Leader) prepare(w edit.Write) edit.Write {
 			l.quotas.generation++
 		}
 	}
+	if w.Queue != "" {
+		w = l.changesQueue(w)
+	}
 	if w.Pauses != "" {
 		w = l.pauseWork(w.Pauses, w)
 	}

@@ -104,6 +104,11 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 	if status == nil && moves && !u.waiting() {
 		status = isPlaced("allocation "+u.record.Name, u)
 	}
+	if to := ""; status == nil && moves {
+		if to = l.queueOf(u.record.Namespace, doc.Spec.Queue); to != u.record.Queue {
+			status = l.refusesEntry(u.record.Namespace, to, doc.Spec.Queue != "", u.record.Members, u.record.Members)
+		}
+	}
 	if status != nil {
 		c.answer(nil, status)
 		return

@@ -20,6 +20,7 @@ import (
 // cannot be tried now. Each step after which a unit may be tried ends here. A unit
 // that waits no more is in no order.
 func (l *Leader) offer(u *unit) {
+	l.queueNews.note(u.path)
 	if !u.waiting() {
 		return
 	}
@@ -27,7 +28,7 @@ func (l *Leader) offer(u *unit) {
 		l.offerGroup(u.group)
 		return
 	}
-	if !u.mayBeTried() || u.grows() {
+	if !u.mayBeTried() || u.grows() || l.isHeldByQueue(u) {
 		l.room.Hold(u.key)
 		return
 	}
@@ -46,7 +47,7 @@ func (l *Leader) traitsOf(u *unit) sched.Traits {
 		charge += fmt.Sprintf(" of %q", u.charge.User)
 	}
 	return sched.Traits{
-		Demand: u.demandKey(), Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Priority: u.record.Priority,
+		Demand: u.demandKey(), Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Queue: l.boundedQueue(u), Priority: u.record.Priority,
 		Right: u.right(), Refusable: l.isRefusable(u),
 	}
 }
@@ -89,13 +90,15 @@ type trial struct{ *Leader }
 // Try tries a unit (sched.Trial).
 func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
 	l := t.Leader
+	l.takeQueueNews()
 	u := l.units[k.Path]
 	if u == nil || !u.waiting() || u.ending != nil {
 		l.room.Remove(k)
 		return nil
 	}
-	if !u.mayBeTried() || u.grows() {
+	if !u.mayBeTried() || u.grows() || l.isHeldByQueue(u) {
 		l.room.Hold(k) // the end of what it waits for offers it
+		l.storeHeld(u)
 		return nil
 	}
 	if u.gathers() && !slices.Contains(u.group.offered, u) || u.gathers() && len(u.group.ready()) < u.group.rule.MinMembers {

@@ -44,6 +44,9 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 	if u.gathers() {
 		return l.tryGroup(u.group, u.group.ready())
 	}
+	if full := l.fillsQueue(u, u.demand.Members); full != nil {
+		return full
+	}
 	u.beginTry(l.now)
 	d := l.decide(u)
 	switch d.Action {
@@ -62,9 +65,6 @@ func (l *Leader) world() *sched.World {
 		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.limits, Trees: l.quotas.trees, Forest: everyTree, Closed: l.quotas.closed, MaxOps: l.maxOps,
 	}
 }
-
-// policy is the policy by which places are chosen now.
-func (l *Leader) policy() place.Policy { return l.learner.Policy(l.rules.PlacementPolicy, l.state) }
 
 // wanted is the unit as decisions see it. Its charges are up to date: see bind.
 func (u *unit) wanted() *sched.Unit {

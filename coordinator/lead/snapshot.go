@@ -21,7 +21,7 @@ func (l *Leader) asked(u *unit) *whatif.Unit {
 	l.updateRuntimes()
 	l.bind(u)
 	of := u.wanted()
-	of.Demand.Policy = l.policy()
+	of.Demand.Policy = l.policyFor(u.record.Queue)
 	of.Avoid = maps.Clone(of.Avoid)
 	return &whatif.Unit{Unit: *of, Owner: string(u.record.Tenant), Kind: u.groups.Type, Unpreemptable: u.groups.Unpreemptable}
 }

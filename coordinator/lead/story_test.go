@@ -136,7 +136,7 @@ func (s *story) lead() {
 	effects, err := s.l.Load(s.now, lead.Loaded{
 		Nodes: all(record.NodesPrefix), Bans: all(record.BansPrefix), Quotas: all(record.QuotaPrefix), Jobs: all(record.JobsPrefix),
 		Units: all(record.UnitsPrefix), Orders: all(record.OrderPrefix), Txs: all(record.TxPrefix), Ready: all(record.ReadyPrefix), Requests: all(record.RequestsPrefix),
-		Objects: append(append(all(record.TenantsPrefix), queueing("a", "b")...), all(record.NamespacesPrefix)...), Configured: all(record.ConfiguredKey),
+		Objects: append(append(all(record.TenantsPrefix), queueing("a", "b")...), append(all(record.NamespacesPrefix), all(record.QueuesPrefix)...)...), Configured: all(record.ConfiguredKey),
 	}, nil)
 	if err != nil {
 		s.t.Fatal(err)

@@ -50,7 +50,10 @@ import (
 //	bind a Org/lab               charges a namespace to a group
 //	tenant vision                puts a tenant
 //	namespace a tenant=vision    puts a namespace: admission=, ceiling=, lost=, queue=, unsatisfiable=
-//	remove namespace a           deletes a namespace, or a tenant
+//	queue q state=Hold           puts a queue: state=, order=, running=, waiting=, policy=
+//	move a q                     changes the queue of an allocation
+//	suspend a, resume a
+//	remove namespace a           deletes a namespace, a tenant or a queue
 //	fence n1 dead                fences a node; dead confirms that it is dead
 //	n1 obeys                     the agent carries out its oldest command
 //	n1 refuses                   the agent says No to its oldest Reserve
@@ -231,6 +234,12 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		}})
 	case "namespace":
 		s.ask(s.putNamespace(words[1], options))
+	case "queue":
+		s.ask(s.putQueue(words[1], options))
+	case "move":
+		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"queue":%q}}`, words[2]))})
+	case "suspend", "resume":
+		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"suspend":%t}}`, words[0] == "suspend"))})
 	case "remove":
 		s.ask(remove(words[1], words[2]))
 	case "bind":
@@ -281,8 +290,32 @@ func (s *story) putNamespace(name string, options map[string]string) lead.Put[ap
 	return lead.Put[api.Namespace]{Object: n}
 }
 
-// remove is a request for the deletion of a namespace or a tenant.
+// putQueue is a request for a queue with the rules of the options.
+func (s *story) putQueue(name string, options map[string]string) lead.Put[api.Queue] {
+	q := &api.Queue{Kind: api.KindQueue, Metadata: api.ObjectMeta{Name: name}, Spec: api.QueueSpec{
+		State: options["state"], Order: options["order"], PlacementPolicy: options["policy"],
+		MaxRunningMembers: int32(s.number(options["running"])), MaxWaitingMembers: int32(s.number(options["waiting"])),
+	}}
+	if status := q.Validate(); status != nil {
+		s.t.Fatal(status)
+	}
+	return lead.Put[api.Queue]{Object: q}
+}
+
+// patch is a change of work.
+func (s *story) patch(name, text string) api.WorkPatch {
+	p, status := api.DecodeWorkPatch(api.KindAllocation, "default", name, []byte(text))
+	if status != nil {
+		s.t.Fatal(status)
+	}
+	return p
+}
+
+// remove is a request for the deletion of a namespace, a tenant or a queue.
 func remove(kind, name string) lead.Request {
+	if kind == "queue" {
+		return lead.Delete[api.Queue]{Name: name}
+	}
 	if kind == "tenant" {
 		return lead.Delete[api.Tenant]{Name: name}
 	}
@@ -319,6 +352,12 @@ func document(kind, name string, options map[string]string) string {
 	}
 	if scheduling := scheduling(kind, options); len(scheduling) > 0 {
 		spec["scheduling"] = scheduling
+	}
+	if options["queue"] != "" {
+		top["queue"] = options["queue"]
+	}
+	if options["suspend"] != "" {
+		top["suspend"] = true
 	}
 	if priority, err := strconv.Atoi(options["priority"]); err == nil {
 		top["priority"] = priority

@@ -48,6 +48,10 @@ type unit struct {
 	// group is the group of an allocation that waits for others, nil for none.
 	group *group
 
+	// queueNews notes changes of the unit's part in its queue; nil before a leader
+	// knows the unit.
+	queueNews *queueNews
+
 	// lifecycle is the unit's phase in the leader; phase is the phase that
 	// clients see.
 	lifecycle unitPhase
@@ -135,6 +139,12 @@ func (u *unit) setJob(j *job) { u.job = j }
 func (u *unit) setSequence(s record.Sequence) {
 	u.record.Sequence = s
 	u.key = queue.Key{Priority: u.record.Priority, Epoch: s.Epoch, Counter: s.Counter, Path: u.path}
+}
+
+// setQueueNews has the changes of the unit's part in its queue noted.
+func (u *unit) setQueueNews(n *queueNews) {
+	u.queueNews = n
+	n.note(u.path)
 }
 
 // setCreation sets the further writes of the Txn that first stores the unit.

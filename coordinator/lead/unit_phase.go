@@ -46,6 +46,7 @@ func (u *unit) move(s unitStep) {
 		next = phaseCreating
 	}
 	u.lifecycle = next
+	u.queueNews.note(u.path)
 }
 
 // restore takes over that the store has the unit at rev.
@@ -192,6 +193,7 @@ func (u *unit) remove() {
 func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64, asker *call) {
 	u.asker = asker
 	u.wish, u.ending, u.asked = endAsked, &asked, instant
+	u.queueNews.note(u.path)
 }
 
 // dropWish notes that the store did not take the request: the owner asks again.
@@ -222,6 +224,7 @@ func (u *unit) setDocument(raw []byte) { u.record.Document = raw }
 // setQueue takes over that the store has the unit in a queue.
 func (u *unit) setQueue(name string, rev resource.Revision) {
 	u.record.Queue, u.stored, u.told.revision = name, max(u.stored, rev), rev
+	u.queueNews.note(u.path)
 }
 
 // keepDocument takes over that the store has the document, with the unit at rev.

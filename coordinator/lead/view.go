@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
@@ -34,6 +35,8 @@ type view struct {
 	members   map[string]*member // by namespace/name: all allocations clients see
 	attempts  map[resource.TxID]*attempt
 	room      *sched.Room // of the waiting units
+	queues    rule.Book   // the named queues
+	queueNews *queueNews
 	quotas    *quotas
 	spaces    *spaces
 	objects   *edit.Objects
@@ -42,7 +45,7 @@ type view struct {
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
 		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), spaces: newSpaces(), objects: edit.New(),
+		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
 	}
 }
 
@@ -88,6 +91,7 @@ func (v *view) setNow(now time.Time) { v.now = now }
 // learns first from the units that the store has, in the order of their keys.
 func (v *view) insertUnit(u *unit) {
 	v.units[u.path] = u
+	u.setQueueNews(v.queueNews)
 	v.learner.Observe(&u.demand)
 	for i := range u.record.Members {
 		v.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
@@ -98,6 +102,7 @@ func (v *view) insertUnit(u *unit) {
 // deleteUnit takes a unit and its members out.
 func (v *view) deleteUnit(u *unit) {
 	delete(v.units, u.path)
+	v.queueNews.note(u.path)
 	v.leaveGroup(u)
 	v.occupancy.noteUnit(u)
 	for i := range u.record.Members {

@@ -44,7 +44,15 @@ type waitingNews struct {
 
 // agrees reports whether the code of some evidence is the one in the store.
 func (t *told) agrees(e *sched.Evidence) bool {
-	return e == nil || t.waiting != nil && t.waiting.Code == shown.CodeOf(e.Short != nil)
+	return e == nil || t.waiting != nil && t.waiting.Code == evidenceCode(e)
+}
+
+// evidenceCode is the code of evidence.
+func evidenceCode(e *sched.Evidence) string {
+	if e.Code == sched.OverQueue {
+		return shown.QueueFull
+	}
+	return shown.CodeOf(e.Short != nil)
 }
 
 // waitingOf is why a unit waits now.
@@ -55,6 +63,8 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
 	case u.awaitsMembers():
 		return shown.WaitingForGang(u.group.arrived(), u.group.rule.MinMembers, u.group.id)
+	case l.blockOf(u) != nil:
+		return shown.WaitingForQueue(waitingForQueue(l.blockOf(u)))
 	case u.preempting():
 		return shown.Preempting(u.attempt.nomination())
 	case u.lifecycle == phaseResting && u.refusals > 0:

@@ -21,6 +21,7 @@ const (
 	Tenants
 	Namespaces
 	Resources
+	Queues
 	AccessTokens
 	RoleBindings
 	QuotaTrees
@@ -31,7 +32,7 @@ const (
 // kindNames are the kinds as documents name them.
 var kindNames = [kinds]string{
 	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindResource,
-	api.KindAccessToken, api.KindRoleBinding, api.KindQuotaTree, api.KindEvent,
+	api.KindQueue, api.KindAccessToken, api.KindRoleBinding, api.KindQuotaTree, api.KindEvent,
 }
 
 // String is the kind as documents name it.

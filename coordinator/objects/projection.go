@@ -29,6 +29,7 @@ type Cache struct {
 	tenants    map[string]shown.Versioned[api.Tenant]
 	namespaces map[string]shown.Versioned[api.Namespace]
 	resources  cachedResources
+	queues     cachedQueues
 	// accessTokens by id, roleBindings by name.
 	accessTokens map[string]*accessTokenEntry
 	roleBindings map[string]shown.Versioned[api.RoleBinding]
@@ -53,7 +54,7 @@ func New() *Cache {
 		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), trees: newCachedTrees(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
-		resources:    newCachedResources(),
+		resources: newCachedResources(), queues: newCachedQueues(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
 		touched:   map[string]bool{}, stale: map[Name]bool{}, known: map[string]any{}, queue: newOrder(),
@@ -64,6 +65,7 @@ func New() *Cache {
 	for _, e := range registry.BuiltIn() {
 		c.tables[Resources].Set(Name{Resources, "", string(e.Name)}.position(), c.resources.entry(string(e.Name)))
 	}
+	c.tables[Queues].Set(Name{Queues, "", api.DefaultQueue}.position(), c.queues.entry(api.DefaultQueue))
 	return c
 }
 
@@ -78,7 +80,7 @@ func (c *Cache) Know(key string, of any) {
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
 	delete(c.known, key)
-	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix, record.AuthPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix, record.QueuesPrefix, record.AuthPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -169,6 +171,8 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return c.remakeNamespace(key, kvs)
 	case strings.HasPrefix(key, record.ResourcesPrefix):
 		return c.remakeResource(key, kvs)
+	case strings.HasPrefix(key, record.QueuesPrefix):
+		return c.remakeQueue(key, kvs)
 	case strings.HasPrefix(key, record.AuthPrefix):
 		c.remakeCredential(key, kvs)
 	}

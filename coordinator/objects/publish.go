@@ -77,6 +77,8 @@ func (c *Cache) entry(n Name) entry {
 		}
 	case Resources:
 		return c.resources.entry(n.Name)
+	case Queues:
+		return c.queues.entry(n.Name)
 	case AccessTokens:
 		if t := c.accessTokens[n.Name]; t != nil {
 			return t

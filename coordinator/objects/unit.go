@@ -269,6 +269,7 @@ func (u *cachedUnit) useAlternative(number int) error {
 // addUnit takes a unit in that holds nothing and is not in the queue yet.
 func (c *Cache) addUnit(u *cachedUnit) {
 	c.units[u.path] = u
+	c.countQueued(u, 1)
 	for i := range u.record.Members {
 		c.members[u.record.Namespace+"/"+u.MemberName(i)] = cachedMember{u, i}
 	}
@@ -311,6 +312,7 @@ func (c *Cache) hold(u *cachedUnit, rec *record.Tx, kv record.KV) {
 // dropUnit takes a unit out with all that it holds.
 func (c *Cache) dropUnit(u *cachedUnit) {
 	delete(c.units, u.path)
+	c.countQueued(u, -1)
 	c.queue.Delete(u.waiting())
 	for i := range u.record.Members {
 		if name := u.record.Namespace + "/" + u.MemberName(i); c.members[name].unit == u {

@@ -25,6 +25,8 @@ const (
 	NamespacesPrefix = Root + "namespaces/"
 	// ResourcesPrefix holds Object. The "/" in a resource's name is encoded.
 	ResourcesPrefix = Root + "resources/"
+	// QueuesPrefix holds Object.
+	QueuesPrefix = Root + "queues/"
 	// QuotaForestsPrefix and QuotaBindingsPrefix hold Quota: the keys of QuotaForests
 	// and QuotaNamespaces.
 	QuotaForestsPrefix  = QuotaPrefix + "forests/"

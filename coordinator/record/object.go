@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Object is a tenant, a namespace or a resource as an operator set it (TenantKey,
-// NamespaceKey, ResourcesPrefix).
+// Object is a tenant, a namespace, a resource or a queue as an operator set it (TenantKey,
+// NamespaceKey, ResourcesPrefix, QueuesPrefix).
 type Object struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"`

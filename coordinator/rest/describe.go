@@ -103,6 +103,7 @@ func FieldSelectors() map[string][]string {
 		api.KindQuotaBinding: slices.Sorted(maps.Keys(service.ListedQuotaBindings.Fields)),
 		api.KindTenant:       slices.Sorted(maps.Keys(service.ListedTenants.Fields)), api.KindNamespace: slices.Sorted(maps.Keys(service.ListedNamespaces.Fields)),
 		api.KindRoleBinding: slices.Sorted(maps.Keys(service.ListedRoleBindings.Fields)),
+		api.KindQueue:       slices.Sorted(maps.Keys(service.WrittenQueues.Listed.Fields)),
 		api.KindEvent:       slices.Sorted(maps.Keys(service.ListedEvents.Fields)),
 	}
 }

@@ -25,7 +25,7 @@ func descriptions() map[string]description {
 			text: "Lists the coordinators, the leader first. Each is asked for its state and has 1 s to answer.", answer: "CoordinatorList", code: 200, example: "/api/v1/coordinators",
 		},
 	}
-	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), resourceRoutes(), eventRoutes(), identityRoutes(), credentialRoutes(), callerRoutes()} {
+	for _, some := range []map[string]description{workRoutes(), nodeRoutes(), usageRoutes(), quotaRoutes(), spaceRoutes(), resourceRoutes(), writtenRoutes(), eventRoutes(), identityRoutes(), credentialRoutes(), callerRoutes()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -221,6 +221,16 @@ func resourceRoutes() map[string]description {
 	all := documentRoutes(at, "/{domain}/{name}", api.KindResource, at, "example.com/seat", `{"kind": "Resource", "metadata": {"name": "NAME"}, "spec": {"unit": "seats", "scope": "cluster"}}`, patch)
 	maps.Copy(all, documentRoutes(at, "/{name}", api.KindResource, at, "seat", `{"kind": "Resource", "metadata": {"name": "NAME"}, "spec": {"unit": "seats", "scope": "cluster"}}`, patch))
 	all["GET "+at] = description{text: "Lists the resources: those that are built in, those that registered nodes declare, and those that operators created, by name.", answer: "ResourceList", code: 200, isList: true, example: at}
+	return all
+}
+
+// writtenRoutes describes the routes of queues.
+func writtenRoutes() map[string]description {
+	const queues = "/api/v1/queues"
+	all := map[string]description{
+		"GET " + queues: {text: "Lists the queues: the default one, those that live work names, and those that operators wrote, by name.", answer: "QueueList", code: 200, isList: true, example: queues},
+	}
+	maps.Copy(all, documentRoutes(queues, "/{name}", api.KindQueue, queues, "training", `{"kind": "Queue", "metadata": {"name": "NAME"}, "spec": {"order": "Strict", "maxRunningMembers": 64}}`, `{"spec": {"state": "Hold"}}`))
 	return all
 }
 

@@ -92,6 +92,7 @@ func inForest(t *testing.T, h http.Handler) {
 		`/api/v1/quotaforests {"kind": "QuotaForest", "metadata": {"name": "quota"}, "spec": {"trees": ["company"]}}`,
 		`/api/v1/tenants {"kind": "Tenant", "metadata": {"name": "vision"}}`,
 		`/api/v1/resources {"kind": "Resource", "metadata": {"name": "seat"}}`,
+		`/api/v1/queues {"kind": "Queue", "metadata": {"name": "training"}}`,
 		`/api/v1/resources {"kind": "Resource", "metadata": {"name": "example.com/seat"}}`,
 		`/api/v1/namespaces {"kind": "Namespace", "metadata": {"name": "vision-dev"}, "spec": {"tenant": "vision-dev"}}`,
 		`/api/v1/quotabindings {"kind": "QuotaBinding", "metadata": {"name": "research"}, "spec": {"groups": {"company": "all"}}}`,
@@ -310,7 +311,7 @@ func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
 	h := documentedWorld(t)
 	at := map[string]string{
 		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
-		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings", "Event": "events",
+		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings", "Event": "events", "Queue": "queues",
 	}
 	for kind, fields := range rest.FieldSelectors() {
 		for _, f := range fields {

@@ -151,6 +151,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeQuotaMode(v1)
 	h.routeSpaces(v1)
 	h.routeResources(v1)
+	h.routeWritten(v1)
 	h.routeEvents(v1)
 	h.routeIdentity(v1)
 	h.routeCredentials(v1)

@@ -90,6 +90,10 @@ func CheckName(kind Kind, name string) *api.Status {
 		}
 	case KindQuotaBindings, KindNamespaces:
 		return CheckNamespace(name)
+	case KindQueues:
+		if !api.IsLabel(name) {
+			return api.Errorf(http.StatusBadRequest, "name %q is not one of a queue (1..63 of a-z, 0-9 and '-')", Clip(name))
+		}
 	default:
 		if !api.IsSubdomain(name) {
 			return api.Errorf(http.StatusBadRequest, "name %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", Clip(name))

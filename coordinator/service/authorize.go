@@ -37,6 +37,7 @@ const (
 	KindTenants        Kind = "tenants"
 	KindNamespaces     Kind = "namespaces"
 	KindResources      Kind = "resources"  // the names of resources
+	KindQueues         Kind = "queues"     // rules for the work that waits
 	KindQuotaModes     Kind = "quotamodes" // of the cluster: one
 	KindEvents         Kind = "events"     // of objects; those of nodes are in no namespace
 	KindWhoAmI         Kind = "whoami"     // of the caller
@@ -140,7 +141,7 @@ func table() map[Kind]rights {
 		KindTokens:    only(Operators, kept...), KindBans: only(Operators, kept...), KindMetrics: only(Operators, VerbGet),
 		KindAuthorities: only(Admins, kept...), KindOperators: only(Admins, kept...),
 		KindUsage:   only(Tenants, VerbGet), // of its own tenant alone: AuthorizeTenant
-		KindTenants: tenants, KindNamespaces: namespaces, KindResources: names,
+		KindTenants: tenants, KindNamespaces: namespaces, KindResources: names, KindQueues: names,
 		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.

@@ -27,6 +27,7 @@ type Service interface {
 	Metrics
 	Spaces
 	Resources
+	Written
 	Events
 }
 

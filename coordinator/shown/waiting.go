@@ -18,6 +18,10 @@ const (
 	refused     = "Refused"
 	suspended   = "Suspended"
 	gathering   = "WaitingForGang"
+	// QueueHeld, QueueStrict and QueueFull: a rule of its queue holds the unit back.
+	QueueHeld   = "QueueOnHold"
+	QueueStrict = "BehindInQueue"
+	QueueFull   = "QueueFull"
 )
 
 // CodeOf is the code of a unit that was tried in vain, for want of quota or not.
@@ -47,6 +51,11 @@ func Suspended(kind record.UnitKind, namespace, name string) record.Waiting {
 		object = "job/" + name
 	}
 	return record.Waiting{Code: suspended, Message: "suspended by its owner; `muster resume " + object + " -n " + namespace + "` lets it run"}
+}
+
+// WaitingForQueue is a unit that a rule of its queue holds back.
+func WaitingForQueue(code, message string) record.Waiting {
+	return record.Waiting{Code: code, Message: message}
 }
 
 // WaitingForGang is a member of a group of which too few members have arrived.

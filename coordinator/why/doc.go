@@ -28,6 +28,7 @@ const (
 	Nominated              // others make room for it
 	Gathering              // too few members of its group have arrived
 	Suspended              // its owner keeps it from running
+	Blocked                // a rule of its queue holds it back
 	Running
 	Leaving // it ends, and still holds something
 	Ended
@@ -66,6 +67,8 @@ type Facts struct {
 	Lost []Lost
 	// Group is of Gathering.
 	Group Group
+	// Block is of Blocked.
+	Block Block
 	// Refused is of Resting: the attempts in a row that came to nothing, the last
 	// node that failed one, and how.
 	Refused Refused
@@ -126,6 +129,16 @@ type Group struct {
 	StartBy time.Time
 }
 
+// Block is the rule of a queue that holds a unit back.
+type Block struct {
+	// Code is QueueHeld, QueueStrict or QueueFull.
+	Code, Queue string
+	// Head is ahead of the unit, of QueueStrict.
+	Head Work
+	// Of QueueFull: Needs members start together, Running of Max hold something.
+	Needs, Running, Max int
+}
+
 // Work is a unit of somebody, as an answer about another unit may mention it.
 type Work struct {
 	Unit      string // "namespace/alloc|job/name/n"
@@ -163,6 +176,9 @@ const (
 	IsGrowing      = "AwaitsGang"
 	IsSuspended    = "Suspended"
 	IsGathering    = "WaitingForGang"
+	QueueHeld      = "QueueOnHold"
+	QueueStrict    = "BehindInQueue" // of a queue in strict order
+	QueueFull      = "QueueFull"
 	IsAdopting     = "AdoptingPreemption"
 	IsAsking       = "AwaitsVotes"
 	IsNominated    = "AwaitsVictims"

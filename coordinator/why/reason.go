@@ -73,6 +73,8 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 		return code(IsGathering, f.gathers())
 	case Suspended:
 		return code(IsSuspended, "its owner has suspended it with spec.suspend")
+	case Blocked:
+		return code(f.Block.Code, f.blocked(v))
 	case Adopting:
 		return code(IsAdopting, "the leader is taking over a preemption that its predecessor began for it")
 	case Asking:

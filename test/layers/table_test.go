@@ -42,6 +42,7 @@ var table = map[string]row{
 	"devices/health":              {layer: decision},
 	"coordinator/queue":           {layer: decision, neighbours: []string{"coordinator/queue/ranked"}},
 	"coordinator/queue/ranked":    {layer: decision},
+	"coordinator/queue/rule":      {layer: decision, neighbours: []string{"coordinator/queue"}},
 	"coordinator/admission":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/mix":             {layer: decision},
@@ -63,12 +64,12 @@ var table = map[string]row{
 	}},
 	"coordinator/pace": {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue",
+		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/window":     {layer: decision},
 	"coordinator/why":        {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
-	"coordinator/lead/edit":  {layer: decision, neighbours: []string{"coordinator/record"}},
+	"coordinator/lead/edit":  {layer: decision, neighbours: []string{"coordinator/queue/rule", "coordinator/record"}},
 	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 

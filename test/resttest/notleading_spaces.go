@@ -93,3 +93,18 @@ func (NotLeading) ListResources(context.Context) (*api.ResourceList, error) {
 func (NotLeading) DeleteResource(context.Context, string, api.Preconditions) (*api.Resource, error) {
 	return nil, notLeading()
 }
+
+// Queues implements service.Service.
+func (NotLeading) Queues() service.Objects[api.Queue] { return notServed[api.Queue]{} }
+
+// notServed are the objects of a kind that nobody serves.
+type notServed[T any] struct{}
+
+func (notServed[T]) Put(context.Context, *T, bool) (*T, error) { return nil, notLeading() }
+func (notServed[T]) Get(context.Context, string) (*T, error)   { return nil, notLeading() }
+func (notServed[T]) List(context.Context) ([]T, api.ListMeta, error) {
+	return nil, api.ListMeta{}, notLeading()
+}
+func (notServed[T]) Delete(context.Context, string, api.Preconditions) (*T, error) {
+	return nil, notLeading()
+}

@@ -96,6 +96,9 @@ func (s *Sim) act() {
 		if s.trees && s.rng.IntN(48) == 0 && s.actTree() {
 			return
 		}
+		if s.lines && s.rng.IntN(32) == 0 && s.actLine() {
+			return
+		}
 		if s.stragglers && s.rng.IntN(24) == 0 && pick(s, oddities)(s) {
 			return
 		}

@@ -35,7 +35,7 @@ func (s *Sim) setQuotas() {
 			UID: "limit-" + namespace, Namespace: namespace, Name: limitName, Document: encoded(q),
 		})))
 	}
-	s.store.commit(nil, ops)
+	s.store.commit(nil, append(ops, s.linesAtFirst()...))
 }
 
 func limitKey(namespace string) string {

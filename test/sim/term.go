@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -122,6 +123,9 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 		Nodes: state.all(record.NodesPrefix), Bans: state.all(record.BansPrefix), Quotas: state.all(record.QuotaPrefix), Jobs: state.all(record.JobsPrefix),
 		Units: state.all(record.UnitsPrefix), Orders: state.all(record.OrderPrefix), Txs: t.falsifyRecords(state.all(record.TxPrefix)), Ready: state.all(record.ReadyPrefix), Requests: state.all(record.RequestsPrefix),
 	}
+	for _, prefix := range edit.Prefixes() {
+		in.Objects = append(in.Objects, state.all(prefix)...)
+	}
 	effects, err := t.Load(t.now(), in, nil)
 	if err != nil {
 		s.fail("load", "%s: %v", t.name, err)
@@ -181,6 +185,9 @@ func (t *term) checkWaiting() {
 	}
 	if path := t.Overlooked(); path != "" {
 		t.sim.fail("wake", "%s waits although there is room, and nothing wakes it", path)
+	}
+	if path := t.Misqueued(); path != "" {
+		t.sim.fail("queues", "%s may be tried, and a rule of its queue holds it back", path)
 	}
 }
 

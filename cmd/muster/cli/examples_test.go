@@ -64,6 +64,7 @@ var quotaExamples = map[string][]string{
 	"resourcequota.yaml":  {"resourcequota ml/team"},
 	"quota-consumer.json": nil,
 	"namespace.yaml":      {"tenant vision", "namespace vision-dev"},
+	"queue.yaml":          {"queue training"},
 	"resource.yaml":       {"resource example.com/seat"},
 }
 

@@ -22,6 +22,7 @@ const (
 	tenantKind        kind = "tenant"
 	namespaceKind     kind = "namespace"
 	resourceKind      kind = "resource"
+	queueKind         kind = "queue"
 	resourceQuotaKind kind = "resourcequota"
 	quotaTreeKind     kind = "quotatree"
 	quotaForestKind   kind = "quotaforest"
@@ -126,6 +127,13 @@ func entries() []entry {
 			row:      func(o object, now time.Time) ([]string, []string) { return resourceRow(as[api.Resource](o), now) },
 			describe: func(a *app, _ context.Context, o object) error { a.describeResource(as[api.Resource](o)); return nil },
 			spec:     func(o object) any { return as[api.Resource](o).Spec },
+		},
+		{
+			kind: queueKind, isName: api.IsLabel, nameRule: labelRule,
+			heads: []string{"NAME", "STATE", "ORDER", "RUNNING", "WAITING", "AGE"}, wide: []string{"PLACEMENT POLICY"},
+			row:      func(o object, now time.Time) ([]string, []string) { return queueRow(as[api.Queue](o), now) },
+			describe: func(a *app, _ context.Context, o object) error { a.describeQueue(as[api.Queue](o)); return nil },
+			spec:     func(o object) any { return as[api.Queue](o).Spec },
 		},
 		{
 			kind: roleBindingKind, isName: api.IsSubdomain, nameRule: subdomainRule,

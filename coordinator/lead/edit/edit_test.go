@@ -20,6 +20,7 @@ type world struct {
 	trees    map[string]tree
 	declared map[resource.Name]resource.NodeID
 	users    map[resource.Name]string
+	lines    map[string][2]int // waiting and running members, by queue
 	keys     map[string]record.KV
 	rev      resource.Revision
 	drawn    int
@@ -42,6 +43,10 @@ func newWorld() *world {
 func (w *world) Contents(namespace string) edit.Contents { return w.contents[namespace] }
 
 func (w *world) Tree(name string) (edit.Tree, bool) { t, found := w.trees[name]; return t, found }
+
+func (w *world) Members(queue string) (waiting, running int) {
+	return w.lines[queue][0], w.lines[queue][1]
+}
 
 func (w *world) DeclaredBy(name resource.Name) resource.NodeID { return w.declared[name] }
 
@@ -216,6 +221,21 @@ func TestRefusals(t *testing.T) {
 			_, status := remove[api.Resource](w, "hugepages-2Mi", api.Preconditions{})
 			return status
 		}, 409, "resource hugepages-2Mi is in use: node n1 declares it"},
+		"a queue with work": {func(t *testing.T, w *world) *api.Status {
+			must(t, w, &api.Queue{Metadata: api.ObjectMeta{Name: "train"}})
+			w.lines = map[string][2]int{"train": {3, 1}}
+			_, status := remove[api.Queue](w, "train", api.Preconditions{})
+			return status
+		}, 409, "queue train has 3 waiting members and 1 running member: move or end them first"},
+		"a queue that nobody wrote": {func(t *testing.T, w *world) *api.Status {
+			w.lines = map[string][2]int{"train": {3, 0}}
+			_, status := remove[api.Queue](w, "train", api.Preconditions{})
+			return status
+		}, 409, "queue train has no rules to delete"},
+		"the default queue, which nobody wrote": {func(t *testing.T, w *world) *api.Status {
+			_, status := remove[api.Queue](w, "default", api.Preconditions{})
+			return status
+		}, 409, "queue default has no rules to delete"},
 		"a resource that is none": {func(t *testing.T, w *world) *api.Status {
 			_, status := remove[api.Resource](w, "disk", api.Preconditions{})
 			return status

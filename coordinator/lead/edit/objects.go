@@ -14,6 +14,7 @@ type Objects struct {
 	Forests    *Table[api.QuotaForest]
 	Bindings   *Table[api.QuotaBinding] // by namespace
 	Resources  *Table[api.Resource]
+	Queues     *Table[api.Queue]
 
 	rows []row
 }
@@ -26,8 +27,11 @@ type row interface {
 
 // New returns tables without objects.
 func New() *Objects {
-	o := &Objects{Tenants: newTable(Tenants), Namespaces: newTable(Namespaces), Forests: newTable(Forests), Bindings: newTable(Bindings), Resources: newTable(Resources)}
-	o.rows = []row{o.Tenants, o.Namespaces, o.Forests, o.Bindings, o.Resources}
+	o := &Objects{
+		Tenants: newTable(Tenants), Namespaces: newTable(Namespaces), Forests: newTable(Forests), Bindings: newTable(Bindings), Resources: newTable(Resources),
+		Queues: newTable(Queues),
+	}
+	o.rows = []row{o.Tenants, o.Namespaces, o.Forests, o.Bindings, o.Resources, o.Queues}
 	return o
 }
 

@@ -16,6 +16,13 @@ type View struct {
 type Cluster interface {
 	Spaces
 	Names
+	Lines
+}
+
+// Lines are the contents of queues.
+type Lines interface {
+	// Members counts the members of a queue that wait, and those that run.
+	Members(queue string) (waiting, running int)
 }
 
 // Names are the uses of the names of resources.

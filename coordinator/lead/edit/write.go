@@ -24,6 +24,8 @@ type Write struct {
 	MovesCharges bool
 	// Pauses names the namespace whose submissions wait for the outcome; "" = none.
 	Pauses string
+	// Queue names the queue whose rules change; "" = none.
+	Queue string
 	// Notes are faults that do not refuse the change, for the log.
 	Notes []Note
 }

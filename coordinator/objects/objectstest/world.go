@@ -197,8 +197,8 @@ func (w *World) changeMode() []record.Op {
 	return []record.Op{record.Put(record.QuotaModeKey, record.MustEncode(mode))}
 }
 
-// changeSpace writes or removes a tenant, a namespace, the description of a resource, an
-// access token or a role binding.
+// changeSpace writes or removes a tenant, a namespace, the description of a resource, a
+// queue, an access token or a role binding.
 func (w *World) changeSpace() []record.Op {
 	if w.random.IntN(2) == 0 {
 		return w.changeCredential()
@@ -207,6 +207,10 @@ func (w *World) changeSpace() []record.Op {
 	if w.random.IntN(3) == 0 {
 		name = []string{"cpu", "example.com/" + name}[w.random.IntN(2)]
 		return w.writeOrRemove(record.NamedKey(record.ResourcesPrefix, name), name, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"unit":"u%d"}}`, name, w.random.IntN(3)))
+	}
+	if w.random.IntN(3) == 0 {
+		name = []string{"default", "q", name}[w.random.IntN(3)]
+		return w.writeOrRemove(record.NamedKey(record.QueuesPrefix, name), name, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"maxRunningMembers":%d}}`, name, w.random.IntN(3)))
 	}
 	key, document := record.TenantKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":"o%d"}}`, name, w.random.IntN(3))
 	if w.random.IntN(2) == 0 {
@@ -262,7 +266,7 @@ func (w *World) queue(u *unit) []record.Op {
 		return nil
 	}
 	w.counter++
-	u.UID, u.Tenant, u.Queue, u.Phase = resource.UnitUID(fmt.Sprint("u", w.counter)), resource.TenantID(u.Namespace), "default", string(api.Pending)
+	u.UID, u.Tenant, u.Queue, u.Phase = resource.UnitUID(fmt.Sprint("u", w.counter)), resource.TenantID(u.Namespace), []string{"default", "default", "q"}[w.random.IntN(3)], string(api.Pending)
 	u.Sequence, u.Priority = record.Sequence{Epoch: 1, Counter: w.counter}, int32(w.random.IntN(3))
 	u.Created = "2000-01-01T00:00:00Z"
 	w.units[id] = u

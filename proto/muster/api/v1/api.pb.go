@@ -1858,7 +1858,7 @@ var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x7f\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/queues.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x7f\n" +
 	"\vLogsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -2068,7 +2068,15 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a!.muster.api.v1.ResourceWatchEvent0\x01\x12:\n" +
 	"\x06Update\x12\x17.muster.api.v1.Resource\x1a\x17.muster.api.v1.Resource\x12=\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x17.muster.api.v1.Resource\x12?\n" +
-	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x17.muster.api.v1.Resource2\xd4\x03\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x17.muster.api.v1.Resource2\xac\x03\n" +
+	"\x06Queues\x124\n" +
+	"\x06Create\x12\x14.muster.api.v1.Queue\x1a\x14.muster.api.v1.Queue\x126\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x14.muster.api.v1.Queue\x12<\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x18.muster.api.v1.QueueList\x12F\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1e.muster.api.v1.QueueWatchEvent0\x01\x124\n" +
+	"\x06Update\x12\x14.muster.api.v1.Queue\x1a\x14.muster.api.v1.Queue\x12:\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x14.muster.api.v1.Queue\x12<\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x14.muster.api.v1.Queue2\xd4\x03\n" +
 	"\n" +
 	"Namespaces\x12<\n" +
 	"\x06Create\x12\x18.muster.api.v1.Namespace\x1a\x18.muster.api.v1.Namespace\x12:\n" +
@@ -2196,62 +2204,65 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*QuotaBinding)(nil),                    // 55: muster.api.v1.QuotaBinding
 	(*Tenant)(nil),                          // 56: muster.api.v1.Tenant
 	(*Resource)(nil),                        // 57: muster.api.v1.Resource
-	(*Namespace)(nil),                       // 58: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 59: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 60: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 61: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 62: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 63: muster.api.v1.NodeBan
-	(*QuotaModePatch)(nil),                  // 64: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 65: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 66: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 67: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 68: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 69: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 70: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 71: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 72: muster.api.v1.JobWatchEvent
-	(*LogChunk)(nil),                        // 73: muster.api.v1.LogChunk
-	(*NodeList)(nil),                        // 74: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 75: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 76: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 77: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 78: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 79: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 80: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 81: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 82: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 83: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 84: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 85: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 86: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 87: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 88: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 89: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 90: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 91: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 92: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 93: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 94: muster.api.v1.ResourceWatchEvent
-	(*NamespaceList)(nil),                   // 95: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 96: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 97: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 98: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 99: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 100: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 101: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 102: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 103: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 104: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 105: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 106: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 107: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 108: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 109: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 110: muster.api.v1.Event
-	(*EventList)(nil),                       // 111: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 112: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 113: muster.api.v1.AuditEntryList
+	(*Queue)(nil),                           // 58: muster.api.v1.Queue
+	(*Namespace)(nil),                       // 59: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 60: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 61: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 62: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 63: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 64: muster.api.v1.NodeBan
+	(*QuotaModePatch)(nil),                  // 65: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 66: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 67: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 68: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 69: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 70: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 71: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 72: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 73: muster.api.v1.JobWatchEvent
+	(*LogChunk)(nil),                        // 74: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 75: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 76: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 77: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 78: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 79: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 80: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 81: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 82: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 83: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 84: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 85: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 86: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 87: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 88: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 89: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 90: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 91: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 92: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 93: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 94: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 95: muster.api.v1.ResourceWatchEvent
+	(*QueueList)(nil),                       // 96: muster.api.v1.QueueList
+	(*QueueWatchEvent)(nil),                 // 97: muster.api.v1.QueueWatchEvent
+	(*NamespaceList)(nil),                   // 98: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 99: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 100: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 101: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 102: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 103: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 104: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 105: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 106: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 107: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 108: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 109: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 110: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 111: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 112: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 113: muster.api.v1.Event
+	(*EventList)(nil),                       // 114: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 115: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 116: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	33,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
@@ -2358,173 +2369,187 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	57,  // 101: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
 	6,   // 102: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
 	2,   // 103: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 104: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	4,   // 105: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 106: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	48,  // 107: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	58,  // 108: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	6,   // 109: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 110: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 111: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	4,   // 112: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 113: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	48,  // 114: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	26,  // 115: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	2,   // 116: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 117: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	4,   // 118: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 119: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	48,  // 120: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	60,  // 121: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	6,   // 122: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 123: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	61,  // 124: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	29,  // 125: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	25,  // 126: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	28,  // 127: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	30,  // 128: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	27,  // 129: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	62,  // 130: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	31,  // 131: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	25,  // 132: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	63,  // 133: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	32,  // 134: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	25,  // 135: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	21,  // 136: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	22,  // 137: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	23,  // 138: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	1,   // 139: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	64,  // 140: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	4,   // 141: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 142: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	48,  // 143: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 144: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	38,  // 145: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	65,  // 146: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	38,  // 147: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	66,  // 148: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	67,  // 149: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	38,  // 150: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	38,  // 151: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	68,  // 152: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	65,  // 153: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	69,  // 154: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	70,  // 155: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	39,  // 156: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	65,  // 157: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	39,  // 158: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	71,  // 159: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	72,  // 160: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	39,  // 161: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	39,  // 162: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	39,  // 163: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	65,  // 164: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	69,  // 165: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	73,  // 166: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	49,  // 167: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	74,  // 168: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	75,  // 169: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	49,  // 170: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	49,  // 171: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	49,  // 172: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	49,  // 173: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	49,  // 174: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	76,  // 175: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	49,  // 176: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	49,  // 177: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	77,  // 178: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	49,  // 179: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	78,  // 180: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	79,  // 181: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	80,  // 182: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	51,  // 183: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	51,  // 184: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	81,  // 185: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	82,  // 186: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	51,  // 187: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	51,  // 188: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	51,  // 189: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	52,  // 190: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	52,  // 191: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	83,  // 192: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	84,  // 193: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	52,  // 194: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	52,  // 195: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	52,  // 196: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	85,  // 197: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	52,  // 198: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	86,  // 199: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	54,  // 200: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	54,  // 201: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	87,  // 202: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	88,  // 203: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	54,  // 204: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	54,  // 205: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	54,  // 206: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	55,  // 207: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	55,  // 208: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	89,  // 209: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	90,  // 210: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	55,  // 211: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	55,  // 212: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	55,  // 213: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	56,  // 214: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	56,  // 215: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	91,  // 216: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	92,  // 217: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	56,  // 218: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	56,  // 219: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	56,  // 220: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	57,  // 221: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	57,  // 222: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	93,  // 223: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	94,  // 224: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	57,  // 225: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	57,  // 226: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	57,  // 227: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	58,  // 228: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	58,  // 229: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	95,  // 230: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	96,  // 231: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	58,  // 232: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	58,  // 233: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	58,  // 234: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	59,  // 235: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	59,  // 236: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	97,  // 237: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	98,  // 238: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	59,  // 239: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	59,  // 240: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	60,  // 241: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	60,  // 242: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	99,  // 243: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	100, // 244: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	60,  // 245: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	60,  // 246: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	60,  // 247: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	61,  // 248: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	101, // 249: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	61,  // 250: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	102, // 251: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	103, // 252: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	103, // 253: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	62,  // 254: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	104, // 255: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	104, // 256: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	63,  // 257: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	105, // 258: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	63,  // 259: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	106, // 260: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	107, // 261: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	108, // 262: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	109, // 263: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	109, // 264: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	110, // 265: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	111, // 266: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	112, // 267: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	113, // 268: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	145, // [145:269] is the sub-list for method output_type
-	21,  // [21:145] is the sub-list for method input_type
+	58,  // 104: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
+	4,   // 105: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 106: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
+	48,  // 107: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
+	58,  // 108: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
+	6,   // 109: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 110: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 111: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	4,   // 112: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 113: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	48,  // 114: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	59,  // 115: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	6,   // 116: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 117: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	60,  // 118: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	4,   // 119: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 120: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	48,  // 121: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	26,  // 122: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	2,   // 123: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	61,  // 124: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	4,   // 125: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 126: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	48,  // 127: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	61,  // 128: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	6,   // 129: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 130: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	62,  // 131: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	29,  // 132: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	25,  // 133: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	28,  // 134: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	30,  // 135: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	27,  // 136: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	63,  // 137: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	31,  // 138: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	25,  // 139: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	64,  // 140: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	32,  // 141: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	25,  // 142: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	21,  // 143: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	22,  // 144: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	23,  // 145: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	1,   // 146: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	65,  // 147: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	4,   // 148: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 149: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	48,  // 150: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 151: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	38,  // 152: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	66,  // 153: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	38,  // 154: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	67,  // 155: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	68,  // 156: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	38,  // 157: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	38,  // 158: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	69,  // 159: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	66,  // 160: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	70,  // 161: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	71,  // 162: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	39,  // 163: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	66,  // 164: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	39,  // 165: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	72,  // 166: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	73,  // 167: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	39,  // 168: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	39,  // 169: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	39,  // 170: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	66,  // 171: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	70,  // 172: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	74,  // 173: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	49,  // 174: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	75,  // 175: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	76,  // 176: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	49,  // 177: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	49,  // 178: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	49,  // 179: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	49,  // 180: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	49,  // 181: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	77,  // 182: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	49,  // 183: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	49,  // 184: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	78,  // 185: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	49,  // 186: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	79,  // 187: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	80,  // 188: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	81,  // 189: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	51,  // 190: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	51,  // 191: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	82,  // 192: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	83,  // 193: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	51,  // 194: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	51,  // 195: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	51,  // 196: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	52,  // 197: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	52,  // 198: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	84,  // 199: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	85,  // 200: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	52,  // 201: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	52,  // 202: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	52,  // 203: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	86,  // 204: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	52,  // 205: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	87,  // 206: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	54,  // 207: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	54,  // 208: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	88,  // 209: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	89,  // 210: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	54,  // 211: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	54,  // 212: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	54,  // 213: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	55,  // 214: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	55,  // 215: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	90,  // 216: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	91,  // 217: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	55,  // 218: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	55,  // 219: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	55,  // 220: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	56,  // 221: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	56,  // 222: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	92,  // 223: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	93,  // 224: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	56,  // 225: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	56,  // 226: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	56,  // 227: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	57,  // 228: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	57,  // 229: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	94,  // 230: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	95,  // 231: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	57,  // 232: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	57,  // 233: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	57,  // 234: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	58,  // 235: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
+	58,  // 236: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
+	96,  // 237: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
+	97,  // 238: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
+	58,  // 239: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
+	58,  // 240: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
+	58,  // 241: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
+	59,  // 242: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	59,  // 243: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	98,  // 244: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	99,  // 245: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	59,  // 246: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	59,  // 247: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	59,  // 248: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	60,  // 249: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	60,  // 250: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	100, // 251: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	101, // 252: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	60,  // 253: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	60,  // 254: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	61,  // 255: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	61,  // 256: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	102, // 257: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	103, // 258: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	61,  // 259: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	61,  // 260: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	61,  // 261: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	62,  // 262: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	104, // 263: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	62,  // 264: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	105, // 265: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	106, // 266: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	106, // 267: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	63,  // 268: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	107, // 269: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	107, // 270: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	64,  // 271: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	108, // 272: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	64,  // 273: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	109, // 274: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	110, // 275: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	111, // 276: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	112, // 277: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	112, // 278: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	113, // 279: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	114, // 280: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	115, // 281: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	116, // 282: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	152, // [152:283] is the sub-list for method output_type
+	21,  // [21:152] is the sub-list for method input_type
 	21,  // [21:21] is the sub-list for extension type_name
 	21,  // [21:21] is the sub-list for extension extendee
 	0,   // [0:21] is the sub-list for field type_name
@@ -2539,6 +2564,7 @@ func file_muster_api_v1_api_proto_init() {
 	file_muster_api_v1_evictions_proto_init()
 	file_muster_api_v1_identity_proto_init()
 	file_muster_api_v1_objects_proto_init()
+	file_muster_api_v1_queues_proto_init()
 	file_muster_api_v1_spaces_proto_init()
 	file_muster_api_v1_usage_proto_init()
 	file_muster_api_v1_watch_proto_init()
@@ -2551,7 +2577,7 @@ func file_muster_api_v1_api_proto_init() {
 			NumEnums:      0,
 			NumMessages:   33,
 			NumExtensions: 0,
-			NumServices:   21,
+			NumServices:   22,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

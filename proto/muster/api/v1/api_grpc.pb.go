@@ -3998,6 +3998,352 @@ var Resources_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Queues_Create_FullMethodName = "/muster.api.v1.Queues/Create"
+	Queues_Get_FullMethodName    = "/muster.api.v1.Queues/Get"
+	Queues_List_FullMethodName   = "/muster.api.v1.Queues/List"
+	Queues_Watch_FullMethodName  = "/muster.api.v1.Queues/Watch"
+	Queues_Update_FullMethodName = "/muster.api.v1.Queues/Update"
+	Queues_Patch_FullMethodName  = "/muster.api.v1.Queues/Patch"
+	Queues_Delete_FullMethodName = "/muster.api.v1.Queues/Delete"
+)
+
+// QueuesClient is the client API for Queues service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Queues have rules for the work that waits in them. Everybody reads them, operators
+// change them.
+type QueuesClient interface {
+	Create(ctx context.Context, in *Queue, opts ...grpc.CallOption) (*Queue, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Queue, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*QueueList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueueWatchEvent], error)
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(ctx context.Context, in *Queue, opts ...grpc.CallOption) (*Queue, error)
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Queue, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Queue, error)
+}
+
+type queuesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewQueuesClient(cc grpc.ClientConnInterface) QueuesClient {
+	return &queuesClient{cc}
+}
+
+func (c *queuesClient) Create(ctx context.Context, in *Queue, opts ...grpc.CallOption) (*Queue, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Queue)
+	err := c.cc.Invoke(ctx, Queues_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queuesClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Queue, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Queue)
+	err := c.cc.Invoke(ctx, Queues_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queuesClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*QueueList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(QueueList)
+	err := c.cc.Invoke(ctx, Queues_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queuesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueueWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Queues_ServiceDesc.Streams[0], Queues_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, QueueWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Queues_WatchClient = grpc.ServerStreamingClient[QueueWatchEvent]
+
+func (c *queuesClient) Update(ctx context.Context, in *Queue, opts ...grpc.CallOption) (*Queue, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Queue)
+	err := c.cc.Invoke(ctx, Queues_Update_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queuesClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Queue, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Queue)
+	err := c.cc.Invoke(ctx, Queues_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queuesClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*Queue, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Queue)
+	err := c.cc.Invoke(ctx, Queues_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// QueuesServer is the server API for Queues service.
+// All implementations must embed UnimplementedQueuesServer
+// for forward compatibility.
+//
+// Queues have rules for the work that waits in them. Everybody reads them, operators
+// change them.
+type QueuesServer interface {
+	Create(context.Context, *Queue) (*Queue, error)
+	Get(context.Context, *GetRequest) (*Queue, error)
+	List(context.Context, *ListRequest) (*QueueList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[QueueWatchEvent]) error
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(context.Context, *Queue) (*Queue, error)
+	Patch(context.Context, *PatchRequest) (*Queue, error)
+	Delete(context.Context, *RemoveRequest) (*Queue, error)
+	mustEmbedUnimplementedQueuesServer()
+}
+
+// UnimplementedQueuesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedQueuesServer struct{}
+
+func (UnimplementedQueuesServer) Create(context.Context, *Queue) (*Queue, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedQueuesServer) Get(context.Context, *GetRequest) (*Queue, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedQueuesServer) List(context.Context, *ListRequest) (*QueueList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedQueuesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[QueueWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedQueuesServer) Update(context.Context, *Queue) (*Queue, error) {
+	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
+}
+func (UnimplementedQueuesServer) Patch(context.Context, *PatchRequest) (*Queue, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedQueuesServer) Delete(context.Context, *RemoveRequest) (*Queue, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedQueuesServer) mustEmbedUnimplementedQueuesServer() {}
+func (UnimplementedQueuesServer) testEmbeddedByValue()                {}
+
+// UnsafeQueuesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to QueuesServer will
+// result in compilation errors.
+type UnsafeQueuesServer interface {
+	mustEmbedUnimplementedQueuesServer()
+}
+
+func RegisterQueuesServer(s grpc.ServiceRegistrar, srv QueuesServer) {
+	// If the following call panics, it indicates UnimplementedQueuesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Queues_ServiceDesc, srv)
+}
+
+func _Queues_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Queue)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueuesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Queues_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueuesServer).Create(ctx, req.(*Queue))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Queues_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueuesServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Queues_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueuesServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Queues_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueuesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Queues_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueuesServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Queues_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(QueuesServer).Watch(m, &grpc.GenericServerStream[WatchRequest, QueueWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Queues_WatchServer = grpc.ServerStreamingServer[QueueWatchEvent]
+
+func _Queues_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Queue)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueuesServer).Update(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Queues_Update_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueuesServer).Update(ctx, req.(*Queue))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Queues_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueuesServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Queues_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueuesServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Queues_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueuesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Queues_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueuesServer).Delete(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Queues_ServiceDesc is the grpc.ServiceDesc for Queues service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Queues_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.Queues",
+	HandlerType: (*QueuesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _Queues_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _Queues_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _Queues_List_Handler,
+		},
+		{
+			MethodName: "Update",
+			Handler:    _Queues_Update_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _Queues_Patch_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _Queues_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _Queues_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
 	Namespaces_Create_FullMethodName = "/muster.api.v1.Namespaces/Create"
 	Namespaces_Get_FullMethodName    = "/muster.api.v1.Namespaces/Get"
 	Namespaces_List_FullMethodName   = "/muster.api.v1.Namespaces/List"

@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"cmp"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// This file is the rules of queues: an operator puts queues on hold and opens them,
+// changes their order, and bounds the members that run. No work is refused by them: the
+// clients of the simulation do not give up.
+
+// leastRunning is a bound that no client's unit is above.
+const leastRunning = 4
+
+// linesAtFirst are the queues that are there from the beginning, where rules change: a
+// name that no queue has would be refused.
+func (s *Sim) linesAtFirst() (ops []record.Op) {
+	if !s.lines {
+		return nil
+	}
+	for _, name := range queues {
+		name = cmp.Or(name, lead.DefaultQueue)
+		document := encoded(api.Queue{APIVersion: api.APIVersion, Kind: api.KindQueue, Metadata: api.ObjectMeta{Name: name}})
+		ops = append(ops, record.Put(record.NamedKey(record.QueuesPrefix, name), record.MustEncode(record.Object{UID: "queue-" + name, Name: name, Document: document})))
+	}
+	return ops
+}
+
+// actLine has an operator change the rules of a queue.
+func (s *Sim) actLine() bool {
+	return s.withTerm(nil, func(t *term) {
+		name := cmp.Or(pick(s, queues), lead.DefaultQueue)
+		q := &api.Queue{APIVersion: api.APIVersion, Kind: api.KindQueue, Metadata: api.ObjectMeta{Name: name}, Spec: api.QueueSpec{
+			State: pick(s, []string{"", "", api.QueueOpen, api.QueueHold}), Order: pick(s, []string{"", api.QueueBestEffort, api.QueueStrict, api.QueueStrict}),
+			MaxRunningMembers: int32(pick(s, []int{0, 0, leastRunning, leastRunning + 2})), PlacementPolicy: pick(s, []string{"", "packed", "spread"}),
+		}}
+		s.logf("%s: an operator sets queue %s to %+v", t.name, name, q.Spec)
+		t.ask("the rules of queue "+name, lead.Put[api.Queue]{Object: q}, func(e lead.Effect) {
+			if e.Status == nil {
+				s.stats["rules of queues"]++
+			}
+		})
+	})
+}
