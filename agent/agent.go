@@ -70,19 +70,20 @@ type Agent struct {
 	// their MIG instances included.
 	absent []string
 
-	contact  *contactState
-	link     *linkState
-	journal  *journal.Journal
-	owner    *owner
-	runner   *run.Runner          // nil where the agent starts no processes
-	kubelet  *deviceplugin.Plugin // nil where the kubelet gets no devices
-	listener net.Listener
-	http     net.Listener // nil without MetricsListen
-	server   *grpc.Server
-	calls    *rpc.Coordinators
-	resolver *resolver
-	metrics  *metrics
-	usage    func(context.Context) (usage.Usage, error)
+	contact      *contactState
+	link         *linkState
+	journal      *journal.Journal
+	owner        *owner
+	runner       *run.Runner          // nil where the agent starts no processes
+	kubelet      *deviceplugin.Plugin // off where the kubelet gets no devices
+	kubeletSince kubeletSince
+	listener     net.Listener
+	http         net.Listener // nil without MetricsListen
+	server       *grpc.Server
+	calls        *rpc.Coordinators
+	resolver     *resolver
+	metrics      *metrics
+	usage        func(context.Context) (usage.Usage, error)
 
 	register chan struct{} // capacity 1: a wish to register is one wish
 	audit    chan struct{} // capacity 1: the same, but within auditSpread

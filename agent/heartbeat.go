@@ -59,6 +59,7 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 		return h, err
 	}
 	h.Conditions = a.conditions(v)
+	h.Kubelet = a.kubeletReport(v, h.Time)
 	for _, part := range a.measured(v) {
 		h.Devices = append(h.Devices, part.Use)
 	}

@@ -12,12 +12,15 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 )
 
-// openKubelet prepares the device plugin, where the configuration has one.
+// openKubelet prepares the device plugin. It is on where the configuration has the key,
+// or operators have added a device to the pool.
 func (a *Agent) openKubelet() (err error) {
-	if a.config.Kubelet == nil {
-		return nil
+	var c deviceplugin.Config
+	if a.config.Kubelet != nil {
+		c = *a.config.Kubelet
 	}
-	if a.kubelet, err = deviceplugin.New(*a.config.Kubelet, pluginHost{a}, a.log, a.deps.Now); err != nil {
+	a.kubeletSince = kubeletSince{}
+	if a.kubelet, err = deviceplugin.New(c, pluginHost{a}, a.log, a.deps.Now); err != nil {
 		return fmt.Errorf("agent: kubelet: %w", err)
 	}
 	return nil
@@ -48,15 +51,30 @@ func refusal(reply ledger.Reply, err error) error {
 	return errors.Join(errs...)
 }
 
+// setPool gives the device plugin the pool of the configuration and of the operators,
+// who win device by device.
+func (o *owner) setPool() {
+	wish, configured := o.ledger.KubeletPool(), o.agent.config.Kubelet
+	switch {
+	case configured != nil:
+		o.agent.kubelet.SetPool(append([]string{}, wish.Over(configured.Pool)...))
+	case len(wish.Add) > 0:
+		o.agent.kubelet.SetPool(wish.Over(nil))
+	default:
+		o.agent.kubelet.SetPool(nil)
+	}
+}
+
 // fillPool gives the free devices of the kubelet's pool to the pool, and takes back
 // the devices that are not in the pool any more. Without a device plugin nobody asks
 // the kubelet: the devices that an earlier configuration lent are returned where no
 // process runs on them.
 func (o *owner) fillPool() {
 	var wanted ledger.Pool
-	switch k := o.agent.kubelet; {
-	case k != nil:
-		wanted.Devices = k.Pool()
+	pool, on := o.agent.kubelet.Pool()
+	switch {
+	case on:
+		wanted.Devices = pool
 	case o.emptied:
 		return
 	default:
@@ -68,7 +86,7 @@ func (o *owner) fillPool() {
 		o.orphaned = true
 		o.log.Info("kubelet_pool_changed", "pool", wanted.Devices)
 	}
-	o.emptied = o.agent.kubelet == nil && o.ledger.Registration() > 0 && len(o.lent()) == 0
+	o.emptied = !on && o.ledger.Registration() > 0 && len(o.lent()) == 0
 }
 
 // lent are the devices that the kubelet has handed out.
@@ -84,7 +102,7 @@ func (o *owner) lent() (list []string) {
 // kubeletPool is the condition about the pool, ok where there is one.
 func (a *Agent) kubeletPool() (c rpc.Condition, ok bool) {
 	c = rpc.Condition{Type: "KubeletPool", True: true, Reason: "Announced"}
-	if a.kubelet == nil {
+	if _, on := a.kubelet.Pool(); !on {
 		return c, false
 	}
 	status := a.kubelet.Status()
@@ -97,7 +115,7 @@ func (a *Agent) kubeletPool() (c rpc.Condition, ok bool) {
 
 // collectKubelet shows the pool, where the agent has a device plugin.
 func (g *gauges) collectKubelet(v *ledger.View, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
-	if g.agent.kubelet == nil {
+	if _, on := g.agent.kubelet.Pool(); !on {
 		return
 	}
 	states := map[bool]int{}

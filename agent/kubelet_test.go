@@ -193,3 +193,106 @@ func TestThePoolIsInTheMetrics(t *testing.T) {
 		t.Errorf("the metrics are %v, want %v", got, want)
 	}
 }
+
+// reported is the state of each device in the last heartbeat, by UUID.
+func (r *rig) awaitReport(what string, want map[string]string) *schedulerv1.KubeletReport {
+	r.t.Helper()
+	deadline := time.After(patient)
+	var got map[string]string
+	for {
+		select {
+		case m := <-r.store.beats:
+			got = map[string]string{}
+			for _, d := range m.GetKubelet().GetDevices() {
+				got[d.GetUuid()] = d.GetState()
+			}
+			if maps.Equal(got, want) {
+				return m.GetKubelet()
+			}
+		case <-deadline:
+			r.t.Fatalf("%s: the last heartbeat has %v, want %v", what, got, want)
+		}
+	}
+}
+
+func TestThePoolFollowsTheOperatorsWithoutARestart(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	configured := r.withKubelet(dir, 2)
+	_, deps := r.config()
+	more := deps.Discovered.Inventory.Devices[7].UUID
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	l := r.lead(1)
+	k.Await(deviceplugin.DefaultResource, configured...)
+	l.send(&musterv1.KubeletPool{Add: []string{more}, Remove: configured[:1]})
+	l.until("the agent confirms the wish", func(m *musterv1.AgentMessage) bool {
+		return slices.Equal(m.GetOccupancy().GetKubeletPool().GetAdd(), []string{more})
+	})
+	now := slices.Sorted(slices.Values([]string{configured[1], more}))
+	k.Await(deviceplugin.DefaultResource, now...)
+	six := l.reserve("six", 6, time.Minute)
+	mustBe(t, six, musterv1.Reply_RESERVED) // the removed device is Muster's again
+	if !slices.Contains(uuids(six), configured[0]) {
+		t.Errorf("the removed device %s is not among %v", configured[0], uuids(six))
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	k.Await(deviceplugin.DefaultResource, now...)
+	r.lead(2)
+	r.awaitReport("after a restart of the agent", map[string]string{now[0]: "Free", now[1]: "Free"})
+}
+
+func TestAHeldDeviceJoinsWhenItsGrantEndsAndALentOneLeavesWhenNoPodHasIt(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	tune := func(c *agent.Config, _ *agent.Deps) {
+		c.Heartbeat = 5 * time.Millisecond
+		c.Kubelet = &deviceplugin.Config{Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond, Absent: time.Millisecond}
+	}
+	r.tune = tune
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	l := r.lead(1)
+	held := r.grant(l, "work", 8)
+	mustBe(t, held, musterv1.Reply_HELD)
+	wanted := uuids(held)[0]
+	l.send(&musterv1.KubeletPool{Add: []string{wanted}})
+	report := r.awaitReport("while work holds the device", map[string]string{wanted: "Joining"})
+	if got := report.GetDevices()[0].GetHolder(); got != "work" {
+		t.Errorf("the device's holder is %q, want the grant", got)
+	}
+	l.send(&musterv1.Release{Tx: "work", Epoch: l.epoch})
+	k.Await(deviceplugin.DefaultResource, wanted)
+	pod, err := k.Run("p", deviceplugin.DefaultResource, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report = r.awaitReport("while a pod has the device", map[string]string{wanted: "Lent"})
+	l.send(&musterv1.KubeletPool{})
+	r.awaitReport("after the device was removed", map[string]string{wanted: "Leaving"})
+	if report.GetDevices()[0].GetSince() == 0 {
+		t.Error("nothing says since when the device is lent")
+	}
+	k.End("p")
+	r.awaitReport("after the pod has ended", map[string]string{})
+	mustBe(t, l.reserve("all", 8, time.Minute), musterv1.Reply_RESERVED)
+	_ = pod
+}
+
+func TestAnAgentWithoutTheKeyFollowsTheOperatorsToo(t *testing.T) {
+	r := newRig(t)
+	r.tune = func(c *agent.Config, _ *agent.Deps) { c.Heartbeat = 5 * time.Millisecond }
+	_, deps := r.config()
+	uuid := deps.Discovered.Inventory.Devices[0].UUID
+	r.start()
+	l := r.lead(1)
+	l.send(&musterv1.KubeletPool{Add: []string{uuid}})
+	r.awaitReport("after the device was added", map[string]string{uuid: "Free"})
+	if got := l.reserve("eight", 8, time.Minute); got.GetState() == musterv1.Reply_RESERVED {
+		t.Error("a device of the pool was promised to the leader")
+	}
+	l.send(&musterv1.KubeletPool{})
+	r.awaitReport("after the device was removed", map[string]string{})
+	mustBe(t, l.reserve("all", 8, time.Minute), musterv1.Reply_RESERVED)
+}

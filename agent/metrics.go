@@ -130,6 +130,8 @@ func kindOf(c ledger.Command) string {
 		return "registered"
 	case grant.Cordon:
 		return "cordon"
+	case grant.KubeletPool:
+		return "kubelet_pool"
 	case ledger.SetHealth:
 		return "set_health"
 	case ledger.Start:

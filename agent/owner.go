@@ -124,9 +124,8 @@ func newOwner(a *Agent, l *ledger.Ledger, files *handoff.Dir) *owner {
 	if a.runner != nil {
 		o.followers = append(o.followers, a.runner)
 	}
-	if a.kubelet != nil {
-		o.followers = append(o.followers, a.kubelet)
-	}
+	o.followers = append(o.followers, a.kubelet)
+	o.setPool()
 	o.followers = append(o.followers, a.deps.Followers...)
 	return o
 }
@@ -290,6 +289,8 @@ func (o *owner) command(it *item) {
 	switch c := it.command.(type) {
 	case grant.Cordon, grant.Reconcile:
 		body = o.health()
+	case grant.KubeletPool:
+		body = o.occupancy()
 	case ledger.SetHealth:
 		o.tell(o.health())
 	case ledger.Resolved:
@@ -401,6 +402,11 @@ func (o *owner) note(e ledger.Event) (tx resource.TxID, stopping bool) {
 		o.urgent, o.vacated = true, true
 	case ledger.Dropped:
 		o.vacated = true
+	case ledger.KubeletPoolSet:
+		o.vacated = true
+		o.urgent = true
+		o.setPool()
+		o.log.Info("kubelet_pool_set", "add", e.Add, "remove", e.Remove)
 	}
 	return "", false
 }

@@ -419,6 +419,8 @@ func (l *leader) send(m any) {
 		out.Message = &musterv1.LeaderMessage_Cordon{Cordon: m}
 	case *musterv1.Reconcile:
 		out.Message = &musterv1.LeaderMessage_Reconcile{Reconcile: m}
+	case *musterv1.KubeletPool:
+		out.Message = &musterv1.LeaderMessage_KubeletPool{KubeletPool: m}
 	case *musterv1.Start:
 		out.Message = &musterv1.LeaderMessage_Start{Start: m}
 	case *musterv1.Resync:

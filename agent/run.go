@@ -29,9 +29,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if a.runner != nil {
 		tasks.Go(func() { a.runner.Run(ctx) })
 	}
-	if a.kubelet != nil {
-		tasks.Go(func() { a.kubelet.Run(ctx) })
-	}
+	tasks.Go(func() { a.kubelet.Run(ctx) })
 	tasks.Go(func() { a.registrar(ctx) })
 	tasks.Go(func() { a.resolver.run(ctx) })
 	tasks.Go(func() { a.heartbeats(ctx) })

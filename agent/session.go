@@ -123,7 +123,7 @@ func (o *owner) hash() uint64 {
 // quarantine it is sent, for an operator has to see it.
 func (o *owner) occupancy() rpc.Occupancy {
 	v := o.ledger.Snapshot()
-	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, MemoryPressure: v.MemoryPressure, Health: unhealthy(v)}
+	occupancy := rpc.Occupancy{Cordoned: v.Cordoned, DiskFull: v.DiskFull, MemoryPressure: v.MemoryPressure, Health: unhealthy(v), KubeletPool: v.KubeletPool}
 	if o.ledger.Known() {
 		occupancy.Grants, occupancy.Work = v.Grants, o.work()
 	}

@@ -18,7 +18,7 @@ type Node struct {
 }
 
 // NodeSpec is the capacity of a host and the operators' decisions about it.
-// Operators change taints and unschedulable, by a merge patch.
+// Operators change taints, unschedulable and kubelet, by a merge patch.
 type NodeSpec struct {
 	// Capacity is all that the host has: the amounts that the node's creation has named,
 	// as they were sent, else those that the agent has found.
@@ -33,6 +33,9 @@ type NodeSpec struct {
 	// Unschedulable marks a cordoned node: it takes no new work, and its running work
 	// stays.
 	Unschedulable bool `json:"unschedulable,omitempty" default:"false" example:"true"`
+	// Kubelet is the operators' part of the pool of devices that the kubelet of the host
+	// hands out to pods.
+	Kubelet *KubeletPool `json:"kubelet,omitempty"`
 }
 
 // Taint keeps away allocations without a matching toleration.
@@ -96,6 +99,10 @@ type NodeStatus struct {
 	// OperatorLabels are the labels of metadata.labels that operators have set. The
 	// others are the agent's, or follow from its registration.
 	OperatorLabels map[string]string `json:"operatorLabels,omitempty" example:"{pool: batch}"`
+	// Kubelet is the pool of devices that the kubelet of the host hands out to pods.
+	// Callers with a role in the whole cluster alone see it; absent where the kubelet
+	// gets no devices.
+	Kubelet *KubeletStatus `json:"kubelet,omitempty"`
 }
 
 // NodeAddress is one address of a node.

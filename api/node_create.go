@@ -24,6 +24,7 @@ func DecodeNodeCreate(doc []byte) (*Node, *Status) {
 			checkExpected("spec.allocatable", n.Spec.Allocatable),
 			checkAllocatable(n.Spec),
 			checkTaints("spec.taints", n.Spec.Taints),
+			CheckKubeletPool("spec.kubelet", n.Spec.Kubelet),
 		)
 	})
 }

@@ -28,11 +28,13 @@ type NodePatch struct {
 	// its key and effect. Only a strategic merge patch has them.
 	MergeTaints   []Taint
 	Unschedulable *bool
+	// Kubelet changes the operators' part of the kubelet's pool.
+	Kubelet KubeletPatch
 }
 
 // IsZero reports whether the patch changes nothing.
 func (p NodePatch) IsZero() bool {
-	return p.Labels.IsZero() && p.Annotations.IsZero() && p.Taints == nil && len(p.MergeTaints) == 0 && p.Unschedulable == nil
+	return p.Labels.IsZero() && p.Annotations.IsZero() && p.Taints == nil && len(p.MergeTaints) == 0 && p.Unschedulable == nil && p.Kubelet.IsZero()
 }
 
 // MarshalJSON is the patch as DecodeNodePatch reads it.
@@ -56,6 +58,9 @@ func (p NodePatch) MarshalJSON() ([]byte, error) {
 	if p.Unschedulable != nil {
 		spec["unschedulable"] = *p.Unschedulable
 	}
+	if !p.Kubelet.IsZero() {
+		spec["kubelet"] = p.Kubelet.spec()
+	}
 	return json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 }
 
@@ -74,6 +79,10 @@ type nodePatchDocument struct {
 	Spec struct {
 		Taints        []Taint `json:"taints,omitempty"`
 		Unschedulable *bool   `json:"unschedulable,omitempty"`
+		Kubelet       struct {
+			Add    []string `json:"add,omitempty"`
+			Remove []string `json:"remove,omitempty"`
+		} `json:"kubelet"`
 	} `json:"spec"`
 }
 
@@ -85,7 +94,31 @@ type nodePatchNulls struct {
 	Spec struct {
 		Taints        json.RawMessage `json:"taints"`
 		Unschedulable json.RawMessage `json:"unschedulable"`
+		Kubelet       json.RawMessage `json:"kubelet"`
 	} `json:"spec"`
+}
+
+// kubeletPatch is the part about the kubelet's pool. null removes a list, or both.
+func (n *nodePatchNulls) kubeletPatch(add, remove []string) KubeletPatch {
+	if n.Spec.Kubelet == nil {
+		return KubeletPatch{}
+	}
+	if isNull(n.Spec.Kubelet) {
+		return KubeletPatch{new([]string), new([]string)}
+	}
+	var lists struct {
+		Add    json.RawMessage `json:"add"`
+		Remove json.RawMessage `json:"remove"`
+	}
+	_ = json.Unmarshal(n.Spec.Kubelet, &lists) // the document was decoded already
+	var p KubeletPatch
+	if lists.Add != nil {
+		p.Add = &add
+	}
+	if lists.Remove != nil {
+		p.Remove = &remove
+	}
+	return p
 }
 
 var nodePatchDecoder = strict.For[nodePatchDocument]()
@@ -121,8 +154,9 @@ func DecodeNodePatch(name string, doc []byte) (NodePatch, *Status) {
 	if nulls.Spec.Taints != nil {
 		p.Taints = &d.Spec.Taints
 	}
+	p.Kubelet = nulls.kubeletPatch(d.Spec.Kubelet.Add, d.Spec.Kubelet.Remove)
 	if p.IsZero() {
-		return NodePatch{}, invalid("spec", "the patch changes nothing: want metadata.labels, metadata.annotations, spec.taints or spec.unschedulable")
+		return NodePatch{}, invalid("spec", "the patch changes nothing: want metadata.labels, metadata.annotations, spec.taints, spec.unschedulable or spec.kubelet")
 	}
 	return p, p.check()
 }
@@ -172,6 +206,7 @@ func (p NodePatch) check() *Status {
 	}
 	faults.add(CheckNodeLabels("metadata.labels", p.Labels.Apply(nil)))
 	faults.add(CheckAnnotations("metadata.annotations", p.Annotations.Apply(nil)))
+	faults.add(CheckKubeletPool("spec.kubelet", p.Kubelet.Apply(nil)))
 	if p.Taints == nil {
 		return faults.status()
 	}

@@ -31,9 +31,21 @@ func TestANodePatchIsRead(t *testing.T) {
 			doc:  `{"apiVersion":"muster/v1","kind":"Node","metadata":{"name":"n1","resourceVersion":"7"},"spec":{"taints":[{"key":"k","effect":"NoSchedule"}]}}`,
 			want: NodePatch{ResourceVersion: "7", Taints: &[]Taint{{Key: "k", Effect: "NoSchedule"}}},
 		},
-		"no taints":          {doc: `{"spec":{"taints":[]}}`, want: NodePatch{Taints: &[]Taint{}}},
-		"taints removed":     {doc: `{"spec":{"taints":null}}`, want: NodePatch{Taints: new([]Taint)}},
-		"cordon":             {doc: `{"spec":{"unschedulable":true}}`, want: NodePatch{Unschedulable: &yes}},
+		"no taints":      {doc: `{"spec":{"taints":[]}}`, want: NodePatch{Taints: &[]Taint{}}},
+		"taints removed": {doc: `{"spec":{"taints":null}}`, want: NodePatch{Taints: new([]Taint)}},
+		"cordon":         {doc: `{"spec":{"unschedulable":true}}`, want: NodePatch{Unschedulable: &yes}},
+		"a device for the kubelet": {
+			doc:  `{"spec":{"kubelet":{"add":["GPU-a"]}}}`,
+			want: NodePatch{Kubelet: KubeletPatch{Add: &[]string{"GPU-a"}}},
+		},
+		"no device is kept from the kubelet": {
+			doc:  `{"spec":{"kubelet":{"remove":null}}}`,
+			want: NodePatch{Kubelet: KubeletPatch{Remove: new([]string)}},
+		},
+		"the agent's configuration alone decides on the kubelet's pool": {
+			doc:  `{"spec":{"kubelet":null}}`,
+			want: NodePatch{Kubelet: KubeletPatch{Add: new([]string), Remove: new([]string)}},
+		},
 		"uncordon by a null": {doc: `{"spec":{"unschedulable":null}}`, want: NodePatch{Unschedulable: &no}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,6 +63,8 @@ type Occupancy struct {
 	Health         map[int]DeviceHealth // by index; devices that are ok are left out
 	// Work is the state of all processes; the node is left out.
 	Work []Worked
+	// KubeletPool is the operators' part of the kubelet's pool that the agent follows.
+	KubeletPool KubeletPool
 }
 
 // DeviceHealth is a device's health, and why it is not ok.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/musterd/muster/grant"
 )
 
 // Strategy is a way to tell the container runtime which devices a container gets. The
@@ -40,7 +42,7 @@ const (
 	// MaxShares is the most shares of one device.
 	MaxShares = 64
 	// MaxPool is the most devices and MIG instances of one pool.
-	MaxPool = 512
+	MaxPool = grant.MaxKubeletPool
 	// maxUUID is the most bytes of a device's UUID: the kubelet takes identifiers of at
 	// most 63 bytes, and a share adds "::" and two digits.
 	maxUUID = 59
@@ -48,7 +50,7 @@ const (
 
 // Config says which devices the kubelet hands out, and how.
 type Config struct {
-	// Pool are the UUIDs of GPUs and MIG instances.
+	// Pool are the UUIDs of GPUs and MIG instances; Plugin.SetPool replaces them.
 	Pool []string
 	// Shares are devices of Pool that several containers use at once, with the number
 	// of shares of each. A share limits nothing: it is a place.

@@ -100,7 +100,7 @@ func TestMIGInstancesAreOfferedByProfile(t *testing.T) {
 	}
 	do(ledger.Pool{Devices: c.Pool})
 	got := map[string]int{}
-	for name, units := range offers(&c, l.Snapshot()) {
+	for name, units := range offers(&c, c.Pool, l.Snapshot()) {
 		got[name] = len(units)
 	}
 	if len(want) < 2 || !maps.Equal(got, want) {

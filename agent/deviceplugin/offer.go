@@ -29,11 +29,11 @@ func deviceOf(id string) string {
 
 // offers are the units by resource name: the devices of the pool that the ledger has
 // given to the kubelet. Units ascend by id.
-func offers(c *Config, v *ledger.View) map[string][]unit {
+func offers(c *Config, pool []string, v *ledger.View) map[string][]unit {
 	ours := map[string]bool{}
 	for _, g := range v.Grants {
 		if uuid, _, ok := ledger.PooledUUID(g.Tx); ok && g.Origin == ledger.OriginKubelet {
-			ours[uuid] = slices.Contains(c.Pool, uuid)
+			ours[uuid] = slices.Contains(pool, uuid)
 		}
 	}
 	all := map[string][]unit{}

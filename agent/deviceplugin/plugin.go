@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,10 +50,13 @@ type Host interface {
 // Plugin announces the pool to the kubelet, and returns devices. Run does the work.
 type Plugin struct {
 	config Config
-	host   Host
-	log    *slog.Logger
-	now    func() time.Time
-	wake   chan struct{} // capacity 1: the ledger has changed
+	// pool are the UUIDs of the present pool, which is never changed; nil where the
+	// plugin is off.
+	pool atomic.Pointer[[]string]
+	host Host
+	log  *slog.Logger
+	now  func() time.Time
+	wake chan struct{} // capacity 1: the ledger has changed
 
 	servers map[string]*server // by resource name; of Run alone
 
@@ -65,7 +69,8 @@ type Plugin struct {
 	}
 }
 
-// New checks the configuration; its faults are all named.
+// New checks the configuration; its faults are all named. The plugin is off
+// until SetPool where Config.Pool is nil.
 func New(c Config, host Host, log *slog.Logger, now func() time.Time) (*Plugin, error) {
 	c, err := c.Checked()
 	if err != nil {
@@ -73,14 +78,43 @@ func New(c Config, host Host, log *slog.Logger, now func() time.Time) (*Plugin, 
 	}
 	p := &Plugin{config: c, host: host, log: log, now: now, wake: make(chan struct{}, 1), servers: map[string]*server{}}
 	p.loans = newLoans(c.Absent, now())
+	if c.Pool != nil {
+		p.SetPool(c.Pool)
+	}
 	return p, nil
 }
 
-// Pool are the UUIDs of the pool, as the configuration has them.
-func (p *Plugin) Pool() []string { return p.config.Pool }
+// SetPool replaces the pool. nil switches the plugin off: it serves nothing, and asks
+// the kubelet nothing. An empty list that is not nil keeps the plugin on, for devices
+// that containers still have.
+func (p *Plugin) SetPool(uuids []string) {
+	if uuids == nil {
+		p.pool.Store(nil)
+	} else {
+		p.pool.Store(new(slices.Clone(uuids)))
+	}
+	p.wakeUp()
+}
+
+// Pool are the UUIDs of the present pool, ok where the plugin is on; nil is off.
+func (p *Plugin) Pool() (uuids []string, ok bool) {
+	if p == nil {
+		return nil, false
+	}
+	if list := p.pool.Load(); list != nil {
+		return *list, true
+	}
+	return nil, false
+}
 
 // After implements follow.Follower.
 func (p *Plugin) After(follow.Group) {
+	if _, on := p.Pool(); on {
+		p.wakeUp()
+	}
+}
+
+func (p *Plugin) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -115,11 +149,16 @@ func (p *Plugin) Run(ctx context.Context) {
 // the servers with a kubelet that does not know them. A server whose units are all
 // gone stays, with none: the kubelet would keep the last list otherwise.
 func (p *Plugin) announce(ctx context.Context) {
+	pool, on := p.Pool()
+	if !on {
+		p.end()
+		return
+	}
 	view, err := p.host.View(ctx)
 	if err != nil {
 		return // the agent ends
 	}
-	all := offers(&p.config, view)
+	all := offers(&p.config, pool, view)
 	for resource := range all {
 		if p.servers[resource] == nil {
 			p.servers[resource] = newServer(p, resource)
@@ -132,7 +171,7 @@ func (p *Plugin) announce(ctx context.Context) {
 			failure = err
 		}
 	}
-	missing := p.missing(view)
+	missing := missing(pool, view)
 	p.show(func(status *Status) {
 		status.Missing = missing
 		status.Units = map[string]int{}
@@ -143,15 +182,27 @@ func (p *Plugin) announce(ctx context.Context) {
 	})
 }
 
+// end ends all servers, where there are any.
+func (p *Plugin) end() {
+	if len(p.servers) == 0 {
+		return
+	}
+	for _, s := range p.servers {
+		s.close()
+	}
+	clear(p.servers)
+	p.show(func(status *Status) { *status = Status{} })
+}
+
 // missing are the devices of the pool that the ledger has not given to the kubelet.
-func (p *Plugin) missing(v *ledger.View) (list []string) {
+func missing(pool []string, v *ledger.View) (list []string) {
 	has := map[string]bool{}
 	for _, g := range v.Grants {
 		if uuid, _, ok := ledger.PooledUUID(g.Tx); ok {
 			has[uuid] = true
 		}
 	}
-	for _, uuid := range p.config.Pool {
+	for _, uuid := range pool {
 		if !has[uuid] {
 			list = append(list, uuid)
 		}
@@ -206,6 +257,9 @@ func (p *Plugin) lend(ctx context.Context, uuids []string) error {
 // list asks the kubelet which containers have devices, and returns the devices that no
 // container has had for long enough.
 func (p *Plugin) list(ctx context.Context) {
+	if _, on := p.Pool(); !on {
+		return
+	}
 	began := p.now()
 	kubelet, err := p.kubelet()
 	var users []User

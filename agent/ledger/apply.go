@@ -29,6 +29,8 @@ func (l *Ledger) Apply(event Event) error {
 		return l.applyGranted(&e.Grant)
 	case CordonSet:
 		l.cordoned = e.Cordoned
+	case KubeletPoolSet:
+		l.wish = grant.KubeletPool(e).Clone()
 	case HealthChanged:
 		l.applyHealth(e)
 	case Buried:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,6 +44,10 @@ const (
 	kindHealthChanged = 13
 	kindQuarantined   = 14
 	kindReconciled    = 15
+	// kindKubeletPoolSet came after version 4 was in use. A program of before names the
+	// kind as unknown; journals in which operators never changed the kubelet's pool do
+	// not have it.
+	kindKubeletPoolSet = 16
 )
 
 // AppendEvent appends the encoding of an event and returns the longer slice;
@@ -82,6 +87,8 @@ func AppendEvent(dst []byte, event Event) []byte {
 		return appendInt(appendText(append(dst, CodecVersion, kindDropped), string(e.Tx)), int64(e.Revision))
 	case CordonSet:
 		return appendBool(append(dst, CodecVersion, kindCordonSet), e.Cordoned)
+	case KubeletPoolSet:
+		return appendTexts(appendTexts(append(dst, CodecVersion, kindKubeletPoolSet), e.Add), e.Remove)
 	case Quarantined:
 		return appendInt(appendInt(append(dst, CodecVersion, kindQuarantined), int64(e.Heard)), int64(e.Store))
 	case Reconciled:
@@ -163,7 +170,7 @@ func (r *reader) event(kind byte) Event {
 	return nil
 }
 
-// laterEvent reads the kinds that came with version 3; nil is none of them.
+// laterEvent reads the kinds that came with version 3 and later; nil is none of them.
 func (r *reader) laterEvent(kind byte) Event {
 	switch {
 	case r.version < 3:
@@ -179,8 +186,22 @@ func (r *reader) laterEvent(kind byte) Event {
 			e.Released = append(e.Released, resource.TxID(r.text()))
 		}
 		return e
+	case r.version > 3 && kind == kindKubeletPoolSet:
+		return KubeletPoolSet{Add: r.uuids("devices to add"), Remove: r.uuids("devices to remove")}
 	}
 	return nil
+}
+
+// uuids reads a list of UUIDs of the kubelet's pool; nil where it is empty.
+func (r *reader) uuids(what string) (list []string) {
+	n := r.count(what, 1)
+	if n > grant.MaxKubeletPool {
+		r.fail("%d %s, want at most %d", n, what, grant.MaxKubeletPool)
+	}
+	for ; n > 0 && r.err == nil; n-- {
+		list = append(list, r.text())
+	}
+	return list
 }
 
 // AppendEvents appends the events of one decision as one journal payload: each
@@ -219,6 +240,14 @@ func appendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) 
 
 func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendTexts(dst []byte, list []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, s := range list {
+		dst = appendText(dst, s)
+	}
+	return dst
 }
 
 func appendBool(dst []byte, b bool) []byte {

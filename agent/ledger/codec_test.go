@@ -23,6 +23,9 @@ func samples() []ledger.Event {
 	return append(version3Samples(),
 		ledger.Granted{Grant: two},
 		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Tombstone, UnitMembers: ledger.MaxUnitMembers}},
+		ledger.KubeletPoolSet{Add: []string{"GPU-a", "MIG-b"}, Remove: []string{"GPU-c"}},
+		ledger.KubeletPoolSet{Remove: []string{"GPU-a"}},
+		ledger.KubeletPoolSet{},
 	)
 }
 

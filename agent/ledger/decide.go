@@ -71,6 +71,8 @@ func (d *decision) decide(cmd Command) {
 		d.raise(c.Epoch)
 	case grant.Cordon:
 		d.cordon(c)
+	case grant.KubeletPool:
+		d.setKubeletPool(c)
 	case SetHealth:
 		d.setHealth(c)
 	case Observed:

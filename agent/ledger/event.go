@@ -78,6 +78,8 @@ type (
 	}
 	// CordonSet: the host takes new work, or does not.
 	CordonSet struct{ Cordoned bool }
+	// KubeletPoolSet: the operators' part of the kubelet's pool is another one.
+	KubeletPoolSet struct{ Add, Remove []string }
 	// Quarantined: the store was at revision Store when this agent had seen
 	// revision Heard. Nothing is promised, stopped, adopted or freed from now
 	// on.
@@ -100,18 +102,19 @@ type (
 	}
 )
 
-func (Started) event()       {}
-func (Enrolled) event()      {}
-func (EpochRaised) event()   {}
-func (Granted) event()       {}
-func (Committed) event()     {}
-func (Renewed) event()       {}
-func (Promoted) event()      {}
-func (Noticed) event()       {}
-func (StopBegun) event()     {}
-func (Buried) event()        {}
-func (Dropped) event()       {}
-func (CordonSet) event()     {}
-func (HealthChanged) event() {}
-func (Quarantined) event()   {}
-func (Reconciled) event()    {}
+func (Started) event()        {}
+func (Enrolled) event()       {}
+func (EpochRaised) event()    {}
+func (Granted) event()        {}
+func (Committed) event()      {}
+func (Renewed) event()        {}
+func (Promoted) event()       {}
+func (Noticed) event()        {}
+func (StopBegun) event()      {}
+func (Buried) event()         {}
+func (Dropped) event()        {}
+func (CordonSet) event()      {}
+func (KubeletPoolSet) event() {}
+func (HealthChanged) event()  {}
+func (Quarantined) event()    {}
+func (Reconciled) event()     {}

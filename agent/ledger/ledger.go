@@ -35,8 +35,9 @@ type Ledger struct {
 	forgotten   Attempt           // newest whose tombstone went
 	quarantine  Quarantine
 	cordoned    bool
-	diskFull    string // why no promise can be kept; "" while there is room
-	memory      string // why the host is short of memory; "" while it is not
+	wish        grant.KubeletPool // the operators' part of the kubelet's pool; never changed
+	diskFull    string            // why no promise can be kept; "" while there is room
+	memory      string            // why the host is short of memory; "" while it is not
 
 	decision   decision            // the last
 	scratch    account             // of a Decide

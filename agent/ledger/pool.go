@@ -37,6 +37,20 @@ func PooledUUID(tx resource.TxID) (uuid string, lent, ok bool) {
 	return uuid, ok, ok
 }
 
+// setKubeletPool takes over the operators' part of the pool. The devices follow with
+// the next Pool.
+func (d *decision) setKubeletPool(c grant.KubeletPool) {
+	switch {
+	case max(len(c.Add), len(c.Remove)) > grant.MaxKubeletPool:
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf("kubelet pool: %d devices to add and %d to remove, want at most %d each", len(c.Add), len(c.Remove), grant.MaxKubeletPool)})
+	case !c.Equal(d.l.wish):
+		d.emit(KubeletPoolSet(c.Clone()))
+	}
+}
+
+// KubeletPool is the operators' part of the kubelet's pool.
+func (l *Ledger) KubeletPool() grant.KubeletPool { return l.wish.Clone() }
+
 // pool takes the listed devices that are wholly free into the pool, and gives back
 // the devices of the pool that are not listed. A lent device stays lent.
 func (d *decision) pool(c Pool) {

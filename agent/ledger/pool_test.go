@@ -268,3 +268,31 @@ func TestThePoolAgainstItsRule(t *testing.T) {
 		}
 	})
 }
+
+func TestTheOperatorsPartOfThePoolIsKept(t *testing.T) {
+	host := machineWith(t, 8, 64<<30, gpuNames(3))
+	l := ready(t, host)
+	wish := grant.KubeletPool{Add: []string{"GPU-a"}, Remove: []string{"GPU-b", "MIG-c"}}
+	do(t, l, boot(1), wish)
+	kept := func(what string, l *ledger.Ledger, want grant.KubeletPool) {
+		t.Helper()
+		if got := l.Snapshot().KubeletPool; !got.Equal(want) || !l.KubeletPool().Equal(want) {
+			t.Errorf("%s: the operators' part is %+v, want %+v", what, got, want)
+		}
+	}
+	kept("after the command", l, wish)
+	replayed := ledger.New(host)
+	if err := replayed.Replay([][]byte{ledger.AppendEvents(nil, l.SnapshotEvents())}); err != nil {
+		t.Fatal(err)
+	}
+	kept("after a compaction", replayed, wish)
+	if _, events := l.Decide(boot(2), wish.Clone()); len(events) > 0 {
+		t.Errorf("the same wish is written twice: %v", events)
+	}
+	many := grant.KubeletPool{Add: make([]string, grant.MaxKubeletPool+1)}
+	if r := do(t, l, boot(2), many); !r.Refused() {
+		t.Error("a list without a bound was taken")
+	}
+	do(t, l, boot(3), grant.KubeletPool{})
+	kept("after the wish was withdrawn", l, grant.KubeletPool{})
+}

@@ -76,6 +76,8 @@ func (d *decision) quarantined(cmd Command) {
 		}
 	case grant.Cordon:
 		d.cordon(c)
+	case grant.KubeletPool: // no device changes hands before the quarantine ends
+		d.setKubeletPool(c)
 	case SetHealth:
 		d.setHealth(c)
 	case grant.Reconcile:

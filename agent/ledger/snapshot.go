@@ -19,6 +19,8 @@ type View struct {
 	Heard       resource.Revision // highest of the store
 	Quarantine  Quarantine
 	Cordoned    bool
+	// KubeletPool is the operators' part of the kubelet's pool; it is never changed.
+	KubeletPool grant.KubeletPool
 	DiskFull    bool
 	// MemoryPressure: the host is short of memory.
 	MemoryPressure bool
@@ -65,7 +67,7 @@ type GPUFree struct {
 func (l *Ledger) Snapshot() *View {
 	v := &View{
 		Incarnation: l.incarnation, Registered: l.registered, Epoch: l.epoch, Heard: l.heard, Quarantine: l.quarantine,
-		Cordoned: l.cordoned, DiskFull: l.diskFull != "", MemoryPressure: l.memory != "", Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
+		Cordoned: l.cordoned, KubeletPool: l.wish, DiskFull: l.diskFull != "", MemoryPressure: l.memory != "", Hash: l.hash, Host: l.places.host, Free: l.own.free.Clone(),
 	}
 	host, free := l.places.host, l.own.free
 	for i, n := range host.Topology().Nodes {
@@ -92,6 +94,9 @@ func (l *Ledger) SnapshotEvents() []Event {
 	}
 	if l.cordoned {
 		events = append(events, CordonSet{true})
+	}
+	if !l.wish.IsZero() {
+		events = append(events, KubeletPoolSet(l.wish.Clone()))
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(l.told)) {
 		events = append(events, HealthChanged{uuid, l.told[uuid].health, l.told[uuid].reason})

@@ -26,6 +26,7 @@ type Heartbeat struct {
 	Devices    []devices.Use // at most devices.MaxUses
 	Conditions []Condition
 	Grants     []Phase
+	Kubelet    *KubeletReport // nil where the kubelet gets no devices
 }
 
 // Condition is one statement about the node, in Kubernetes' words.
@@ -203,6 +204,7 @@ func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatR
 	for _, use := range h.Devices[:min(len(h.Devices), devices.MaxUses)] {
 		m.CurrentUsage.Devices = append(m.CurrentUsage.Devices, deviceUse(use))
 	}
+	m.Kubelet = h.Kubelet.message()
 	for _, g := range h.Grants[:min(len(h.Grants), limits.MaxGrants)] {
 		m.PodStatuses = append(m.PodStatuses, &schedulerv1.PodStatus{AllocationId: string(g.Tx), Phase: g.Phase})
 	}

@@ -24,6 +24,7 @@ type (
 		MemoryPressure     bool
 		Health             []DeviceHealth // ascending; devices that are ok are left out
 		Work               []Work         // ascending by Tx
+		KubeletPool        grant.KubeletPool
 	}
 	// Work is the state of a transaction's processes.
 	Work struct {
@@ -75,6 +76,9 @@ func (o Occupancy) fill(m *musterv1.AgentMessage) {
 
 func (o Occupancy) message() *musterv1.Occupancy {
 	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, MemoryPressure: o.MemoryPressure, Health: healthMessage(o.Health)}
+	if pool := o.KubeletPool; !pool.IsZero() {
+		m.KubeletPool = &musterv1.KubeletPool{Add: pool.Add, Remove: pool.Remove}
+	}
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch),

@@ -66,6 +66,8 @@ func orderOf(m *musterv1.LeaderMessage) (Order, error) {
 		err = needTx("forget", m.Forget.GetTx())
 	case *musterv1.LeaderMessage_Cordon:
 		command = grant.Cordon{Cordoned: m.Cordon.GetCordoned()}
+	case *musterv1.LeaderMessage_KubeletPool:
+		command = grant.KubeletPool{Add: m.KubeletPool.GetAdd(), Remove: m.KubeletPool.GetRemove()}
 	case *musterv1.LeaderMessage_Reconcile:
 		command, err = reconcileOf(m.Reconcile)
 	case *musterv1.LeaderMessage_Resync:

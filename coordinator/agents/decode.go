@@ -157,6 +157,7 @@ func decodeOccupancy(o *musterv1.Occupancy) (grant.Occupancy, error) {
 		return grant.Occupancy{}, err
 	}
 	result := grant.Occupancy{Cordoned: o.GetCordoned(), DiskFull: o.GetDiskFull(), MemoryPressure: o.GetMemoryPressure(), Health: health}
+	result.KubeletPool = grant.KubeletPool{Add: o.GetKubeletPool().GetAdd(), Remove: o.GetKubeletPool().GetRemove()}
 	for _, m := range o.GetWork() {
 		w, err := decodeWork("", m)
 		if err != nil {

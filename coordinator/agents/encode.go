@@ -34,6 +34,8 @@ func encode(c grant.Command) *musterv1.LeaderMessage {
 		m.Message = &musterv1.LeaderMessage_Resync{Resync: &musterv1.Resync{}}
 	case grant.Cordon:
 		m.Message = &musterv1.LeaderMessage_Cordon{Cordon: &musterv1.Cordon{Cordoned: c.Cordoned}}
+	case grant.KubeletPool:
+		m.Message = &musterv1.LeaderMessage_KubeletPool{KubeletPool: &musterv1.KubeletPool{Add: c.Add, Remove: c.Remove}}
 	case grant.Start:
 		m.Message = &musterv1.LeaderMessage_Start{Start: encodeStart(c)}
 	case grant.Reconcile:

@@ -42,6 +42,7 @@ func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) 
 		return
 	}
 	l.setReady(n)
+	l.sendKubeletPool(n)
 	now := &n.view
 	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels || withheld&^n.withheld != 0 {
 		l.wakeFor(n) // a registration may be the reason, and the agent decides how often

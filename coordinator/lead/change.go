@@ -120,5 +120,5 @@ func sameForOperators(a, b record.NodeSpec) bool {
 		maps.Equal(a.OperatorLabels, b.OperatorLabels) && maps.Equal(a.Annotations, b.Annotations) &&
 		(a.Approved == nil) == (b.Approved == nil) &&
 		maps.Equal(approved(a).Amounts, approved(b).Amounts) && maps.Equal(approved(a).Models, approved(b).Models) &&
-		(a.Expected == nil) == (b.Expected == nil) && maps.Equal(a.Lowered, b.Lowered)
+		(a.Expected == nil) == (b.Expected == nil) && maps.Equal(a.Lowered, b.Lowered) && poolOf(a).Equal(poolOf(b))
 }

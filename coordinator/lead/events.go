@@ -106,6 +106,7 @@ func (l *Leader) connected(e StreamOpened) {
 	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
 		l.out.command(e.Node, grant.Cordon{Cordoned: n.cordoned()})
 	}
+	l.sendKubeletPool(n)
 	for _, tx := range l.attemptsOn(e.Node) {
 		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 	}
@@ -133,6 +134,7 @@ func (l *Leader) learnSpec(n *node) {
 // has not seen stay.
 func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 	n.setHealth(o.Health, o.DiskFull, o.MemoryPressure)
+	n.setKubeletPool(o.KubeletPool)
 	for _, w := range o.Work { // before the tombstones: an end without its exit codes would be final
 		w.Node = n.view.ID
 		l.worked(w)

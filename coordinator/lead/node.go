@@ -24,14 +24,16 @@ type node struct {
 	spec    record.NodeSpec
 	specRev resource.Revision
 
-	connected      bool
-	incarnation    resource.Incarnation
-	revision       resource.Revision // of the registration; 0 = not registered
-	host           grant.Host
-	reservations   map[resource.TxID]*reservation
-	mirror         mirror
-	health         map[int]grant.DeviceHealth // by index; devices that are ok are left out
-	withheld       uint64                     // the bit of each device that an operator withholds, see withholding
+	connected    bool
+	incarnation  resource.Incarnation
+	revision     resource.Revision // of the registration; 0 = not registered
+	host         grant.Host
+	reservations map[resource.TxID]*reservation
+	mirror       mirror
+	health       map[int]grant.DeviceHealth // by index; devices that are ok are left out
+	// kubeletPool is the operators' part of the kubelet's pool that the agent follows.
+	kubeletPool    grant.KubeletPool
+	withheld       uint64 // the bit of each device that an operator withholds, see withholding
 	diskFull       bool
 	memoryPressure bool
 	fence          *fence      // nil: its incarnation may be counted on

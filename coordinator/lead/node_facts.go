@@ -95,6 +95,10 @@ func (n *node) setGrants(o grant.Occupancy) {
 	n.told++
 }
 
+// setKubeletPool takes over the operators' part of the kubelet's pool that the agent
+// follows.
+func (n *node) setKubeletPool(p grant.KubeletPool) { n.kubeletPool = p }
+
 // setAccused says why the node is isolated, until the store has that.
 func (n *node) setAccused(v *record.Violation) { n.accused = v }
 

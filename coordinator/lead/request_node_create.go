@@ -80,6 +80,9 @@ func created(spec record.NodeSpec, of api.Node, now int64) (record.NodeSpec, *ap
 	if of.Spec.Unschedulable {
 		p.Unschedulable = &of.Spec.Unschedulable
 	}
+	if k := of.Spec.Kubelet; k != nil {
+		p.Kubelet = api.KubeletPatch{Add: &k.Add, Remove: &k.Remove}
+	}
 	return patched(spec, p, now)
 }
 

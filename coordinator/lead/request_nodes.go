@@ -47,6 +47,9 @@ func (r PatchNode) serve(l *Leader, c *call) {
 		return
 	}
 	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, cordons: r.Patch.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
+		if status := l.knowsDevices(r.Node, spec, r.Patch.Kubelet); status != nil {
+			return spec, status
+		}
 		return patched(spec, r.Patch, l.millis())
 	}})
 }
@@ -103,6 +106,11 @@ func patched(spec record.NodeSpec, p api.NodePatch, now int64) (record.NodeSpec,
 			return spec, status
 		}
 		spec.Taints = retainted(spec.Taints, merged, now)
+	}
+	if !p.Kubelet.IsZero() {
+		if status := setKubeletPool(&spec, p.Kubelet); status != nil {
+			return spec, status
+		}
 	}
 	if status := api.CheckNodeLabels("metadata.labels", spec.OperatorLabels); status != nil {
 		return spec, status

@@ -248,6 +248,9 @@ func (r NodeSpec) check() error {
 	if r.AssumeDeadMillis < 0 {
 		err = errors.Join(err, fmt.Errorf("assumeDeadMillis %d is negative", r.AssumeDeadMillis))
 	}
+	if k := r.Kubelet; k != nil && max(len(k.Add), len(k.Remove)) > grant.MaxKubeletPool {
+		err = errors.Join(err, fmt.Errorf("kubelet: %d devices to add and %d to remove, want at most %d each", len(k.Add), len(k.Remove), grant.MaxKubeletPool))
+	}
 	return err
 }
 
@@ -260,7 +263,7 @@ func (r NodeStatus) check() error {
 			return fmt.Errorf("devices[%d] %q: %d percent and %d bytes, want 0 to 100 percent, or %d for unknown", i, d.UUID, d.Percent, d.Memory, devices.UnknownUse)
 		}
 	}
-	return nonNegative("usage", r.Usage)
+	return errors.Join(nonNegative("usage", r.Usage), r.Kubelet.check())
 }
 
 func (r NodeLease) check() error { return nil }

@@ -344,6 +344,16 @@ type NodeSpec struct {
 	// Lowered are the amounts to which operators have lowered the allocatable part,
 	// by resource. Registrations keep them.
 	Lowered resource.Vector `json:"lowered,omitempty"`
+	// Kubelet is the operators' part of the pool of devices that the kubelet of the host
+	// hands out; nil where they have named none. Registrations keep it.
+	Kubelet *KubeletPool `json:"kubelet,omitempty"`
+}
+
+// KubeletPool is the operators' part of a kubelet's pool, by the UUIDs of GPUs and MIG
+// instances. It wins over the agent's configuration device by device.
+type KubeletPool struct {
+	Add    []string `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
 }
 
 // HasRegistered reports whether an agent has registered the node. A node that was
@@ -436,6 +446,8 @@ type NodeStatus struct {
 	Devices []DeviceUse     `json:"devices,omitempty"`
 	// Available is read and never written.
 	Available resource.Vector `json:"available,omitempty"`
+	// Kubelet is the pool of the host's kubelet; nil where the agent gives it none.
+	Kubelet *KubeletReport `json:"kubelet,omitempty"`
 }
 
 // DeviceUse is the use of one device or MIG instance; devices.UnknownUse where the

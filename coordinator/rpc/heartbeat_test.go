@@ -431,3 +431,41 @@ func TestAChangeIsToldWithoutAHeartbeat(t *testing.T) {
 		stream.CloseSend()
 	})
 }
+
+func TestTheKubeletsPoolIsWrittenWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, s := open(t, mem.Options{})
+		register(t, server, first)
+		stream := serve(t, s)
+		defer stream.CloseSend()
+		told := func(report *schedulerv1.KubeletReport) (*record.KubeletReport, resource.Revision) {
+			t.Helper()
+			beat(t, stream, &schedulerv1.HeartbeatRequest{NodeId: "n1", Kubelet: report})
+			status, kv := get[record.NodeStatus](t, s, record.NodeStatusKey("n1"))
+			return status.Kubelet, kv.ModRev
+		}
+		lent := &schedulerv1.KubeletReport{Devices: []*schedulerv1.KubeletDevice{
+			{Uuid: "GPU-a", State: "Lent", Configured: true, Since: 1_700_000_000, Containers: []*schedulerv1.KubeletContainer{{Namespace: "default", Pod: "p", Container: "main", Unit: "GPU-a"}}},
+			{Uuid: "GPU-a", State: "Free"},
+			{Uuid: "GPU-b", State: "Odd"},
+			{State: "Free"},
+		}}
+		want := &record.KubeletReport{Devices: []record.KubeletDevice{
+			{UUID: "GPU-a", State: "Lent", Configured: true, Since: 1_700_000_000, Containers: []record.KubeletContainer{{Namespace: "default", Pod: "p", Container: "main", Unit: "GPU-a"}}},
+		}}
+		got, at := told(lent)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("written (-want +got):\n%s", diff)
+		}
+		if _, again := told(lent); again != at {
+			t.Error("a report without news is written at once")
+		}
+		lent.Devices[0].Containers[0].Pod = "q"
+		if got, again := told(lent); again == at || got.Devices[0].Containers[0].Pod != "q" {
+			t.Errorf("another pod is not written: %+v", got)
+		}
+		if got, _ := told(nil); got != nil {
+			t.Errorf("a kubelet that gets no devices has %+v", got)
+		}
+	})
+}

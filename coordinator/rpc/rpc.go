@@ -145,7 +145,7 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who record.
 		fresh.Registrations = append(slices.Clone(old.Registrations[max(0, len(old.Registrations)+1-record.MaxRegistrations):]), fresh.Registrations...)
 		fresh.RegisteredBy = append(slices.Clone(old.RegisteredBy[max(0, len(old.RegisteredBy)+1-record.MaxRegistrations):]), fresh.RegisteredBy...)
 		fresh.OperatorLabels, fresh.Annotations, fresh.Token, fresh.Violation, fresh.Drain = old.OperatorLabels, old.Annotations, old.Token, old.Violation, old.Drain
-		fresh.Expected, fresh.Lowered = old.Expected, old.Lowered
+		fresh.Expected, fresh.Lowered, fresh.Kubelet = old.Expected, old.Lowered, old.Kubelet
 	}
 	if err := s.admit(ctx, node, old, &fresh); err != nil {
 		return nil, err

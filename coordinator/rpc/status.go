@@ -14,13 +14,14 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-// conditions are the last conditions that one stream's node reported. They are
-// written to the node's status when they change, with what the host has measured; no
+// conditions are the last conditions that one stream's node reported, and its kubelet's
+// pool. They are written to the node's status when they change, with what the host has measured; no
 // decision depends on them but for lost devices.
 type conditions struct {
 	written []record.Condition
-	heard   time.Time // the time of the last report that was written
-	known   bool      // written are the conditions in the store
+	kubelet *record.KubeletReport // likewise
+	heard   time.Time             // the time of the last report that was written
+	known   bool                  // written are the conditions in the store
 }
 
 // Bounds of the writes of reports whose conditions have not changed: one in
@@ -77,7 +78,8 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 	}
 	now := time.Now()
 	next, news := c.take(beat.GetConditions(), now)
-	if !news && (now.Sub(c.heard) < reportEvery || !h.reports.take(now)) {
+	kubelet := kubeletReport(beat.GetKubelet())
+	if !news && kubelet.Equal(c.kubelet) && (now.Sub(c.heard) < reportEvery || !h.reports.take(now)) {
 		return nil
 	}
 	if ok, tell := h.spent.allow(node, Conditions, now); !ok { // a later heartbeat tries again
@@ -86,7 +88,7 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 		}
 		return nil
 	}
-	value, err := record.Encode(record.NodeStatus{Conditions: next, HeardAt: now.UTC().Format(time.RFC3339), Usage: m.usage, Devices: m.devices})
+	value, err := record.Encode(record.NodeStatus{Conditions: next, HeardAt: now.UTC().Format(time.RFC3339), Usage: m.usage, Devices: m.devices, Kubelet: kubelet})
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 		return err
 	}
 	if result.Succeeded { // else it registered in between; the next heartbeat tries again
-		c.written, c.heard = next, now
+		c.written, c.kubelet, c.heard = next, kubelet, now
 	}
 	return nil
 }
@@ -118,7 +120,7 @@ func (h *Heartbeats) recall(ctx context.Context, node resource.NodeID, c *condit
 		if err != nil {
 			return err
 		}
-		c.written = status.Conditions
+		c.written, c.kubelet = status.Conditions, status.Kubelet
 		c.heard, _ = time.Parse(time.RFC3339, status.HeardAt) // zero where an older version wrote it
 	}
 	c.known = true

@@ -52,6 +52,7 @@ func (s Sight) Node(n *api.Node) *api.Node {
 	}
 	seen := *n
 	seen.Status.Allocations, seen.Status.OtherAllocations = s.names(n.Status.Allocations)
+	seen.Status.Kubelet = nil // names of pods, and of the work of others
 	seen.Status.Conditions = slices.Clone(n.Status.Conditions)
 	for i := range seen.Status.Conditions {
 		if c := &seen.Status.Conditions[i]; c.Message != "" && ofOthers[c.Type] != "" {

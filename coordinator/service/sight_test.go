@@ -38,7 +38,10 @@ func TestACallerSeesTheNamesOfItsOwnWork(t *testing.T) {
 	} {
 		t.Run(who, func(t *testing.T) {
 			sight := spaces.SightOf(c.caller)
-			n := sight.Node(&api.Node{Status: api.NodeStatus{Allocations: work, Conditions: []api.Condition{{Type: "Ready", Message: "m"}, orphans, pods}}})
+			n := sight.Node(&api.Node{Status: api.NodeStatus{Allocations: work, Conditions: []api.Condition{{Type: "Ready", Message: "m"}, orphans, pods}, Kubelet: &api.KubeletStatus{}}})
+			if (n.Status.Kubelet != nil) != (c.orphans != "") {
+				t.Errorf("the kubelet's pool is seen: %t", n.Status.Kubelet != nil)
+			}
 			if diff := cmp.Diff(c.seen, n.Status.Allocations); diff != "" || n.Status.OtherAllocations != c.others {
 				t.Errorf("a node: %d others, want %d; %s", n.Status.OtherAllocations, c.others, diff)
 			}

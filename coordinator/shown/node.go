@@ -72,6 +72,7 @@ func (n *Node) Show() *api.Node {
 		ResourceVersion: strconv.FormatInt(int64(n.Revision), 10), Annotations: n.Spec.Annotations,
 	}
 	o.Spec = api.NodeSpec{
+		Kubelet:  kubeletPool(n.Spec.Kubelet),
 		Capacity: api.Amounts(n.Spec.Capacity), Allocatable: api.Amounts(n.Spec.Allocatable), Unschedulable: n.Spec.Unschedulable,
 	}
 	if e := n.Spec.Expected; e != nil && len(e.Capacity) > 0 {
@@ -106,6 +107,7 @@ func (n *Node) Show() *api.Node {
 	if n.Told.Usage != nil && n.isHeard() {
 		s.Usage = api.Amounts(n.Told.Usage)
 	}
+	s.Kubelet = kubeletStatus(n.Told.Kubelet)
 	n.showFree(s)
 	s.Allocations = n.Allocations
 	slices.Sort(s.Allocations)

@@ -55,6 +55,9 @@ func (a *Agent) Obey(c grant.Command, now time.Time) []grant.Event {
 	if _, cordons := c.(grant.Cordon); cordons {
 		return []grant.Event{grant.HealthChanged{Node: a.node, Cordoned: a.ledger.Snapshot().Cordoned}}
 	}
+	if _, pools := c.(grant.KubeletPool); pools {
+		return []grant.Event{grant.Occupied{Node: a.node, Occupancy: a.occupancy(), LedgerHash: a.ledger.Hash()}}
+	}
 	woken := a.woken(reply)
 	if !slices.Contains(ends, reply.Tx) && reply.Tx != "" {
 		woken = append([]grant.Event{a.replied(reply)}, woken...)
@@ -129,7 +132,7 @@ func (a *Agent) Hello() lead.Input {
 
 func (a *Agent) occupancy() grant.Occupancy {
 	v := a.ledger.Snapshot()
-	o := grant.Occupancy{Cordoned: v.Cordoned}
+	o := grant.Occupancy{Cordoned: v.Cordoned, KubeletPool: v.KubeletPool}
 	for _, g := range v.Grants {
 		o.Grants = append(o.Grants, grant.Grant{
 			Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: members(g.Members), Name: g.Name, Tenant: g.Tenant, UnitMembers: g.UnitMembers,

@@ -262,6 +262,8 @@ func kind(message any) string {
 		return "cordon"
 	case *musterv1.LeaderMessage_Reconcile:
 		return "reconcile"
+	case *musterv1.LeaderMessage_KubeletPool:
+		return "kubelet pool"
 	case *musterv1.AgentMessage_Occupancy:
 		return "occupancy"
 	case *musterv1.AgentMessage_Registered:

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 )
@@ -20,6 +21,10 @@ const (
 	MaxLabels = 64
 	// MaxConditions is the most conditions of one heartbeat.
 	MaxConditions = 32
+	// MaxKubeletPool is the most devices and MIG instances of one kubelet's pool, and
+	// MaxKubeletContainers the most containers of one report that have them.
+	MaxKubeletPool       = grant.MaxKubeletPool
+	MaxKubeletContainers = grant.MaxKubeletContainers
 	// MaxArgs is the most arguments of a command, and the most variables of its
 	// environment. MaxArg bounds each, in bytes.
 	MaxArgs = 1024
@@ -40,7 +45,9 @@ const (
 	maxDir      = 4096 // bytes of a path
 	maxRestarts = 1 << 20
 	maxLog      = 32 << 10 // bytes of output in one message
-	maxMIG      = devices.MaxDevices * devices.MaxMIGInstances
+	// MaxKubeletName is the bytes of each name of a pod.
+	MaxKubeletName = 253
+	maxMIG         = devices.MaxDevices * devices.MaxMIGInstances
 )
 
 // fields is the table: the limit of each field by its full name.

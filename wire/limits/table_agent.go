@@ -45,7 +45,8 @@ var agentFields = map[string]Limit{
 	"muster.v1.Commit.epoch":    natural,
 	"muster.v1.Commit.revision": natural,
 
-	"muster.v1.LeaderMessage.start": message,
+	"muster.v1.LeaderMessage.start":        message,
+	"muster.v1.LeaderMessage.kubelet_pool": message,
 
 	"muster.v1.Start.tx":           transaction,
 	"muster.v1.Start.epoch":        natural,
@@ -110,6 +111,9 @@ var agentFields = map[string]Limit{
 
 	"muster.v1.Cordon.cordoned": boolean,
 
+	"muster.v1.KubeletPool.add":    listOf(MaxKubeletPool, gpuUUID),
+	"muster.v1.KubeletPool.remove": listOf(MaxKubeletPool, gpuUUID),
+
 	"muster.v1.Reconcile.epoch":        natural,
 	"muster.v1.Reconcile.revision":     natural,
 	"muster.v1.Reconcile.adopted":      listOf(2*MaxGrants, transaction),
@@ -147,6 +151,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.Occupancy.memory_pressure": boolean,
 	"muster.v1.Occupancy.work":            listOf(MaxGrants, message),
 	"muster.v1.Occupancy.health":          listOf(devices.MaxDevices, message),
+	"muster.v1.Occupancy.kubelet_pool":    message,
 
 	"muster.v1.Grant.tx":           transaction,
 	"muster.v1.Grant.unit":         unitUID,
@@ -228,6 +233,22 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.HeartbeatRequest.current_usage": message,
 	"scheduler.v1.HeartbeatRequest.pod_statuses":  listOf(2*MaxGrants, message),
 	"scheduler.v1.HeartbeatRequest.conditions":    listOf(MaxConditions, message),
+	"scheduler.v1.HeartbeatRequest.kubelet":       message,
+
+	"scheduler.v1.KubeletReport.devices":         listOf(2*MaxKubeletPool, message),
+	"scheduler.v1.KubeletReport.more_containers": between(0, 1<<20),
+
+	"scheduler.v1.KubeletDevice.uuid":       gpuUUID,
+	"scheduler.v1.KubeletDevice.state":      oneOf("", "Free", "Lent", "Joining", "Leaving"),
+	"scheduler.v1.KubeletDevice.configured": boolean,
+	"scheduler.v1.KubeletDevice.holder":     prose(maxUnitName),
+	"scheduler.v1.KubeletDevice.since":      between(0, 1<<40),
+	"scheduler.v1.KubeletDevice.containers": listOf(MaxKubeletContainers, message),
+
+	"scheduler.v1.KubeletContainer.namespace": prose(MaxKubeletName),
+	"scheduler.v1.KubeletContainer.pod":       prose(MaxKubeletName),
+	"scheduler.v1.KubeletContainer.container": prose(MaxKubeletName),
+	"scheduler.v1.KubeletContainer.unit":      id(maxName),
 
 	"scheduler.v1.HeartbeatResponse.directives":             listOf(64, message),
 	"scheduler.v1.HeartbeatResponse.lease_duration_seconds": between(0, maxSeconds),

@@ -285,6 +285,7 @@ func (a *app) describeNode(o *api.Node, now time.Time) {
 	a.section("NUMA nodes", numaTable(o))
 	a.section("Devices", deviceTable(o))
 	a.section("MIG instances", instanceTable(o))
+	a.section("Kubelet", poolTable(o))
 	told := newTable("TYPE", "STATUS", "AGE", "REASON", "MESSAGE")
 	for _, c := range o.Status.Conditions {
 		told.add(c.Type, c.Status, age(c.LastTransitionTime, now), c.Reason, c.Message)

@@ -72,7 +72,7 @@ func (x WorkState_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkState_Phase.Descriptor instead.
 func (WorkState_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type Reply_State int32
@@ -139,7 +139,7 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24, 0}
 }
 
 // ReadLogRequest names a start, and the place in its output to begin at.
@@ -299,6 +299,7 @@ type LeaderMessage struct {
 	//	*LeaderMessage_Cordon
 	//	*LeaderMessage_Reconcile
 	//	*LeaderMessage_Start
+	//	*LeaderMessage_KubeletPool
 	Message       isLeaderMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -440,6 +441,15 @@ func (x *LeaderMessage) GetStart() *Start {
 	return nil
 }
 
+func (x *LeaderMessage) GetKubeletPool() *KubeletPool {
+	if x != nil {
+		if x, ok := x.Message.(*LeaderMessage_KubeletPool); ok {
+			return x.KubeletPool
+		}
+	}
+	return nil
+}
+
 type isLeaderMessage_Message interface {
 	isLeaderMessage_Message()
 }
@@ -488,6 +498,10 @@ type LeaderMessage_Start struct {
 	Start *Start `protobuf:"bytes,11,opt,name=start,proto3,oneof"`
 }
 
+type LeaderMessage_KubeletPool struct {
+	KubeletPool *KubeletPool `protobuf:"bytes,12,opt,name=kubelet_pool,json=kubeletPool,proto3,oneof"`
+}
+
 func (*LeaderMessage_Hello) isLeaderMessage_Message() {}
 
 func (*LeaderMessage_Reserve) isLeaderMessage_Message() {}
@@ -509,6 +523,8 @@ func (*LeaderMessage_Cordon) isLeaderMessage_Message() {}
 func (*LeaderMessage_Reconcile) isLeaderMessage_Message() {}
 
 func (*LeaderMessage_Start) isLeaderMessage_Message() {}
+
+func (*LeaderMessage_KubeletPool) isLeaderMessage_Message() {}
 
 // LeaderHello opens the stream and announces the epoch: the agent resolves
 // reservations of older epochs at once.
@@ -1235,6 +1251,60 @@ func (x *Reconcile) GetGraceMillis() int64 {
 	return 0
 }
 
+// KubeletPool is the operators' part of the pool of devices that the kubelet of the
+// host hands out, by UUID: it wins over the agent's configuration device by device.
+type KubeletPool struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Add           []string               `protobuf:"bytes,1,rep,name=add,proto3" json:"add,omitempty"`
+	Remove        []string               `protobuf:"bytes,2,rep,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubeletPool) Reset() {
+	*x = KubeletPool{}
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubeletPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubeletPool) ProtoMessage() {}
+
+func (x *KubeletPool) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubeletPool.ProtoReflect.Descriptor instead.
+func (*KubeletPool) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *KubeletPool) GetAdd() []string {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+func (x *KubeletPool) GetRemove() []string {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
 type AgentMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -1254,7 +1324,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1336,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1349,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AgentMessage) GetMessage() isAgentMessage_Message {
@@ -1416,7 +1486,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1498,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1511,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Start) GetTx() string {
@@ -1517,7 +1587,7 @@ type StartMember struct {
 
 func (x *StartMember) Reset() {
 	*x = StartMember{}
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1599,7 @@ func (x *StartMember) String() string {
 func (*StartMember) ProtoMessage() {}
 
 func (x *StartMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1612,7 @@ func (x *StartMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMember.ProtoReflect.Descriptor instead.
 func (*StartMember) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartMember) GetMember() int32 {
@@ -1571,7 +1641,7 @@ type Work struct {
 
 func (x *Work) Reset() {
 	*x = Work{}
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1653,7 @@ func (x *Work) String() string {
 func (*Work) ProtoMessage() {}
 
 func (x *Work) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1666,7 @@ func (x *Work) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Work.ProtoReflect.Descriptor instead.
 func (*Work) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Work) GetTx() string {
@@ -1633,7 +1703,7 @@ type WorkState struct {
 
 func (x *WorkState) Reset() {
 	*x = WorkState{}
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1715,7 @@ func (x *WorkState) String() string {
 func (*WorkState) ProtoMessage() {}
 
 func (x *WorkState) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1728,7 @@ func (x *WorkState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkState.ProtoReflect.Descriptor instead.
 func (*WorkState) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WorkState) GetMember() int32 {
@@ -1733,7 +1803,7 @@ type WorkUse struct {
 
 func (x *WorkUse) Reset() {
 	*x = WorkUse{}
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1815,7 @@ func (x *WorkUse) String() string {
 func (*WorkUse) ProtoMessage() {}
 
 func (x *WorkUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1828,7 @@ func (x *WorkUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkUse.ProtoReflect.Descriptor instead.
 func (*WorkUse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WorkUse) GetCpuMillis() int64 {
@@ -1810,7 +1880,7 @@ type WorkDevice struct {
 
 func (x *WorkDevice) Reset() {
 	*x = WorkDevice{}
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1892,7 @@ func (x *WorkDevice) String() string {
 func (*WorkDevice) ProtoMessage() {}
 
 func (x *WorkDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +1905,7 @@ func (x *WorkDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkDevice.ProtoReflect.Descriptor instead.
 func (*WorkDevice) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkDevice) GetUuid() string {
@@ -1884,7 +1954,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +1966,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +1979,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -1966,7 +2036,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2048,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2061,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -2024,7 +2094,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2106,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2119,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Reply) GetTx() string {
@@ -2103,13 +2173,14 @@ type Occupancy struct {
 	Health         []*DeviceHealth        `protobuf:"bytes,4,rep,name=health,proto3" json:"health,omitempty"`
 	MemoryPressure bool                   `protobuf:"varint,5,opt,name=memory_pressure,json=memoryPressure,proto3" json:"memory_pressure,omitempty"` // the host is short of memory
 	Work           []*Work                `protobuf:"bytes,6,rep,name=work,proto3" json:"work,omitempty"`                                            // of all transactions that have processes, or had them
+	KubeletPool    *KubeletPool           `protobuf:"bytes,7,opt,name=kubelet_pool,json=kubeletPool,proto3" json:"kubelet_pool,omitempty"`           // that the agent follows; absent for none
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2192,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2205,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -2179,6 +2250,13 @@ func (x *Occupancy) GetWork() []*Work {
 	return nil
 }
 
+func (x *Occupancy) GetKubeletPool() *KubeletPool {
+	if x != nil {
+		return x.KubeletPool
+	}
+	return nil
+}
+
 type Grant struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Tx      string                 `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
@@ -2199,7 +2277,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2289,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2302,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Grant) GetTx() string {
@@ -2303,7 +2381,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2393,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2406,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -2378,7 +2456,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2468,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2481,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -2441,7 +2519,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06follow\x18\x06 \x01(\bR\x06follow\"6\n" +
 	"\bLogChunk\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x92\x04\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xcf\x04\n" +
 	"\rLeaderMessage\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.muster.v1.LeaderHelloH\x00R\x05hello\x12.\n" +
 	"\areserve\x18\x02 \x01(\v2\x12.muster.v1.ReserveH\x00R\areserve\x12+\n" +
@@ -2454,7 +2532,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06cordon\x18\t \x01(\v2\x11.muster.v1.CordonH\x00R\x06cordon\x124\n" +
 	"\treconcile\x18\n" +
 	" \x01(\v2\x14.muster.v1.ReconcileH\x00R\treconcile\x12(\n" +
-	"\x05start\x18\v \x01(\v2\x10.muster.v1.StartH\x00R\x05startB\t\n" +
+	"\x05start\x18\v \x01(\v2\x10.muster.v1.StartH\x00R\x05start\x12;\n" +
+	"\fkubelet_pool\x18\f \x01(\v2\x16.muster.v1.KubeletPoolH\x00R\vkubeletPoolB\t\n" +
 	"\amessage\"\xc3\x01\n" +
 	"\vLeaderHello\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1b\n" +
@@ -2511,7 +2590,10 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x18\n" +
 	"\aadopted\x18\x03 \x03(\tR\aadopted\x12\x1a\n" +
 	"\breleased\x18\x04 \x03(\tR\breleased\x12!\n" +
-	"\fgrace_millis\x18\x05 \x01(\x03R\vgraceMillis\"\xdc\x02\n" +
+	"\fgrace_millis\x18\x05 \x01(\x03R\vgraceMillis\"7\n" +
+	"\vKubeletPool\x12\x10\n" +
+	"\x03add\x18\x01 \x03(\tR\x03add\x12\x16\n" +
+	"\x06remove\x18\x02 \x03(\tR\x06remove\"\xdc\x02\n" +
 	"\fAgentMessage\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x15.muster.v1.AgentHelloH\x00R\x05hello\x12(\n" +
 	"\x05reply\x18\x02 \x01(\v2\x10.muster.v1.ReplyH\x00R\x05reply\x124\n" +
@@ -2600,14 +2682,15 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04HELD\x10\x05\x12\f\n" +
 	"\bEVICTING\x10\x06\x12\t\n" +
 	"\x05FREED\x10\a\x12\f\n" +
-	"\bSTOPPING\x10\b\"\xed\x01\n" +
+	"\bSTOPPING\x10\b\"\xa8\x02\n" +
 	"\tOccupancy\x12(\n" +
 	"\x06grants\x18\x01 \x03(\v2\x10.muster.v1.GrantR\x06grants\x12\x1a\n" +
 	"\bcordoned\x18\x02 \x01(\bR\bcordoned\x12\x1b\n" +
 	"\tdisk_full\x18\x03 \x01(\bR\bdiskFull\x12/\n" +
 	"\x06health\x18\x04 \x03(\v2\x17.muster.v1.DeviceHealthR\x06health\x12'\n" +
 	"\x0fmemory_pressure\x18\x05 \x01(\bR\x0ememoryPressure\x12#\n" +
-	"\x04work\x18\x06 \x03(\v2\x0f.muster.v1.WorkR\x04work\"\x8d\x02\n" +
+	"\x04work\x18\x06 \x03(\v2\x0f.muster.v1.WorkR\x04work\x129\n" +
+	"\fkubelet_pool\x18\a \x01(\v2\x16.muster.v1.KubeletPoolR\vkubeletPool\"\x8d\x02\n" +
 	"\x05Grant\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x14\n" +
@@ -2647,7 +2730,7 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
 	(Reply_State)(0),         // 1: muster.v1.Reply.State
@@ -2665,25 +2748,26 @@ var file_muster_v1_agent_proto_goTypes = []any{
 	(*Resync)(nil),           // 13: muster.v1.Resync
 	(*Cordon)(nil),           // 14: muster.v1.Cordon
 	(*Reconcile)(nil),        // 15: muster.v1.Reconcile
-	(*AgentMessage)(nil),     // 16: muster.v1.AgentMessage
-	(*Start)(nil),            // 17: muster.v1.Start
-	(*StartMember)(nil),      // 18: muster.v1.StartMember
-	(*Work)(nil),             // 19: muster.v1.Work
-	(*WorkState)(nil),        // 20: muster.v1.WorkState
-	(*WorkUse)(nil),          // 21: muster.v1.WorkUse
-	(*WorkDevice)(nil),       // 22: muster.v1.WorkDevice
-	(*AgentHello)(nil),       // 23: muster.v1.AgentHello
-	(*Registered)(nil),       // 24: muster.v1.Registered
-	(*Reply)(nil),            // 25: muster.v1.Reply
-	(*Occupancy)(nil),        // 26: muster.v1.Occupancy
-	(*Grant)(nil),            // 27: muster.v1.Grant
-	(*HealthChange)(nil),     // 28: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 29: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 30: muster.v1.Incarnation
-	(*Request)(nil),          // 31: muster.v1.Request
-	(*Host)(nil),             // 32: muster.v1.Host
-	(*MemberAssignment)(nil), // 33: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 34: muster.v1.Reason
+	(*KubeletPool)(nil),      // 16: muster.v1.KubeletPool
+	(*AgentMessage)(nil),     // 17: muster.v1.AgentMessage
+	(*Start)(nil),            // 18: muster.v1.Start
+	(*StartMember)(nil),      // 19: muster.v1.StartMember
+	(*Work)(nil),             // 20: muster.v1.Work
+	(*WorkState)(nil),        // 21: muster.v1.WorkState
+	(*WorkUse)(nil),          // 22: muster.v1.WorkUse
+	(*WorkDevice)(nil),       // 23: muster.v1.WorkDevice
+	(*AgentHello)(nil),       // 24: muster.v1.AgentHello
+	(*Registered)(nil),       // 25: muster.v1.Registered
+	(*Reply)(nil),            // 26: muster.v1.Reply
+	(*Occupancy)(nil),        // 27: muster.v1.Occupancy
+	(*Grant)(nil),            // 28: muster.v1.Grant
+	(*HealthChange)(nil),     // 29: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 30: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 31: muster.v1.Incarnation
+	(*Request)(nil),          // 32: muster.v1.Request
+	(*Host)(nil),             // 33: muster.v1.Host
+	(*MemberAssignment)(nil), // 34: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 35: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
@@ -2696,44 +2780,46 @@ var file_muster_v1_agent_proto_depIdxs = []int32{
 	13, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
 	14, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
 	15, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
-	17, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
-	30, // 11: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
-	7,  // 12: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	31, // 13: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	23, // 14: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	25, // 15: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	26, // 16: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	24, // 17: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	28, // 18: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	19, // 19: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
-	18, // 20: muster.v1.Start.members:type_name -> muster.v1.StartMember
-	20, // 21: muster.v1.Work.states:type_name -> muster.v1.WorkState
-	0,  // 22: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
-	21, // 23: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
-	22, // 24: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
-	30, // 25: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	32, // 26: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	26, // 27: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	30, // 28: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	1,  // 29: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	30, // 30: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	33, // 31: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	34, // 32: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	27, // 33: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	29, // 34: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	19, // 35: muster.v1.Occupancy.work:type_name -> muster.v1.Work
-	1,  // 36: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	33, // 37: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	29, // 38: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	4,  // 39: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	2,  // 40: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
-	16, // 41: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	3,  // 42: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
-	41, // [41:43] is the sub-list for method output_type
-	39, // [39:41] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	18, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
+	16, // 11: muster.v1.LeaderMessage.kubelet_pool:type_name -> muster.v1.KubeletPool
+	31, // 12: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	7,  // 13: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
+	32, // 14: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	24, // 15: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	26, // 16: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	27, // 17: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	25, // 18: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	29, // 19: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	20, // 20: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
+	19, // 21: muster.v1.Start.members:type_name -> muster.v1.StartMember
+	21, // 22: muster.v1.Work.states:type_name -> muster.v1.WorkState
+	0,  // 23: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
+	22, // 24: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
+	23, // 25: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
+	31, // 26: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	33, // 27: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	27, // 28: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	31, // 29: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	1,  // 30: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	31, // 31: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	34, // 32: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	35, // 33: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	28, // 34: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	30, // 35: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	20, // 36: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	16, // 37: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
+	1,  // 38: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	34, // 39: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	30, // 40: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	4,  // 41: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	2,  // 42: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
+	17, // 43: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	3,  // 44: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
+	43, // [43:45] is the sub-list for method output_type
+	41, // [41:43] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -2754,8 +2840,9 @@ func file_muster_v1_agent_proto_init() {
 		(*LeaderMessage_Cordon)(nil),
 		(*LeaderMessage_Reconcile)(nil),
 		(*LeaderMessage_Start)(nil),
+		(*LeaderMessage_KubeletPool)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[14].OneofWrappers = []any{
+	file_muster_v1_agent_proto_msgTypes[15].OneofWrappers = []any{
 		(*AgentMessage_Hello)(nil),
 		(*AgentMessage_Reply)(nil),
 		(*AgentMessage_Occupancy)(nil),
@@ -2763,14 +2850,14 @@ func file_muster_v1_agent_proto_init() {
 		(*AgentMessage_Health)(nil),
 		(*AgentMessage_Work)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[19].OneofWrappers = []any{}
+	file_muster_v1_agent_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

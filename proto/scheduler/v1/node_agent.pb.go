@@ -25,12 +25,15 @@ const (
 )
 
 type HeartbeatRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	NodeId        string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	Timestamp     int64                  `protobuf:"varint,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"` // Unix milliseconds on the node's clock; information only
-	CurrentUsage  *ResourceUsage         `protobuf:"bytes,3,opt,name=current_usage,json=currentUsage,proto3" json:"current_usage,omitempty"`
-	PodStatuses   []*PodStatus           `protobuf:"bytes,4,rep,name=pod_statuses,json=podStatuses,proto3" json:"pod_statuses,omitempty"`
-	Conditions    []*NodeCondition       `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	NodeId       string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Timestamp    int64                  `protobuf:"varint,2,opt,name=timestamp,proto3" json:"timestamp,omitempty"` // Unix milliseconds on the node's clock; information only
+	CurrentUsage *ResourceUsage         `protobuf:"bytes,3,opt,name=current_usage,json=currentUsage,proto3" json:"current_usage,omitempty"`
+	PodStatuses  []*PodStatus           `protobuf:"bytes,4,rep,name=pod_statuses,json=podStatuses,proto3" json:"pod_statuses,omitempty"`
+	Conditions   []*NodeCondition       `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// The devices that the kubelet of the host hands out, or is to hand out; absent
+	// where the agent gives none to a kubelet.
+	Kubelet       *KubeletReport `protobuf:"bytes,6,opt,name=kubelet,proto3" json:"kubelet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -100,6 +103,222 @@ func (x *HeartbeatRequest) GetConditions() []*NodeCondition {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetKubelet() *KubeletReport {
+	if x != nil {
+		return x.Kubelet
+	}
+	return nil
+}
+
+// KubeletReport is the pool of the kubelet.
+type KubeletReport struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Devices []*KubeletDevice       `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"` // ascending by UUID
+	// more_containers counts the containers beyond the most that a report names.
+	MoreContainers int32 `protobuf:"varint,2,opt,name=more_containers,json=moreContainers,proto3" json:"more_containers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *KubeletReport) Reset() {
+	*x = KubeletReport{}
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubeletReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubeletReport) ProtoMessage() {}
+
+func (x *KubeletReport) ProtoReflect() protoreflect.Message {
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubeletReport.ProtoReflect.Descriptor instead.
+func (*KubeletReport) Descriptor() ([]byte, []int) {
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *KubeletReport) GetDevices() []*KubeletDevice {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *KubeletReport) GetMoreContainers() int32 {
+	if x != nil {
+		return x.MoreContainers
+	}
+	return 0
+}
+
+type KubeletDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Uuid  string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	// state is Free, Lent, Joining or Leaving.
+	State      string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Configured bool   `protobuf:"varint,3,opt,name=configured,proto3" json:"configured,omitempty"` // the agent's configuration has the device in its pool
+	// holder is the holder of a device that is Joining: NAMESPACE/NAME of the work.
+	Holder        string              `protobuf:"bytes,4,opt,name=holder,proto3" json:"holder,omitempty"`
+	Since         int64               `protobuf:"varint,5,opt,name=since,proto3" json:"since,omitempty"` // Unix seconds, of Free and of Lent; 0 where it is not known
+	Containers    []*KubeletContainer `protobuf:"bytes,6,rep,name=containers,proto3" json:"containers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubeletDevice) Reset() {
+	*x = KubeletDevice{}
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubeletDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubeletDevice) ProtoMessage() {}
+
+func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubeletDevice.ProtoReflect.Descriptor instead.
+func (*KubeletDevice) Descriptor() ([]byte, []int) {
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *KubeletDevice) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *KubeletDevice) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *KubeletDevice) GetConfigured() bool {
+	if x != nil {
+		return x.Configured
+	}
+	return false
+}
+
+func (x *KubeletDevice) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *KubeletDevice) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *KubeletDevice) GetContainers() []*KubeletContainer {
+	if x != nil {
+		return x.Containers
+	}
+	return nil
+}
+
+// KubeletContainer is a container that has a unit of the device.
+type KubeletContainer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Pod           string                 `protobuf:"bytes,2,opt,name=pod,proto3" json:"pod,omitempty"`
+	Container     string                 `protobuf:"bytes,3,opt,name=container,proto3" json:"container,omitempty"`
+	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubeletContainer) Reset() {
+	*x = KubeletContainer{}
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubeletContainer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubeletContainer) ProtoMessage() {}
+
+func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubeletContainer.ProtoReflect.Descriptor instead.
+func (*KubeletContainer) Descriptor() ([]byte, []int) {
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KubeletContainer) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *KubeletContainer) GetPod() string {
+	if x != nil {
+		return x.Pod
+	}
+	return ""
+}
+
+func (x *KubeletContainer) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *KubeletContainer) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
 type HeartbeatResponse struct {
 	state                protoimpl.MessageState `protogen:"open.v1"`
 	Directives           []*SchedulingDirective `protobuf:"bytes,1,rep,name=directives,proto3" json:"directives,omitempty"`
@@ -110,7 +329,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[1]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -122,7 +341,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[1]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -135,7 +354,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{1}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HeartbeatResponse) GetDirectives() []*SchedulingDirective {
@@ -170,7 +389,7 @@ type ResourceUsage struct {
 
 func (x *ResourceUsage) Reset() {
 	*x = ResourceUsage{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[2]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -182,7 +401,7 @@ func (x *ResourceUsage) String() string {
 func (*ResourceUsage) ProtoMessage() {}
 
 func (x *ResourceUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[2]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -195,7 +414,7 @@ func (x *ResourceUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceUsage.ProtoReflect.Descriptor instead.
 func (*ResourceUsage) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{2}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ResourceUsage) GetCpuMillicores() int64 {
@@ -267,7 +486,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +498,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[3]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +511,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{3}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeviceUse) GetUuid() string {
@@ -326,7 +545,7 @@ type PodStatus struct {
 
 func (x *PodStatus) Reset() {
 	*x = PodStatus{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +557,7 @@ func (x *PodStatus) String() string {
 func (*PodStatus) ProtoMessage() {}
 
 func (x *PodStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[4]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +570,7 @@ func (x *PodStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodStatus.ProtoReflect.Descriptor instead.
 func (*PodStatus) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{4}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PodStatus) GetAllocationId() string {
@@ -380,7 +599,7 @@ type NodeCondition struct {
 
 func (x *NodeCondition) Reset() {
 	*x = NodeCondition{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +611,7 @@ func (x *NodeCondition) String() string {
 func (*NodeCondition) ProtoMessage() {}
 
 func (x *NodeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[5]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +624,7 @@ func (x *NodeCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeCondition.ProtoReflect.Descriptor instead.
 func (*NodeCondition) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{5}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NodeCondition) GetType() string {
@@ -448,7 +667,7 @@ type SchedulingDirective struct {
 
 func (x *SchedulingDirective) Reset() {
 	*x = SchedulingDirective{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +679,7 @@ func (x *SchedulingDirective) String() string {
 func (*SchedulingDirective) ProtoMessage() {}
 
 func (x *SchedulingDirective) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[6]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +692,7 @@ func (x *SchedulingDirective) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulingDirective.ProtoReflect.Descriptor instead.
 func (*SchedulingDirective) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{6}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SchedulingDirective) GetType() string {
@@ -509,7 +728,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +740,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[7]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +753,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{7}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BindRequest) GetAllocationId() string {
@@ -575,7 +794,7 @@ type ResourceRequirements struct {
 
 func (x *ResourceRequirements) Reset() {
 	*x = ResourceRequirements{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +806,7 @@ func (x *ResourceRequirements) String() string {
 func (*ResourceRequirements) ProtoMessage() {}
 
 func (x *ResourceRequirements) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +819,7 @@ func (x *ResourceRequirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRequirements.ProtoReflect.Descriptor instead.
 func (*ResourceRequirements) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{8}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResourceRequirements) GetRequests() map[string]string {
@@ -628,7 +847,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +859,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +872,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{9}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BindResponse) GetSuccess() bool {
@@ -688,7 +907,7 @@ type EvictRequest struct {
 
 func (x *EvictRequest) Reset() {
 	*x = EvictRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +919,7 @@ func (x *EvictRequest) String() string {
 func (*EvictRequest) ProtoMessage() {}
 
 func (x *EvictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +932,7 @@ func (x *EvictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictRequest.ProtoReflect.Descriptor instead.
 func (*EvictRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{10}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *EvictRequest) GetAllocationId() string {
@@ -747,7 +966,7 @@ type EvictResponse struct {
 
 func (x *EvictResponse) Reset() {
 	*x = EvictResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +978,7 @@ func (x *EvictResponse) String() string {
 func (*EvictResponse) ProtoMessage() {}
 
 func (x *EvictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +991,7 @@ func (x *EvictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictResponse.ProtoReflect.Descriptor instead.
 func (*EvictResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{11}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *EvictResponse) GetAccepted() bool {
@@ -797,7 +1016,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +1028,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +1041,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{12}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
 }
 
 type ResourceSnapshot struct {
@@ -840,7 +1059,7 @@ type ResourceSnapshot struct {
 
 func (x *ResourceSnapshot) Reset() {
 	*x = ResourceSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1071,7 @@ func (x *ResourceSnapshot) String() string {
 func (*ResourceSnapshot) ProtoMessage() {}
 
 func (x *ResourceSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1084,7 @@ func (x *ResourceSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceSnapshot.ProtoReflect.Descriptor instead.
 func (*ResourceSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{13}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResourceSnapshot) GetNodeId() string {
@@ -930,7 +1149,7 @@ type NUMASnapshot struct {
 
 func (x *NUMASnapshot) Reset() {
 	*x = NUMASnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1161,7 @@ func (x *NUMASnapshot) String() string {
 func (*NUMASnapshot) ProtoMessage() {}
 
 func (x *NUMASnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1174,7 @@ func (x *NUMASnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMASnapshot.ProtoReflect.Descriptor instead.
 func (*NUMASnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{14}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NUMASnapshot) GetId() int32 {
@@ -1008,7 +1227,7 @@ type DeviceSnapshot struct {
 
 func (x *DeviceSnapshot) Reset() {
 	*x = DeviceSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1239,7 @@ func (x *DeviceSnapshot) String() string {
 func (*DeviceSnapshot) ProtoMessage() {}
 
 func (x *DeviceSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1252,7 @@ func (x *DeviceSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSnapshot.ProtoReflect.Descriptor instead.
 func (*DeviceSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeviceSnapshot) GetIndex() int32 {
@@ -1097,7 +1316,7 @@ type MIGSnapshot struct {
 
 func (x *MIGSnapshot) Reset() {
 	*x = MIGSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1328,7 @@ func (x *MIGSnapshot) String() string {
 func (*MIGSnapshot) ProtoMessage() {}
 
 func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1341,7 @@ func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGSnapshot.ProtoReflect.Descriptor instead.
 func (*MIGSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MIGSnapshot) GetUuid() string {
@@ -1170,7 +1389,7 @@ type AllocationSnapshot struct {
 
 func (x *AllocationSnapshot) Reset() {
 	*x = AllocationSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1401,7 @@ func (x *AllocationSnapshot) String() string {
 func (*AllocationSnapshot) ProtoMessage() {}
 
 func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1414,7 @@ func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSnapshot.ProtoReflect.Descriptor instead.
 func (*AllocationSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{17}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AllocationSnapshot) GetTransaction() string {
@@ -1265,7 +1484,7 @@ var File_scheduler_v1_node_agent_proto protoreflect.FileDescriptor
 
 const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1dscheduler/v1/node_agent.proto\x12\fscheduler.v1\"\x84\x02\n" +
+	"\x1dscheduler/v1/node_agent.proto\x12\fscheduler.v1\"\xbb\x02\n" +
 	"\x10HeartbeatRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1c\n" +
 	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\x12@\n" +
@@ -1273,7 +1492,27 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\fpod_statuses\x18\x04 \x03(\v2\x17.scheduler.v1.PodStatusR\vpodStatuses\x12;\n" +
 	"\n" +
 	"conditions\x18\x05 \x03(\v2\x1b.scheduler.v1.NodeConditionR\n" +
-	"conditions\"\x8c\x01\n" +
+	"conditions\x125\n" +
+	"\akubelet\x18\x06 \x01(\v2\x1b.scheduler.v1.KubeletReportR\akubelet\"o\n" +
+	"\rKubeletReport\x125\n" +
+	"\adevices\x18\x01 \x03(\v2\x1b.scheduler.v1.KubeletDeviceR\adevices\x12'\n" +
+	"\x0fmore_containers\x18\x02 \x01(\x05R\x0emoreContainers\"\xc7\x01\n" +
+	"\rKubeletDevice\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1e\n" +
+	"\n" +
+	"configured\x18\x03 \x01(\bR\n" +
+	"configured\x12\x16\n" +
+	"\x06holder\x18\x04 \x01(\tR\x06holder\x12\x14\n" +
+	"\x05since\x18\x05 \x01(\x03R\x05since\x12>\n" +
+	"\n" +
+	"containers\x18\x06 \x03(\v2\x1e.scheduler.v1.KubeletContainerR\n" +
+	"containers\"t\n" +
+	"\x10KubeletContainer\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
+	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x1c\n" +
+	"\tcontainer\x18\x03 \x01(\tR\tcontainer\x12\x12\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\"\x8c\x01\n" +
 	"\x11HeartbeatResponse\x12A\n" +
 	"\n" +
 	"directives\x18\x01 \x03(\v2!.scheduler.v1.SchedulingDirectiveR\n" +
@@ -1409,67 +1648,73 @@ func file_scheduler_v1_node_agent_proto_rawDescGZIP() []byte {
 	return file_scheduler_v1_node_agent_proto_rawDescData
 }
 
-var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_scheduler_v1_node_agent_proto_goTypes = []any{
 	(*HeartbeatRequest)(nil),     // 0: scheduler.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),    // 1: scheduler.v1.HeartbeatResponse
-	(*ResourceUsage)(nil),        // 2: scheduler.v1.ResourceUsage
-	(*DeviceUse)(nil),            // 3: scheduler.v1.DeviceUse
-	(*PodStatus)(nil),            // 4: scheduler.v1.PodStatus
-	(*NodeCondition)(nil),        // 5: scheduler.v1.NodeCondition
-	(*SchedulingDirective)(nil),  // 6: scheduler.v1.SchedulingDirective
-	(*BindRequest)(nil),          // 7: scheduler.v1.BindRequest
-	(*ResourceRequirements)(nil), // 8: scheduler.v1.ResourceRequirements
-	(*BindResponse)(nil),         // 9: scheduler.v1.BindResponse
-	(*EvictRequest)(nil),         // 10: scheduler.v1.EvictRequest
-	(*EvictResponse)(nil),        // 11: scheduler.v1.EvictResponse
-	(*SnapshotRequest)(nil),      // 12: scheduler.v1.SnapshotRequest
-	(*ResourceSnapshot)(nil),     // 13: scheduler.v1.ResourceSnapshot
-	(*NUMASnapshot)(nil),         // 14: scheduler.v1.NUMASnapshot
-	(*DeviceSnapshot)(nil),       // 15: scheduler.v1.DeviceSnapshot
-	(*MIGSnapshot)(nil),          // 16: scheduler.v1.MIGSnapshot
-	(*AllocationSnapshot)(nil),   // 17: scheduler.v1.AllocationSnapshot
-	nil,                          // 18: scheduler.v1.BindRequest.AnnotationsEntry
-	nil,                          // 19: scheduler.v1.ResourceRequirements.RequestsEntry
-	nil,                          // 20: scheduler.v1.ResourceRequirements.LimitsEntry
-	nil,                          // 21: scheduler.v1.ResourceSnapshot.CapacityEntry
-	nil,                          // 22: scheduler.v1.ResourceSnapshot.AllocatableEntry
-	nil,                          // 23: scheduler.v1.ResourceSnapshot.AvailableEntry
-	nil,                          // 24: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
-	nil,                          // 25: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	(*KubeletReport)(nil),        // 1: scheduler.v1.KubeletReport
+	(*KubeletDevice)(nil),        // 2: scheduler.v1.KubeletDevice
+	(*KubeletContainer)(nil),     // 3: scheduler.v1.KubeletContainer
+	(*HeartbeatResponse)(nil),    // 4: scheduler.v1.HeartbeatResponse
+	(*ResourceUsage)(nil),        // 5: scheduler.v1.ResourceUsage
+	(*DeviceUse)(nil),            // 6: scheduler.v1.DeviceUse
+	(*PodStatus)(nil),            // 7: scheduler.v1.PodStatus
+	(*NodeCondition)(nil),        // 8: scheduler.v1.NodeCondition
+	(*SchedulingDirective)(nil),  // 9: scheduler.v1.SchedulingDirective
+	(*BindRequest)(nil),          // 10: scheduler.v1.BindRequest
+	(*ResourceRequirements)(nil), // 11: scheduler.v1.ResourceRequirements
+	(*BindResponse)(nil),         // 12: scheduler.v1.BindResponse
+	(*EvictRequest)(nil),         // 13: scheduler.v1.EvictRequest
+	(*EvictResponse)(nil),        // 14: scheduler.v1.EvictResponse
+	(*SnapshotRequest)(nil),      // 15: scheduler.v1.SnapshotRequest
+	(*ResourceSnapshot)(nil),     // 16: scheduler.v1.ResourceSnapshot
+	(*NUMASnapshot)(nil),         // 17: scheduler.v1.NUMASnapshot
+	(*DeviceSnapshot)(nil),       // 18: scheduler.v1.DeviceSnapshot
+	(*MIGSnapshot)(nil),          // 19: scheduler.v1.MIGSnapshot
+	(*AllocationSnapshot)(nil),   // 20: scheduler.v1.AllocationSnapshot
+	nil,                          // 21: scheduler.v1.BindRequest.AnnotationsEntry
+	nil,                          // 22: scheduler.v1.ResourceRequirements.RequestsEntry
+	nil,                          // 23: scheduler.v1.ResourceRequirements.LimitsEntry
+	nil,                          // 24: scheduler.v1.ResourceSnapshot.CapacityEntry
+	nil,                          // 25: scheduler.v1.ResourceSnapshot.AllocatableEntry
+	nil,                          // 26: scheduler.v1.ResourceSnapshot.AvailableEntry
+	nil,                          // 27: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	nil,                          // 28: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
 }
 var file_scheduler_v1_node_agent_proto_depIdxs = []int32{
-	2,  // 0: scheduler.v1.HeartbeatRequest.current_usage:type_name -> scheduler.v1.ResourceUsage
-	4,  // 1: scheduler.v1.HeartbeatRequest.pod_statuses:type_name -> scheduler.v1.PodStatus
-	5,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
-	6,  // 3: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
-	3,  // 4: scheduler.v1.ResourceUsage.devices:type_name -> scheduler.v1.DeviceUse
-	8,  // 5: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
-	18, // 6: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
-	19, // 7: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
-	20, // 8: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
-	21, // 9: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
-	22, // 10: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
-	23, // 11: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
-	14, // 12: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
-	15, // 13: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
-	17, // 14: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
-	24, // 15: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
-	16, // 16: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
-	25, // 17: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
-	0,  // 18: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
-	7,  // 19: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
-	10, // 20: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
-	12, // 21: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
-	1,  // 22: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
-	9,  // 23: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
-	11, // 24: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
-	13, // 25: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
-	22, // [22:26] is the sub-list for method output_type
-	18, // [18:22] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	5,  // 0: scheduler.v1.HeartbeatRequest.current_usage:type_name -> scheduler.v1.ResourceUsage
+	7,  // 1: scheduler.v1.HeartbeatRequest.pod_statuses:type_name -> scheduler.v1.PodStatus
+	8,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
+	1,  // 3: scheduler.v1.HeartbeatRequest.kubelet:type_name -> scheduler.v1.KubeletReport
+	2,  // 4: scheduler.v1.KubeletReport.devices:type_name -> scheduler.v1.KubeletDevice
+	3,  // 5: scheduler.v1.KubeletDevice.containers:type_name -> scheduler.v1.KubeletContainer
+	9,  // 6: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
+	6,  // 7: scheduler.v1.ResourceUsage.devices:type_name -> scheduler.v1.DeviceUse
+	11, // 8: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
+	21, // 9: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
+	22, // 10: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
+	23, // 11: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
+	24, // 12: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
+	25, // 13: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
+	26, // 14: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
+	17, // 15: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
+	18, // 16: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
+	20, // 17: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
+	27, // 18: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	19, // 19: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
+	28, // 20: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	0,  // 21: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
+	10, // 22: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
+	13, // 23: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
+	15, // 24: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
+	4,  // 25: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
+	12, // 26: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
+	14, // 27: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
+	16, // 28: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_scheduler_v1_node_agent_proto_init() }
@@ -1477,14 +1722,14 @@ func file_scheduler_v1_node_agent_proto_init() {
 	if File_scheduler_v1_node_agent_proto != nil {
 		return
 	}
-	file_scheduler_v1_node_agent_proto_msgTypes[3].OneofWrappers = []any{}
+	file_scheduler_v1_node_agent_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scheduler_v1_node_agent_proto_rawDesc), len(file_scheduler_v1_node_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,80 @@
+package lead
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file tells agents the operators' part of the pool of devices that a kubelet
+// hands out. The specification has it, and the agent's occupancy the part that the agent
+// follows.
+
+// poolOf is the operators' part of the pool in a specification.
+func poolOf(spec record.NodeSpec) grant.KubeletPool {
+	if spec.Kubelet == nil {
+		return grant.KubeletPool{}
+	}
+	return grant.KubeletPool(*spec.Kubelet)
+}
+
+// sendKubeletPool sends the operators' part to an agent that follows another one.
+func (l *Leader) sendKubeletPool(n *node) {
+	if wanted := poolOf(n.spec); n.connected && n.specRev != 0 && !wanted.Equal(n.kubeletPool) {
+		l.out.command(n.view.ID, wanted.Clone())
+	}
+}
+
+// setKubeletPool changes the operators' part of the pool in a specification.
+func setKubeletPool(spec *record.NodeSpec, p api.KubeletPatch) *api.Status {
+	var before *api.KubeletPool
+	if spec.Kubelet != nil {
+		before = new(api.KubeletPool(*spec.Kubelet))
+	}
+	after := p.Apply(before)
+	if status := api.CheckKubeletPool("spec.kubelet", after); status != nil {
+		return status
+	}
+	if spec.Kubelet = nil; after != nil {
+		spec.Kubelet = new(record.KubeletPool(*after))
+	}
+	return nil
+}
+
+// mostDevicesNamed bounds the devices that a refusal lists.
+const mostDevicesNamed = 16
+
+// knowsDevices refuses a change that adds a device which the host of a connected agent
+// does not have. A device that the pool has already may be repeated: the card may be
+// lost for a while.
+func (l *Leader) knowsDevices(id resource.NodeID, spec record.NodeSpec, p api.KubeletPatch) *api.Status {
+	n := l.nodes[id]
+	if n == nil || n.host.Inventory == nil || p.Add == nil {
+		return nil
+	}
+	var has []string
+	for i := range n.host.Inventory.Devices {
+		d := &n.host.Inventory.Devices[i]
+		if !d.MIG.Enabled {
+			has = append(has, d.UUID)
+		}
+		for _, g := range d.MIG.Instances {
+			has = append(has, g.UUID)
+		}
+	}
+	for i, uuid := range *p.Add {
+		if slices.Contains(has, uuid) || slices.Contains(poolOf(spec).Add, uuid) {
+			continue
+		}
+		list := strings.Join(has[:min(len(has), mostDevicesNamed)], ", ")
+		if len(has) == 0 {
+			list = "no GPU"
+		}
+		return api.Errorf(422, "spec.kubelet.add[%d]: node %s has no device %s; it has %s", i, id, uuid, list)
+	}
+	return nil
+}
