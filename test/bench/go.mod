@@ -6,7 +6,9 @@ require (
 	github.com/NVIDIA/go-gpuallocator v0.6.0
 	github.com/musterd/muster v0.0.0
 	github.com/project-codeflare/multi-cluster-app-dispatcher v1.40.0
-	k8s.io/klog/v2 v2.90.1
+	google.golang.org/grpc v1.85.0
+	k8s.io/klog/v2 v2.140.0
+	k8s.io/kubelet v0.37.2
 )
 
 require (
@@ -14,6 +16,11 @@ require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	golang.org/x/net v0.61.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/musterd/muster => ../..

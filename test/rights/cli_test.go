@@ -43,6 +43,7 @@ var commandLines = map[string][]string{
 	"get":             {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w"},
 	"logs":            {"thing --member 0 -n TENANT", "-f thing --member 0 -n TENANT"},
 	"run":             {"-n TENANT -- true"},
+	"kubelet pool":    {"thing", "thing --add GPU-0 --wait=false"},
 	"label":           {"node thing a=b", "allocation thing a=b -n TENANT"},
 	"login":           nil, // asks no right
 	"logout":          nil,
