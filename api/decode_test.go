@@ -458,7 +458,6 @@ func TestRecordedOnlyFieldsAreNamed(t *testing.T) {
 		t.Fatal(status)
 	}
 	want := []string{
-		"spec.completions", "spec.backoffLimit",
 		"spec.template.spec.resources.limits",
 	}
 	if diff := cmp.Diff(want, j.RecordedOnly()); diff != "" {

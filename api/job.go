@@ -17,18 +17,26 @@ type Job struct {
 
 // JobSpec describes the members of a job and their number.
 type JobSpec struct {
-	// Parallelism is the number of members. A PATCH may change it: a greater number
-	// adds members at the end, a smaller one ends those with the highest indices. The
-	// first members of a gang, minMembers of them, stay.
+	// Parallelism is the number of members or, where completions is given, the most
+	// members that run at the same time. A PATCH may change it: a greater number of
+	// members adds members at the end, a smaller one ends those with the highest
+	// indices. The first members of a gang, minMembers of them, stay.
 	Parallelism *int32 `json:"parallelism,omitempty" default:"1" range:"1..4096" unit:"members" example:"4"`
-	// Completions is the number of members that would have to succeed. This version
-	// records it and does not act on it.
-	Completions *int32 `json:"completions,omitempty" range:"1.." unit:"members" recorded:"true" example:"4"`
-	// BackoffLimit is the number of retries before the job would fail. This version
-	// records it and does not act on it.
-	BackoffLimit *int32 `json:"backoffLimit,omitempty" range:"0.." unit:"retries" recorded:"true" example:"3"`
+	// Completions is the number of members, each of which has to succeed, of a job that
+	// is no gang; the default is parallelism. A command reads the number of its member,
+	// from 0, in MUSTER_INDEX. A gang has as many completions as parallelism.
+	Completions *int32 `json:"completions,omitempty" range:"1..4096" unit:"members" example:"4"`
+	// BackoffLimit is the number of retries after failures of members, of the whole
+	// job, before the job fails. A retry waits 10 s, and twice as long as the one before
+	// it, at most 6 minutes. A preemption, a drain or the loss of a node is no failure.
+	BackoffLimit *int32 `json:"backoffLimit,omitempty" default:"6" range:"0.." unit:"retries" example:"3"`
+	// OnMemberFailure is the consequence of a command that has failed: Restart starts
+	// the members that started together again, FailJob ends the job, and Ignore lets the
+	// other members go on.
+	OnMemberFailure string `json:"onMemberFailure,omitempty" default:"Restart" oneof:"Restart,FailJob,Ignore" example:"FailJob"`
 	// ActiveDeadlineSeconds is the time after which a unit of the job ends, since the
-	// unit has last begun to run: the unit and the job are Failed then. Resource quotas
+	// unit has last come from the queue and begun to run, with its retries: the unit and
+	// the job are Failed then. Resource quotas
 	// of the scope Terminating count jobs that have it, or the ttl of the template.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" range:"1.." unit:"seconds" example:"86400"`
 	// Template describes each member.
@@ -71,13 +79,19 @@ type JobStatus struct {
 	QueuePosition int `json:"queuePosition,omitempty" unit:"units" example:"3"`
 	// Active is the number of members that run.
 	Active int `json:"active" unit:"members" example:"4"`
-	// Succeeded is the number of members that have ended well.
+	// Succeeded is the number of members that have succeeded.
 	Succeeded int `json:"succeeded" unit:"members" example:"0"`
 	// Failed is the number of members that have failed.
 	Failed int `json:"failed" unit:"members" example:"0"`
+	// Retries is the number of retries of backoffLimit that the job has used.
+	Retries int `json:"retries,omitempty" unit:"retries" example:"2"`
+	// NextRetryTime is the time before which a unit that has failed does not start
+	// again; of several units the first such time.
+	NextRetryTime string `json:"nextRetryTime,omitempty" format:"time" example:"2026-03-01T12:00:31Z"`
 	// StartTime is the time when the first unit was committed.
 	StartTime string `json:"startTime,omitempty" format:"time" example:"2026-03-01T12:00:01Z"`
-	// Conditions are aspects of the state: Queued, Running.
+	// Conditions are aspects of the state: Queued, Running, and at the end Complete or
+	// Failed.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Allocations are the members.
 	Allocations []JobMember `json:"allocations,omitempty"`

@@ -4,8 +4,17 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Members is the job's parallelism, 1 where none is given.
+// Members is the number of the job's members: its completions or, where none are given
+// and for a gang, its parallelism.
 func (j *Job) Members() int {
+	if c := j.Spec.Completions; c != nil && j.Spec.Template.Spec.Gang() == nil {
+		return int(*c)
+	}
+	return j.AtOnce()
+}
+
+// AtOnce is the job's parallelism, 1 where none is given.
+func (j *Job) AtOnce() int {
 	if j.Spec.Parallelism == nil {
 		return 1
 	}
@@ -44,21 +53,9 @@ func (a *Allocation) RecordedOnly() []string {
 }
 
 // RecordedOnly lists, in document order, the fields that Allocation.RecordedOnly lists of
-// the template, and before it:
-//
-//	spec.completions
-//	spec.backoffLimit
-//
-// The ttl of the template has an effect.
+// the template, but for the ttl, which has an effect.
 func (j *Job) RecordedOnly() []string {
-	var fields []string
-	if j.Spec.Completions != nil {
-		fields = append(fields, "spec.completions")
-	}
-	if j.Spec.BackoffLimit != nil {
-		fields = append(fields, "spec.backoffLimit")
-	}
-	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", fields)
+	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", nil)
 }
 
 func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {

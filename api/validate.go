@@ -33,8 +33,11 @@ func (j *Job) Validate() *Status {
 	if p := s.Parallelism; p != nil && (*p < 1 || *p > MaxParallelism) {
 		faults.add(invalid("spec.parallelism", "%d is outside 1..%d", *p, MaxParallelism))
 	}
-	if c := s.Completions; c != nil && *c < 1 {
-		faults.add(invalid("spec.completions", "%d is less than 1", *c))
+	faults.add(checkCompletions(j))
+	switch s.OnMemberFailure {
+	case "", "Restart", "FailJob", "Ignore":
+	default:
+		faults.add(invalid("spec.onMemberFailure", "%q: want Restart, FailJob or Ignore", clip(s.OnMemberFailure)))
 	}
 	if b := s.BackoffLimit; b != nil && *b < 0 {
 		faults.add(invalid("spec.backoffLimit", "%d is negative", *b))
@@ -48,6 +51,19 @@ func (j *Job) Validate() *Status {
 	}
 	faults.add(checkTemplate(j))
 	return faults.status()
+}
+
+// checkCompletions validates the number of members that have to succeed.
+func checkCompletions(j *Job) *Status {
+	c := j.Spec.Completions
+	switch {
+	case c == nil:
+	case *c < 1 || *c > MaxParallelism:
+		return invalid("spec.completions", "%d is outside 1..%d", *c, MaxParallelism)
+	case j.Spec.Template.Spec.Gang() != nil && int(*c) != j.Members():
+		return invalid("spec.completions", "%d: the members of a gang succeed together, so completions is parallelism, which is %d; leave completions out", *c, j.Members())
+	}
+	return nil
 }
 
 // checkTemplate validates the member's specification against its job.

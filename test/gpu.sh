@@ -25,7 +25,7 @@ if len(sys.argv) > 1 and n.value:
 P
 job() { # NAME GPUS ARGS...
   n=$1; g=$2; shift 2; a=$(printf '"%s",' "$@")
-  echo "{\"kind\":\"Job\",\"metadata\":{\"name\":\"$n\"},\"spec\":{\"template\":{\"spec\":{\"resources\":{\"requests\":{\"cpu\":\"2\",\"memory\":\"2Gi\"${g:+,\"nvidia.com/gpu\":\"$g\"}}},\"command\":[${a%,}]}}}}" > $W/$n.json
+  echo "{\"kind\":\"Job\",\"metadata\":{\"name\":\"$n\"},\"spec\":{\"backoffLimit\":0,\"template\":{\"spec\":{\"resources\":{\"requests\":{\"cpu\":\"2\",\"memory\":\"2Gi\"${g:+,\"nvidia.com/gpu\":\"$g\"}}},\"command\":[${a%,}]}}}}" > $W/$n.json
   $BIN/muster submit -f $W/$n.json > /dev/null || fails=$((fails+1)); }
 phase() { $BIN/muster get job $1 -o json | python3 -c 'import json,sys; print(json.load(sys.stdin)["status"]["phase"])'; }
 member() { $BIN/muster get job $1 -o json | python3 -c 'import json,sys; print(json.load(sys.stdin)["status"]["allocations"][0])'; }

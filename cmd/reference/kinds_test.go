@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -77,6 +78,8 @@ func effective(t *testing.T) map[string]string {
 	}
 	all := map[string]string{
 		"Job.spec.parallelism":                  strconv.Itoa(new(api.Job).Members()),
+		"Job.spec.backoffLimit":                 strconv.Itoa(life.DefaultBackoffLimit),
+		"Job.spec.onMemberFailure":              string(life.Restart),
 		"BootstrapToken.spec.ttl":               short(enroll.DefaultTokenTTL),
 		"BootstrapToken.spec.uses":              "1",
 		"RotateOptions.overlap":                 short(api.DefaultOverlap),

@@ -68,7 +68,7 @@ func placedAllocation(s *api.AllocationStatus, at string) Happening {
 func waits(was, is api.Condition, waiting string) []Happening {
 	same := was.Status == is.Status && was.Reason == is.Reason
 	switch {
-	case is.Status != waiting, is.Reason == "Unscheduled", same && (is.Reason != "Refused" || was.Message == is.Message):
+	case is.Status != waiting, is.Reason == "Unscheduled", is.Reason == restartBackOff, same && (is.Reason != "Refused" || was.Message == is.Message):
 		return nil
 	case is.Reason == "Refused":
 		return []Happening{warning(is.Reason, is.LastTransitionTime, "%s", is.Message).latest()}

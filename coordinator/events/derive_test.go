@@ -43,6 +43,7 @@ func allocation(phase api.Phase, conditions ...api.Condition) *api.Allocation {
 
 var (
 	noRoom     = condition("Scheduled", "False", "WaitingForResources", "no place now")
+	retry      = condition("Scheduled", "False", "RestartBackOff", "train-1 exited with code 7; retry 1 of 6 is at 12:00:10")
 	overQuota  = condition("Scheduled", "False", "QuotaExceeded", "short of 2 nvidia.com/gpu")
 	preempting = condition("Scheduled", "False", "Preempting", "it is about to take the place of 2 units with 4 GPUs")
 	refused    = condition("Scheduled", "False", "Refused", "node n1 said no; after 1 attempt …")
@@ -165,6 +166,7 @@ func TestEventsOfAUnit(t *testing.T) {
 		"its agents confirm":                   {unit(allocation(api.Running, placed, unready)), unit(allocation(api.Running, placed, isReady)), []events.Happening{normal("Ready", at, "the agents hold the devices of members 2 to 4")}},
 		"it is evicted":                        {unit(allocation(api.Running, placed)), unit(allocation(api.Terminating, placed, evicted)), []events.Happening{warning("Evicted", at, "members 2 to 4 are being evicted, with 30 s of grace: node n1 is drained")}},
 		"it waits again":                       {unit(allocation(api.Terminating, placed, evicted)), unit(allocation(api.Pending, untried)), []events.Happening{normal("Requeued", "", "members 2 to 4 wait again, at the old place in the order")}},
+		"it waits for its retry":               {unit(allocation(api.Terminating, placed)), unit(allocation(api.Pending, retry)), []events.Happening{warning("RestartBackOff", at, retry.Message)}},
 		"its owner's end is the job's to tell": {unit(allocation(api.Running, placed)), unit(allocation(api.Terminating, placed, asked)), nil},
 		"it is gone":                           {unit(allocation(api.Running, placed)), events.Unit{}, nil},
 		"it is on many nodes": {

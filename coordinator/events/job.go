@@ -80,7 +80,7 @@ func OfUnit(before, after Unit) (all []Happening) {
 	}
 	is := &after.Shown.Status
 	if was.Phase == api.Terminating && is.Phase == api.Pending {
-		all = append(all, normal("Requeued", "", "%s again, at the old place in the order", after.do("wait", "waits")))
+		all = append(all, after.waitsAgain(conditionOf(is.Conditions, scheduled)))
 	}
 	if placed := conditionOf(is.Conditions, scheduled); placed.Status == "True" && conditionOf(was.Conditions, scheduled).Status != "True" {
 		all = append(all, after.placed(placed.LastTransitionTime))
@@ -94,6 +94,17 @@ func OfUnit(before, after Unit) (all []Happening) {
 	}
 	return all
 }
+
+// waitsAgain is the event of a unit that is back at its place in the order.
+func (u *Unit) waitsAgain(why api.Condition) Happening {
+	if why.Reason == restartBackOff {
+		return warning(restartBackOff, why.LastTransitionTime, "%s", why.Message)
+	}
+	return normal("Requeued", "", "%s again, at the old place in the order", u.do("wait", "waits"))
+}
+
+// restartBackOff is the reason of a unit that waits for the retry of its work.
+const restartBackOff = "RestartBackOff"
 
 // name names the members of a unit.
 func (u *Unit) name() string {

@@ -256,6 +256,9 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
 	}
 	first.setCreation(create)
+	if s.job != nil {
+		l.setHolds(s.job)
+	}
 	if first.allocation != nil {
 		l.seat(first)
 	}

@@ -3,6 +3,7 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -96,10 +97,12 @@ func (l *Leader) evictMates(a *attempt, e txn.AckEvicting) {
 // several lands.
 type unitEnd struct {
 	record record.Unit
+	// waiting is why a unit that waits again is not tried at once; nil for another unit.
+	waiting *record.Waiting
 	// removed: an allocation that its owner has deleted.
 	removed bool
-	// requeued: a job's unit that was evicted, or an allocation that its owner has
-	// suspended, is back at its place in the order.
+	// requeued: a job's unit that was evicted or whose work starts again, or an
+	// allocation that its owner has suspended, is back at its place in the order.
 	requeued bool
 }
 
@@ -115,6 +118,12 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 		r.Exits, r.LastTx = a.exits(), a.machine.ID()
 	}
 	switch {
+	case a.outcome != nil && a.outcome.Phase == string(api.Pending):
+		if e.requeued = l.startsAgain(a, r); e.requeued && r.RetryMillis != 0 {
+			w := shown.RestartBackOff(r.Failure, r.Retry, u.job.policy().BackoffLimit, r.RetryMillis)
+			w.SinceMillis = l.millis()
+			e.waiting = &w
+		}
 	case a.outcome != nil:
 		r.Phase, r.Reason = a.outcome.Phase, a.outcome.Message
 	case u.ending != nil || a.notice == nil:
@@ -130,6 +139,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 		if r.FirstReadyMillis == 0 {
 			r.FirstReadyMillis = a.ready.instant
 		}
+		r.ActiveSinceMillis = 0
 	}
 	return e
 }
@@ -142,7 +152,7 @@ func (e *unitEnd) ops() []record.Op {
 	case e.requeued:
 		return []record.Op{
 			record.Put(key, record.MustEncode(e.record)),
-			record.Put(e.record.Order().Key(), record.MustEncode(record.Order{UnitUID: e.record.UID})),
+			record.Put(e.record.Order().Key(), record.MustEncode(record.Order{UnitUID: e.record.UID, Waiting: e.waiting})),
 		}
 	}
 	return []record.Op{record.Put(key, record.MustEncode(e.record))}
@@ -159,12 +169,14 @@ func (l *Leader) onUnitReleased(a *attempt) {
 	switch {
 	case e.requeued:
 		l.out.info("unit_requeued", "unit", u.path)
+		if a.outcome != nil { // the wish was to end this run
+			u.dropWish()
+		}
 		if u.ending != nil { // asked for in the meantime
 			l.endQueued(u)
 			return
 		}
-		l.requeue(u, *a.notice)
-		l.notify(u)
+		l.waitAgain(u, a.notice)
 	case e.removed || u.job != nil:
 		l.finish(u)
 	case u.ending != nil:
@@ -172,5 +184,23 @@ func (l *Leader) onUnitReleased(a *attempt) {
 	default:
 		l.removeConsumer(u)
 		l.notify(u)
+	}
+}
+
+// waitAgain goes on with a unit that is back at its place in the order. Its job may have
+// ended in the meantime.
+func (l *Leader) waitAgain(u *unit, evicted *txn.EvictAsked) {
+	if u.job != nil {
+		l.holdUnits(u.job)
+		l.awaitRetry(u)
+	}
+	if evicted != nil {
+		l.requeue(u, *evicted)
+	} else {
+		l.offer(u)
+	}
+	l.notify(u)
+	if u.job != nil {
+		l.finishJob(u.job)
 	}
 }

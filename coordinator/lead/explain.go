@@ -142,6 +142,11 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		f.Refused = why.Refused{Times: u.refusals, Node: u.failed.node, Fault: u.failed.String(), Until: u.rested}
 	case why.Gathering:
 		l.addGroup(&f, u)
+	case why.Delayed:
+		r := &u.record
+		f.Retry = why.Retry{Failure: r.Failure, Number: r.Retry, Limit: u.job.policy().BackoffLimit, At: instantOf(r.RetryMillis)}
+	case why.Throttled:
+		f.Parallelism = u.job.doc.AtOnce()
 	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended, why.Blocked:
 	}
 	if u.waiting() {
@@ -194,6 +199,10 @@ func (u *unit) stage() why.Stage {
 		return why.Suspended
 	case u.isBeingWritten():
 		return why.Storing
+	case u.hold == holdDelay:
+		return why.Delayed
+	case u.hold == holdThrottled:
+		return why.Throttled
 	case u.grows():
 		return why.Growing
 	case u.awaitsMembers():

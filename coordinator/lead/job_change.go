@@ -176,6 +176,7 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 		}
 	}
 	l.endSurplus(j)
+	l.holdUnits(j)
 }
 
 // dropJobChange takes over that the store does not have a change.

@@ -221,13 +221,14 @@ func (l *Leader) finish(u *unit) {
 // units have ended.
 func (l *Leader) finishJob(j *job) {
 	l.pruneJob(j)
-	l.endGang(j)
-	phase, message, done := j.endOfWork()
+	l.endUnwanted(j)
+	l.holdUnits(j)
+	phase, reason, message, done := j.endOfJob()
 	if j.gone || j.writing || j.record.Cancelled == nil && !done || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
 		return
 	}
 	if j.record.Cancelled != nil {
-		phase, message = api.Cancelled, ""
+		phase, reason, message = api.Cancelled, "", ""
 	}
 	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove
 	if !remove && api.Phase(j.record.Phase).Ended() {
@@ -236,7 +237,7 @@ func (l *Leader) finishJob(j *job) {
 	j.beginWrite()
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
-	rec.Phase, rec.Message, rec.Ended = string(phase), message, l.stamp()
+	rec.Phase, rec.Reason, rec.Message, rec.Ended = string(phase), reason, message, l.stamp()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
 	if remove {
 		d.ops = append(d.ops, record.Delete(key))

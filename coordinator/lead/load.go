@@ -43,6 +43,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadUnits(in.Units) },
 		func() error { return l.loadOrder(in.Orders) },
 		func() error { live, err = l.loadRecords(in.Txs); return err },
+		l.loadHolds,
 		func() error { return l.loadReady(in.Ready) },
 		func() error { return l.loadRequests(in.Cached, in.Requests) },
 		func() error { return l.chargeRecovered(live) },

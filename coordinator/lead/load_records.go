@@ -96,13 +96,7 @@ func (l *Leader) resume() {
 	l.awaitAdoptions()
 	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
 		j := l.jobs[name]
-		if c := j.record.Cancelled; c != nil {
-			for _, u := range j.units {
-				l.endSince(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason}, c.AskedMillis)
-			}
-		} else {
-			l.endSurplus(j)
-		}
+		l.endUnwanted(j)
 		if first := j.units[0]; isOverdueEnd(first) {
 			l.finishOverdue(first)
 		}
@@ -112,6 +106,7 @@ func (l *Leader) resume() {
 	for _, path := range slices.Sorted(maps.Keys(l.units)) {
 		if u := l.units[path]; u.waiting() {
 			l.awaitStart(u)
+			l.awaitRetry(u)
 		}
 	}
 }

@@ -39,11 +39,11 @@ func (a *attempt) setReady(r readiness) { a.ready = r }
 // know: a unit that was READY before an election stays so.
 func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
 	if a.held[node] {
-		l.startWork(a) // the agent may have missed that
+		l.startWork(a, node) // the agent may have missed that
 		return
 	}
 	a.addHeld(node)
-	l.startWork(a)
+	l.startWork(a, a.machine.Nodes()...)
 	if len(a.held) < len(a.machine.Nodes()) || a.ready.revision != 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,12 +13,19 @@ import (
 )
 
 // This file ends the units of jobs whose time is over (ADR 63): ttl counts from the
-// first time that all agents held the unit's members, activeDeadlineSeconds from the last
-// such time. Both instants are in the store, so that a later leader ends the unit at the
+// first time that all agents held the unit's members, activeDeadlineSeconds from the first
+// such time since the unit has last come from the queue, retries included. Both instants
+// are in the store, so that a later leader ends the unit at the
 // same time.
 
 // longestLimit bounds a limit, so that no instant overflows.
 const longestLimit = 100 * 365 * 24 * time.Hour
+
+// Words that begin the reason of a unit whose time is over.
+const (
+	deadlineExceeded = "DeadlineExceeded"
+	ttlExpired       = "TTLExpired"
+)
 
 // timeLimit is a limit of the time that a unit runs.
 type timeLimit struct {
@@ -43,12 +51,13 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 		return timeLimit{}, false
 	}
 	if seconds := u.job.doc.Spec.ActiveDeadlineSeconds; seconds != nil {
+		since := cmp.Or(u.record.ActiveSinceMillis, a.ready.instant)
 		length := longestLimit
 		if *seconds < int64(longestLimit/time.Second) {
 			length = time.Duration(*seconds) * time.Second
 		}
-		first, limited = timeLimit{a.ready.instant, length, record.Outcome{
-			Phase: string(api.Failed), Message: fmt.Sprintf("DeadlineExceeded: the unit has run for the %s of activeDeadlineSeconds", length),
+		first, limited = timeLimit{since, length, record.Outcome{
+			Phase: string(api.Failed), Message: fmt.Sprintf("%s: the unit has run for the %s of activeDeadlineSeconds", deadlineExceeded, length),
 		}}, true
 	}
 	ttl, err := time.ParseDuration(u.job.doc.Spec.Template.Spec.TTL)
@@ -60,7 +69,7 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 		since = a.ready.instant
 	}
 	t := timeLimit{since, min(ttl, longestLimit), record.Outcome{
-		Phase: string(api.Succeeded), Message: fmt.Sprintf("TTLExpired: the %s of ttl have passed since the unit has first run", ttl),
+		Phase: string(api.Succeeded), Message: fmt.Sprintf("%s: the %s of ttl have passed since the unit has first run", ttlExpired, ttl),
 	}}
 	if !limited || t.end() < first.end() {
 		return t, true

@@ -77,6 +77,8 @@ type unit struct {
 	// preemption that an earlier leader began for the unit.
 	adopting *adoption
 
+	// hold is why the unit is not tried, beside its owner's wish.
+	hold hold
 	// told is why the unit waits as the store has it.
 	told told
 	// fate is the reason why the unit can never run, as far as that is known.

@@ -125,7 +125,7 @@ func (u *unit) dropAdoption() {
 
 // commit makes the unit Running: its attempt was committed as tx at rev.
 func (u *unit) commit(tx resource.TxID, rev resource.Revision, at string) {
-	u.record.Phase, u.record.TxID, u.record.StartByMillis = string(api.Running), tx, 0
+	u.record.Phase, u.record.TxID, u.record.StartByMillis, u.record.RetryMillis = string(api.Running), tx, 0, 0
 	if u.record.Started == "" {
 		u.record.Started = at
 	}
@@ -168,7 +168,7 @@ func (u *unit) setReleased(e *unitEnd, rev resource.Revision) {
 		return
 	}
 	u.queued, u.refusals, u.evidence = true, 0, nil
-	u.told = told{revision: rev}
+	u.told = told{waiting: e.waiting, revision: rev}
 	u.move(stepRequeued)
 }
 
@@ -254,7 +254,7 @@ func (u *unit) isBeingWritten() bool { return u.writing != noWrite && u.writing 
 func (u *unit) isBeingAdopted() bool { return u.writing == writeAdoption }
 
 // mayBeTried reports whether nothing else goes on with a unit that is to be
-// placed, and its owner has not suspended the unit.
+// placed, and neither its owner nor its job keeps the unit from running.
 func (u *unit) mayBeTried() bool {
-	return !u.isBeingWritten() && !u.isSuspended() && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
+	return !u.isBeingWritten() && !u.isSuspended() && u.hold == noHold && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
 }

@@ -93,3 +93,6 @@ func (u *unit) setForms(spec api.AllocationSpec, job *api.Job, user string) (sta
 func (u *unit) useForm(number int) {
 	u.number, u.form, u.charges, u.bound = number, u.forms[number], nil, 0
 }
+
+// setHold sets why a waiting unit is not tried.
+func (u *unit) setHold(h hold) { u.hold = h }

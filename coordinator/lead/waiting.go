@@ -61,6 +61,10 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 	switch {
 	case u.isSuspended():
 		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
+	case u.hold == holdDelay:
+		return u.retryOf()
+	case u.hold == holdThrottled:
+		return shown.ParallelismReached(u.job.doc.AtOnce())
 	case u.awaitsMembers():
 		return shown.WaitingForGang(u.group.arrived(), u.group.rule.MinMembers, u.group.id)
 	case l.blockOf(u) != nil:

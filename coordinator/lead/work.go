@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -49,9 +50,9 @@ func (l *Leader) refusesWork(doc *api.Job) *api.Status {
 	return api.Errorf(422, "spec.template.spec.command: this cluster starts no processes: leave the command out, and start it on the nodes by their assignment files (docs/assignments.md); muster dev starts processes, as root with --run-as USER")
 }
 
-// startWork has the agents of an attempt start those members of which no agent has
-// reported anything. All agents hold their members.
-func (l *Leader) startWork(a *attempt) {
+// startWork has some agents of an attempt start those of their members of which no agent
+// has reported anything, once all agents hold their members.
+func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	w := a.unit.work()
 	if w == nil || a.machine.State() != txn.Committed || len(a.held) < len(a.machine.Nodes()) || a.unit.ending != nil {
 		return
@@ -63,7 +64,7 @@ func (l *Leader) startWork(a *attempt) {
 	for _, v := range w.Env {
 		start.Env = append(start.Env, v.Name+"="+v.Value)
 	}
-	for _, node := range a.machine.Nodes() {
+	for _, node := range nodes {
 		start.Members = nil
 		vote, _ := a.machine.Vote(node)
 		for _, m := range vote.Members {
@@ -121,40 +122,46 @@ func (l *Leader) worked(e grant.Worked) {
 	l.judgeWork(a)
 }
 
-// judgeWork ends a unit whose work has ended: with success once all members have
-// succeeded, with failure as soon as one member has failed. A unit that ends for
-// another reason goes on doing so.
+// judgeWork ends a unit whose work is over, for good or until its next try. A unit that
+// ends for another reason goes on doing so.
 func (l *Leader) judgeWork(a *attempt) {
 	u := a.unit
 	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil || u.work() == nil {
 		return
 	}
-	outcome := outcomeOf(a)
+	outcome := l.outcomeOf(a)
 	if outcome == nil {
 		return
 	}
 	a.setOutcome(outcome)
-	l.out.info("work_ended", "unit", u.path, "phase", outcome.Phase, "message", outcome.Message)
+	l.out.info("work_ended", "unit", u.path, "phase", outcome.Phase, "retry", outcome.Retry, "message", outcome.Message)
 	l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: outcome.Message})
 }
 
 // outcomeOf is the outcome of an attempt's work, nil while there is none.
-func outcomeOf(a *attempt) *record.Outcome {
-	ended := 0
+func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
+	var exits []life.Exit
 	for _, member := range slices.Sorted(maps.Keys(a.work)) {
-		switch s := a.work[member]; {
-		case s.Phase != grant.WorkEnded:
-		case s.IsSuccess():
-			ended++
-		default:
-			return &record.Outcome{Phase: string(api.Failed), Message: a.unit.memberName(member) + " " + describeExit(s)}
+		if s := a.work[member]; s.Phase == grant.WorkEnded {
+			exits = append(exits, life.Exit{Member: member, Success: s.IsSuccess(), Blameless: s.Reason == nodeRestarted})
 		}
 	}
-	if ended < a.unit.record.Members {
-		return nil
+	verdict, member := a.unit.job.policy().Judge(a.unit.record.Members, exits)
+	text := a.unit.memberName(member) + " " + describeExit(a.work[member])
+	switch verdict {
+	case life.Succeeded:
+		return &record.Outcome{Phase: string(api.Succeeded), Message: "its work is done"}
+	case life.Failed:
+		return l.afterFailure(a.unit, text)
+	case life.Lost: // as after an eviction
+		return &record.Outcome{Phase: string(api.Pending), Message: text}
+	case life.Runs:
 	}
-	return &record.Outcome{Phase: string(api.Succeeded), Message: "its work is done"}
+	return nil
 }
+
+// nodeRestarted is the reason of a member whose host was started anew.
+const nodeRestarted = "NodeRestarted"
 
 // describeExit says in a few words how a member failed.
 func describeExit(s grant.WorkState) string {
@@ -164,7 +171,7 @@ func describeExit(s grant.WorkState) string {
 		text = "could not be started"
 	case s.Reason == "SupervisorLost":
 		text = "lost its supervisor"
-	case s.Reason == "NodeRestarted":
+	case s.Reason == nodeRestarted:
 		text = "ended with its host, which was started anew"
 	case s.Signal != 0:
 		text = fmt.Sprintf("was ended by signal %d", s.Signal)
@@ -212,7 +219,7 @@ func (a *attempt) restoreOutcome(o *record.Outcome) {
 	if o == nil {
 		return
 	}
-	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message}
+	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message, Retry: o.Retry}
 	for _, e := range o.Exits {
 		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
 	}
@@ -228,43 +235,8 @@ func (a *attempt) outcomeNow() *record.Outcome {
 	return &o
 }
 
-// endGang ends the other units of a gang whose first unit has ended with its work:
-// they have nothing to grow.
-func (l *Leader) endGang(j *job) {
-	if !j.gang || !hasWorkEnded(j.units[0]) {
-		return
-	}
-	for _, u := range j.units[1:] {
-		if !u.phase().Ended() && u.ending == nil {
-			l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: "the first unit of the gang has ended"})
-		}
-	}
-}
-
 // hasWorkEnded reports whether a unit of a job has ended with its work, or with its time.
 // A unit that has failed because it did not start in time has not.
 func hasWorkEnded(u *unit) bool {
 	return u.phase() == api.Succeeded || u.phase() == api.Failed && u.record.Started != ""
-}
-
-// endOfWork is the end of a job all of whose units have ended, where the work or the time
-// of a unit has ended it: failed if any failed. ok is false for other jobs.
-func (j *job) endOfWork() (phase api.Phase, message string, ok bool) {
-	if first := j.units[0]; isOverdueEnd(first) {
-		return api.Failed, first.record.Reason, !slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() })
-	}
-	phase, message = api.Succeeded, "its work is done"
-	for _, u := range j.units {
-		if !u.phase().Ended() {
-			return "", "", false
-		}
-		ok = ok || hasWorkEnded(u)
-		switch {
-		case u.phase() == api.Failed && phase != api.Failed:
-			phase, message = api.Failed, u.record.Reason
-		case u.phase() == api.Succeeded && phase == api.Succeeded:
-			message = u.record.Reason
-		}
-	}
-	return phase, message, ok
 }

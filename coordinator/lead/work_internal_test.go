@@ -25,10 +25,16 @@ func newWorkScene(t *testing.T) *scene {
 
 const command = `"command":["train"],"args":["--fast"],"env":[{"name":"A","value":"b"}],"workingDir":"/w",`
 
-// submitWork submits a job whose members run a command on 8 GPUs each.
+// submitWork submits a job whose members run a command on 8 GPUs each, without retries.
 func (x *scene) submitWork(name string, members int, gang string) *unit {
 	x.t.Helper()
-	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{%s%s"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, name, members, command, gang))
+	return x.submitLife(name, members, `"backoffLimit":0,`, gang)
+}
+
+// submitLife is submitWork with more of the job's specification.
+func (x *scene) submitLife(name string, members int, spec, gang string) *unit {
+	x.t.Helper()
+	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,%s"template":{"spec":{%s%s"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, name, members, spec, command, gang))
 	if members > 2 || gang == "" { // its units are stored before they are tried
 		x.answers()
 	}
@@ -282,34 +288,59 @@ func TestAGangEndsWithItsFirstUnit(t *testing.T) {
 	x.check()
 }
 
-// TestMembersOfTheirOwnEndByThemselves: without a gang one failure does not end the
-// others, and makes the job Failed in the end.
+// TestMembersOfTheirOwnEndByThemselves: without a gang the others go on where the job
+// ignores the failure of a member, and end where the job fails.
 func TestMembersOfTheirOwnEndByThemselves(t *testing.T) {
-	x := newWorkScene(t)
-	first := x.submitWork("sweep", 2, "")
-	second := first.job.units[1]
-	x.holdsAll(first)
-	x.holdsAll(second)
-	for i, s := range x.starts() {
-		if s.First != i || len(s.Hosts) != 1 || s.Members[0].Index != 0 {
-			t.Errorf("start %+v, want member %d of the job as the only one of its unit", s, i)
-		}
+	for name, c := range map[string]struct {
+		spec   string
+		second api.Phase // after the failure of the first
+		want   api.JobStatus
+		reason string
+	}{
+		"the job has no retries": {`"backoffLimit":0,`, api.Terminating, api.JobStatus{
+			Phase: api.Failed, Message: "sweep-0 exited with code 3", Failed: 1,
+		}, "BackoffLimitExceeded"},
+		"the job fails with a member": {`"onMemberFailure":"FailJob",`, api.Terminating, api.JobStatus{
+			Phase: api.Failed, Message: "sweep-0 exited with code 3", Failed: 1,
+		}, "MemberFailed"},
+		"the job ignores the failure": {`"onMemberFailure":"Ignore",`, api.Running, api.JobStatus{
+			Phase: api.Succeeded, Message: "its work is done", Succeeded: 1, Failed: 1,
+		}, "CompletionsReached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			first := x.submitLife("sweep", 2, c.spec, "")
+			second := first.job.units[1]
+			x.holdsAll(first)
+			x.holdsAll(second)
+			for i, s := range x.starts() {
+				if s.First != i || len(s.Hosts) != 1 || s.Members[0].Index != 0 {
+					t.Errorf("start %+v, want member %d of the job as the only one of its unit", s, i)
+				}
+			}
+			x.ends(first, 0, 3, "Completed")
+			x.answers()
+			x.says(first, grant.Tombstone)
+			x.answers()
+			if second.phase() != c.second || first.phase() != api.Failed || api.Phase(first.job.record.Phase).Ended() {
+				t.Fatalf("units are %s and %s, the job %s", first.phase(), second.phase(), first.job.record.Phase)
+			}
+			if second.phase() == api.Running {
+				x.ends(second, 0, 0, "Completed")
+			}
+			x.answers()
+			x.says(second, grant.Tombstone)
+			x.answers()
+			got := x.jobObject(first.job).Status
+			if got.Phase != c.want.Phase || got.Message != c.want.Message || got.Succeeded != c.want.Succeeded || got.Failed != c.want.Failed {
+				t.Errorf("job %+v, want %+v", got, c.want)
+			}
+			if len(got.Conditions) != 1 || got.Conditions[0].Reason != c.reason {
+				t.Errorf("conditions %+v, want the reason %s", got.Conditions, c.reason)
+			}
+			x.check()
+		})
 	}
-	x.ends(first, 0, 3, "Completed")
-	x.answers()
-	x.says(first, grant.Tombstone)
-	x.answers()
-	if second.phase() != api.Running || first.phase() != api.Failed || api.Phase(first.job.record.Phase).Ended() {
-		t.Fatalf("units are %s and %s, the job %s", first.phase(), second.phase(), first.job.record.Phase)
-	}
-	x.ends(second, 0, 0, "Completed")
-	x.answers()
-	x.says(second, grant.Tombstone)
-	x.answers()
-	if got := x.jobObject(first.job).Status; got.Phase != api.Failed || got.Message != "sweep-0 exited with code 3" || got.Succeeded != 1 || got.Failed != 1 {
-		t.Errorf("job %+v", got)
-	}
-	x.check()
 }
 
 // TestReportsThatDoNotCount change nothing and are idle.

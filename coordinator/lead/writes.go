@@ -64,7 +64,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 		return d, err
 	}
 	unit := u.record
-	unit.Phase, unit.TxID, unit.StartByMillis = string(api.Running), tx, 0
+	unit.Phase, unit.TxID, unit.StartByMillis, unit.RetryMillis = string(api.Running), tx, 0, 0
 	a.setStarted(l.stamp())
 	if unit.Started == "" {
 		unit.Started = a.started

@@ -61,8 +61,12 @@ type Tx struct {
 
 // Outcome is how the work of a unit ended.
 type Outcome struct {
-	Phase   string `json:"phase"` // Succeeded or Failed
+	// Phase is Succeeded or Failed, or Pending where the unit waits again.
+	Phase   string `json:"phase"`
 	Message string `json:"message,omitempty"`
+	// Retry is the number of the retry of the job that follows a failure, from 1; 0
+	// where none follows, or where the unit starts again without blame.
+	Retry int `json:"retry,omitempty"`
 	// Exits are those of the members that have ended, ascending.
 	Exits []Exit `json:"exits,omitempty"`
 }
@@ -181,9 +185,20 @@ type Unit struct {
 	Ended   string `json:"ended,omitempty"`   // RFC 3339
 	// FirstReadyMillis is the instant since which all agents held the members at the
 	// first start, of a job's unit that was evicted and waits or runs again; 0 before.
-	FirstReadyMillis int64  `json:"firstReadyMillis,omitempty"`
-	Reason           string `json:"reason,omitempty"`
-	Message          string `json:"message,omitempty"`
+	FirstReadyMillis int64 `json:"firstReadyMillis,omitempty"`
+	// ActiveSinceMillis is the same of the first start since the unit has last come from
+	// the queue, where failures were followed by retries; 0 before, and after an eviction.
+	ActiveSinceMillis int64 `json:"activeSinceMillis,omitempty"`
+	// Retries counts the retries of the unit after failures of its work, and Retry is the
+	// number that the last had among those of its job. A unit that waits for its next try
+	// is not tried before RetryMillis, an instant as Tx.EndingMillis is one; the commit
+	// clears it. Failure says how the last run has ended.
+	Retries     int    `json:"retries,omitempty"`
+	Retry       int    `json:"retry,omitempty"`
+	RetryMillis int64  `json:"retryMillis,omitempty"`
+	Failure     string `json:"failure,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Message     string `json:"message,omitempty"`
 	// Exits are how the work of the members ended last, ascending; LastTx is the
 	// transaction that they ran in. Both are set when a unit with work has released its
 	// devices, also where the unit waits again.

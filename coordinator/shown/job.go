@@ -63,10 +63,12 @@ func (u *Unit) showIn(s *api.JobStatus) {
 		switch phase {
 		case api.Running:
 			s.Active++
-		case api.Succeeded:
-			s.Succeeded++
-		case api.Failed:
-			s.Failed++
+		case api.Succeeded, api.Failed:
+			if m.Phase = u.endOf(i); m.Phase == api.Succeeded {
+				s.Succeeded++
+			} else {
+				s.Failed++
+			}
 		}
 		if u.Places != nil {
 			m.Node = string(u.Places[i].Node)
@@ -74,9 +76,24 @@ func (u *Unit) showIn(s *api.JobStatus) {
 		u.showExit(i, &m)
 		s.Allocations = append(s.Allocations, m)
 	}
+	s.Retries += u.Record.Retries
+	if w := u.Waiting; w != nil && w.Code == restarting && phase == api.Pending {
+		if next := Instant(w.NextMillis); s.NextRetryTime == "" || next < s.NextRetryTime {
+			s.NextRetryTime = next
+		}
+	}
 	if started := u.Record.Started; started != "" && (s.StartTime == "" || started < s.StartTime) {
 		s.StartTime = started
 	}
+}
+
+// endOf is how a member of a unit that has ended with its work has ended: a member whose
+// command has succeeded before another failed has succeeded.
+func (u *Unit) endOf(member int) api.Phase {
+	if e, found := u.exitOf(member); found && e.Reason == "Completed" && e.Code == 0 && e.Signal == 0 {
+		return api.Succeeded
+	}
+	return u.Phase()
 }
 
 // exitOf is how the work of a member has ended; not found where nothing was started. A
@@ -124,6 +141,7 @@ func (j *Job) showPhase(s *api.JobStatus) {
 		if s.Message = j.Record.Message; j.Record.Cancelled != nil && s.Phase == api.Cancelled {
 			s.Message = j.Record.Cancelled.Reason
 		}
+		s.Conditions = j.showEnd(s.Phase)
 	case j.Record.Cancelled != nil:
 		s.Phase = api.Cancelling
 		s.Message = fmt.Sprintf("Graceful cancellation initiated, %ds grace period", j.Record.Cancelled.GraceSeconds)
@@ -147,4 +165,13 @@ func (j *Job) waits() []api.Condition {
 	}
 	w := NoPlace(j.Record.Namespace, j.Record.Name)
 	return []api.Condition{{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}}
+}
+
+// showEnd is the condition of a job that its work has ended, as Kubernetes has it.
+func (j *Job) showEnd(phase api.Phase) []api.Condition {
+	kind := map[api.Phase]string{api.Succeeded: "Complete", api.Failed: "Failed"}[phase]
+	if kind == "" {
+		return nil
+	}
+	return []api.Condition{{Type: kind, Status: "True", Reason: j.Record.Reason, Message: j.Record.Message, LastTransitionTime: j.Record.Ended}}
 }

@@ -22,6 +22,8 @@ const (
 	QueueHeld   = "QueueOnHold"
 	QueueStrict = "BehindInQueue"
 	QueueFull   = "QueueFull"
+	restarting  = "RestartBackOff"
+	throttled   = "ParallelismReached"
 )
 
 // CodeOf is the code of a unit that was tried in vain, for want of quota or not.
@@ -61,6 +63,20 @@ func WaitingForQueue(code, message string) record.Waiting {
 // WaitingForGang is a member of a group of which too few members have arrived.
 func WaitingForGang(arrived, minMembers int, group string) record.Waiting {
 	return record.Waiting{Code: gathering, Message: fmt.Sprintf("%d of %d members of group %s have arrived; they start together", arrived, minMembers, group)}
+}
+
+// RestartBackOff is a unit whose work has failed, in words, and starts again at an
+// instant, as the retry of that number of its job.
+func RestartBackOff(failure string, retry, limit int, next int64) record.Waiting {
+	return record.Waiting{
+		Code: restarting, NextMillis: next,
+		Message: fmt.Sprintf("%s; retry %d of %d is at %s", failure, retry, max(retry, limit), time.UnixMilli(next).UTC().Format(time.TimeOnly)),
+	}
+}
+
+// ParallelismReached is a unit of a job of which as many units run as may.
+func ParallelismReached(parallelism int) record.Waiting {
+	return record.Waiting{Code: throttled, Message: fmt.Sprintf("%d members of the job have their places, which is its parallelism", parallelism)}
 }
 
 // Preempting is a unit for which others make room.

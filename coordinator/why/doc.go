@@ -29,6 +29,8 @@ const (
 	Gathering              // too few members of its group have arrived
 	Suspended              // its owner keeps it from running
 	Blocked                // a rule of its queue holds it back
+	Delayed                // its work has failed, until the instant of the next try
+	Throttled              // as many members of its job run as may
 	Running
 	Leaving // it ends, and still holds something
 	Ended
@@ -72,6 +74,10 @@ type Facts struct {
 	// Refused is of Resting: the attempts in a row that came to nothing, the last
 	// node that failed one, and how.
 	Refused Refused
+
+	// Retry is of Delayed, and Parallelism of Throttled.
+	Retry       Retry
+	Parallelism int
 
 	Queue       *api.QueuePlace
 	Quota       []resource.Reason
@@ -118,6 +124,13 @@ type Refused struct {
 	Node  resource.NodeID // "" where none is known
 	Fault string
 	Until time.Time // of the backoff
+}
+
+// Retry is the next try of work that has failed.
+type Retry struct {
+	Failure       string // in words
+	Number, Limit int    // of the retries of the job
+	At            time.Time
 }
 
 // Group is a group of allocations that start together.
@@ -179,6 +192,8 @@ const (
 	QueueHeld      = "QueueOnHold"
 	QueueStrict    = "BehindInQueue" // of a queue in strict order
 	QueueFull      = "QueueFull"
+	IsDelayed      = "RestartBackOff"
+	IsThrottled    = "ParallelismReached"
 	IsAdopting     = "AdoptingPreemption"
 	IsAsking       = "AwaitsVotes"
 	IsNominated    = "AwaitsVictims"

@@ -75,6 +75,11 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 		return code(IsSuspended, "its owner has suspended it with spec.suspend")
 	case Blocked:
 		return code(f.Block.Code, f.blocked(v))
+	case Delayed:
+		r := &f.Retry
+		return code(IsDelayed, fmt.Sprintf("%s; retry %d of %d is due at %s", r.Failure, r.Number, r.Limit, clock(r.At)))
+	case Throttled:
+		return code(IsThrottled, fmt.Sprintf("as many members of the job have their places as its parallelism allows, which is %d", f.Parallelism))
 	case Adopting:
 		return code(IsAdopting, "the leader is taking over a preemption that its predecessor began for it")
 	case Asking:

@@ -95,6 +95,11 @@ func cases() map[string]*why.Facts {
 			f.Stage = why.Resting
 			f.Refused = why.Refused{Times: 3, Node: "n1", Fault: "the agent refused: Insufficient nvidia.com/gpu: want 1, have 0", Until: noon.Add(80 * time.Millisecond)}
 		}),
+		"a retry after a failure": with(waiting(), func(f *why.Facts) {
+			f.Object, f.Stage = "Job", why.Delayed
+			f.Retry = why.Retry{Failure: "train-1 exited with code 7", Number: 2, Limit: 6, At: noon.Add(20 * time.Second)}
+		}),
+		"as many members run as may":     with(waiting(), func(f *why.Facts) { f.Object, f.Stage, f.Parallelism = "Job", why.Throttled, 4 }),
 		"a nomination before the notice": with(waiting(), func(f *why.Facts) { f.Stage, f.Victims = why.Nominated, victims }),
 		"a nomination that waits for victims": with(waiting(), func(f *why.Facts) {
 			f.Stage, f.Victims, f.Noticed, f.Until = why.Nominated, victims, noon, noon.Add(time.Minute)

@@ -45,6 +45,7 @@ var table = map[string]row{
 	"coordinator/queue/rule":      {layer: decision, neighbours: []string{"coordinator/queue"}},
 	"coordinator/admission":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
+	"coordinator/life":            {layer: decision},
 	"coordinator/mix":             {layer: decision},
 	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/mix", "fit"}},
 	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "fit"}},
@@ -64,7 +65,7 @@ var table = map[string]row{
 	}},
 	"coordinator/pace": {layer: decision},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
+		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/window":     {layer: decision},
@@ -149,7 +150,7 @@ const testTree = "test/"
 // undocumented are packages that decide by vocabulary of their own: none imports
 // api, the documents that clients read and write. The leader translates.
 var undocumented = []string{
-	"fit", "agent/ledger", "coordinator/cluster", "coordinator/decisions", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota",
+	"fit", "agent/ledger", "coordinator/cluster", "coordinator/decisions", "coordinator/life", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota",
 	"coordinator/record", "coordinator/txn", "coordinator/whatif",
 }
 

@@ -112,6 +112,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster run --memory":              refusedThere("x", "memory", "zzz", "zzz"),
 		"muster run --queue":               refusedThere("x", "queue", "Zzz!", "Zzz!"),
 		"muster run --priority":            append(bad("x", "zzz"), refusedThere("x", "priority", "-1", "-1")...),
+		"muster run --retries":             bad("x", "-1", "zzz"),
 		"muster run --chdir":               refusedThere("x", "workingDir", "there", "there"),
 		"muster drain --timeout":           bad("gpu-1", "0s", "-1s"),
 		"muster kubelet pool --timeout":    bad("gpu-1", "0s", "-1s"),

@@ -218,15 +218,22 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	case gang:
 		shape = fmt.Sprintf("%d, of which %d start at once or not at all and %d more as they fit", o.Members(), first, growth)
 	}
-	position := ""
+	if c := o.Spec.Completions; c != nil && !gang {
+		shape += fmt.Sprintf(", at most %d at a time", o.AtOnce())
+	}
+	position, retries := "", ""
 	if o.Status.QueuePosition > 0 {
 		position = strconv.Itoa(o.Status.QueuePosition)
+	}
+	if o.Status.Retries > 0 {
+		retries = strconv.Itoa(o.Status.Retries)
 	}
 	a.facts(append(metaFacts(&o.Metadata),
 		"Phase", phaseOf(string(o.Status.Phase), &o.Metadata),
 		"Message", o.Status.Message,
 		"Members", shape,
 		"Active", strconv.Itoa(o.Status.Active), "Succeeded", strconv.Itoa(o.Status.Succeeded), "Failed", strconv.Itoa(o.Status.Failed),
+		"Retries", retries, "Next retry", o.Status.NextRetryTime,
 		"Started", o.Status.StartTime,
 		"Priority", priority(o.Spec.Priority, o.Spec.PriorityClass),
 		"Queue", o.Spec.Queue, "Position", position,

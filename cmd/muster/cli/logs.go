@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
 )
 
@@ -56,15 +55,7 @@ func (a *app) printerOf(ctx context.Context, name string, member *int) (*logPrin
 	if err != nil {
 		return nil, fmt.Errorf("logs of job/%s: %w", name, err)
 	}
-	return a.newLogPrinter(membersOf(j)), nil
-}
-
-// membersOf is the number of members of a job.
-func membersOf(j *api.Job) int {
-	if j.Spec.Parallelism == nil {
-		return 1
-	}
-	return int(*j.Spec.Parallelism)
+	return a.newLogPrinter(j.Members()), nil
 }
 
 // showLogs prints output until its end, or until it is interrupted.

@@ -24,7 +24,7 @@ import (
 type runFlags struct {
 	name, cpu, memory, dir, queue string
 	gpus, nodes                   int
-	priority                      int32
+	priority, retries             int32
 	env                           []string
 }
 
@@ -65,6 +65,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "name of the job (default: run- and five characters)")
 	flags.StringVar(&f.queue, "queue", "", "queue of the job")
 	flags.Int32Var(&f.priority, "priority", 0, "priority of the job")
+	flags.Int32Var(&f.retries, "retries", 0, "times that the command is started again after a failure")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
 	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
 	return cmd
@@ -75,6 +76,8 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 	switch {
 	case f.gpus < 0:
 		return nil, usagef("--gpus %d is negative", f.gpus)
+	case f.retries < 0:
+		return nil, usagef("--retries %d is negative", f.retries)
 	case f.nodes < 1:
 		return nil, usagef("--nodes %d: want 1 or more", f.nodes)
 	case f.name == "":
@@ -83,9 +86,9 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 	if err := jobKind.checkName(f.name); err != nil {
 		return nil, usagef("--name: %v", err)
 	}
-	members := int32(f.nodes)
+	members, retries := int32(f.nodes), f.retries
 	j := &api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: api.ObjectMeta{Name: f.name}}
-	j.Spec.Parallelism, j.Spec.Priority, j.Spec.Queue = &members, &f.priority, f.queue
+	j.Spec.Parallelism, j.Spec.BackoffLimit, j.Spec.Priority, j.Spec.Queue = &members, &retries, &f.priority, f.queue
 	s := &j.Spec.Template.Spec
 	s.Resources.Requests = map[resource.Name]string{resource.CPU: f.cpu, resource.Memory: f.memory}
 	if f.gpus > 0 {
@@ -129,7 +132,7 @@ func (a *app) runJob(interrupted context.Context, j *api.Job) error {
 	defer context.AfterFunc(interrupted, func() { a.cancelRun(ctx, leave, job) })()
 	started := make(chan struct{})
 	go func() { defer close(started); a.tellProgress(ctx, made) }()
-	err = a.showLogs(ctx, job.Metadata.Name, sdk.LogOptions{Follow: true}, a.newLogPrinter(membersOf(job)))
+	err = a.showLogs(ctx, job.Metadata.Name, sdk.LogOptions{Follow: true}, a.newLogPrinter(job.Members()))
 	if errors.Is(context.Cause(ctx), errLeft) {
 		<-started
 		return exitError{exitInterrupted}

@@ -3525,6 +3525,7 @@ type JobSpec struct {
 	Parallelism           *int32                 `protobuf:"varint,1,opt,name=parallelism,proto3,oneof" json:"parallelism,omitempty"`
 	Completions           *int32                 `protobuf:"varint,2,opt,name=completions,proto3,oneof" json:"completions,omitempty"`
 	BackoffLimit          *int32                 `protobuf:"varint,3,opt,name=backoff_limit,json=backoffLimit,proto3,oneof" json:"backoff_limit,omitempty"`
+	OnMemberFailure       string                 `protobuf:"bytes,10,opt,name=on_member_failure,json=onMemberFailure,proto3" json:"on_member_failure,omitempty"`
 	ActiveDeadlineSeconds *int64                 `protobuf:"varint,4,opt,name=active_deadline_seconds,json=activeDeadlineSeconds,proto3,oneof" json:"active_deadline_seconds,omitempty"`
 	Template              *Template              `protobuf:"bytes,5,opt,name=template,proto3" json:"template,omitempty"`
 	Priority              *int32                 `protobuf:"varint,6,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
@@ -3586,6 +3587,13 @@ func (x *JobSpec) GetBackoffLimit() int32 {
 	return 0
 }
 
+func (x *JobSpec) GetOnMemberFailure() string {
+	if x != nil {
+		return x.OnMemberFailure
+	}
+	return ""
+}
+
 func (x *JobSpec) GetActiveDeadlineSeconds() int64 {
 	if x != nil && x.ActiveDeadlineSeconds != nil {
 		return *x.ActiveDeadlineSeconds
@@ -3639,6 +3647,8 @@ type JobStatus struct {
 	Conditions    []*Condition           `protobuf:"bytes,7,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	Allocations   []*JobMember           `protobuf:"bytes,8,rep,name=allocations,proto3" json:"allocations,omitempty"`
 	Message       string                 `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
+	Retries       int64                  `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
+	NextRetryTime string                 `protobuf:"bytes,11,opt,name=next_retry_time,json=nextRetryTime,proto3" json:"next_retry_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3732,6 +3742,20 @@ func (x *JobStatus) GetAllocations() []*JobMember {
 func (x *JobStatus) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *JobStatus) GetRetries() int64 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *JobStatus) GetNextRetryTime() string {
+	if x != nil {
+		return x.NextRetryTime
 	}
 	return ""
 }
@@ -9078,11 +9102,13 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\bListMeta\x12)\n" +
 	"\x10resource_version\x18\x01 \x01(\tR\x0fresourceVersion\x12\x1a\n" +
 	"\bcontinue\x18\x02 \x01(\tR\bcontinue\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"\xd7\x03\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\x83\x04\n" +
 	"\aJobSpec\x12%\n" +
 	"\vparallelism\x18\x01 \x01(\x05H\x00R\vparallelism\x88\x01\x01\x12%\n" +
 	"\vcompletions\x18\x02 \x01(\x05H\x01R\vcompletions\x88\x01\x01\x12(\n" +
-	"\rbackoff_limit\x18\x03 \x01(\x05H\x02R\fbackoffLimit\x88\x01\x01\x12;\n" +
+	"\rbackoff_limit\x18\x03 \x01(\x05H\x02R\fbackoffLimit\x88\x01\x01\x12*\n" +
+	"\x11on_member_failure\x18\n" +
+	" \x01(\tR\x0fonMemberFailure\x12;\n" +
 	"\x17active_deadline_seconds\x18\x04 \x01(\x03H\x03R\x15activeDeadlineSeconds\x88\x01\x01\x123\n" +
 	"\btemplate\x18\x05 \x01(\v2\x17.muster.api.v1.TemplateR\btemplate\x12\x1f\n" +
 	"\bpriority\x18\x06 \x01(\x05H\x04R\bpriority\x88\x01\x01\x12%\n" +
@@ -9095,7 +9121,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x18_active_deadline_secondsB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
-	"\b_suspend\"\xc5\x02\n" +
+	"\b_suspend\"\x87\x03\n" +
 	"\tJobStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12%\n" +
 	"\x0equeue_position\x18\x02 \x01(\x03R\rqueuePosition\x12\x16\n" +
@@ -9108,7 +9134,10 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"conditions\x18\a \x03(\v2\x18.muster.api.v1.ConditionR\n" +
 	"conditions\x12:\n" +
 	"\vallocations\x18\b \x03(\v2\x18.muster.api.v1.JobMemberR\vallocations\x12\x18\n" +
-	"\amessage\x18\t \x01(\tR\amessage\"\xa0\x03\n" +
+	"\amessage\x18\t \x01(\tR\amessage\x12\x18\n" +
+	"\aretries\x18\n" +
+	" \x01(\x03R\aretries\x12&\n" +
+	"\x0fnext_retry_time\x18\v \x01(\tR\rnextRetryTime\"\xa0\x03\n" +
 	"\bNodeSpec\x12A\n" +
 	"\bcapacity\x18\x01 \x03(\v2%.muster.api.v1.NodeSpec.CapacityEntryR\bcapacity\x12J\n" +
 	"\vallocatable\x18\x02 \x03(\v2(.muster.api.v1.NodeSpec.AllocatableEntryR\vallocatable\x12,\n" +

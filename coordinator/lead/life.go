@@ -1,0 +1,258 @@
+package lead
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/life"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// This file carries out the decisions of coordinator/life: which units of a job may be
+// tried, which units start again, and when the job is over (ADR 73).
+
+// hold is why a waiting unit is not tried, where that is not its owner's wish.
+type hold uint8
+
+const (
+	noHold        hold = iota
+	holdDelay          // until the instant of its next try
+	holdThrottled      // as many units of its job run as its parallelism allows
+)
+
+// policy is what the decisions about a job's life rest on.
+func (j *job) policy() life.Policy {
+	p := life.Policy{BackoffLimit: life.DefaultBackoffLimit}
+	if j.doc == nil {
+		return p
+	}
+	p.OnFailure = life.OnFailure(j.doc.Spec.OnMemberFailure)
+	if b := j.doc.Spec.BackoffLimit; b != nil {
+		p.BackoffLimit = int(*b)
+	}
+	if !j.gang {
+		p.Parallelism = j.doc.AtOnce()
+	}
+	return p
+}
+
+// states are the states of a job's units, in their order.
+func (j *job) states() []life.State {
+	states := make([]life.State, len(j.units))
+	for i, u := range j.units {
+		states[i] = u.state()
+	}
+	return states
+}
+
+// state is where a unit of a job is.
+func (u *unit) state() life.State {
+	switch phase := u.phase(); {
+	case phase == api.Succeeded:
+		return life.Done
+	case isOverdueEnd(u), phase == api.Failed && strings.HasPrefix(u.record.Reason, deadlineExceeded):
+		return life.Overdue
+	case phase == api.Failed && u.record.Started != "":
+		return life.Broken
+	case phase.Ended():
+		return life.Abandoned
+	case u.attempt != nil || u.adopting != nil:
+		return life.Active
+	case u.hold == holdDelay:
+		return life.Delayed
+	}
+	return life.Waiting
+}
+
+// setHolds decides which waiting units of a job may be tried, and returns those for
+// which that has changed.
+func (l *Leader) setHolds(j *job) (changed []*unit) {
+	for _, u := range j.units {
+		switch wait := u.untilRetry(l.millis()); {
+		case wait > 0 && u.waiting() && u.hold != holdDelay:
+			u.setHold(holdDelay)
+			changed = append(changed, u)
+		case wait <= 0 && u.hold == holdDelay:
+			u.setHold(noHold)
+			changed = append(changed, u)
+		}
+	}
+	may := j.policy().MayStart(j.states())
+	for i, u := range j.units {
+		switch {
+		case u.hold == holdDelay:
+		case u.hold == noHold && !may[i] && u.waiting() && u.attempt == nil && u.adopting == nil:
+			u.setHold(holdThrottled)
+			changed = append(changed, u)
+		case u.hold == holdThrottled && (may[i] || !u.waiting()):
+			u.setHold(noHold)
+			changed = append(changed, u)
+		}
+	}
+	return changed
+}
+
+// holdUnits has those units of a job tried that may run now, and keeps the others from
+// being tried.
+func (l *Leader) holdUnits(j *job) {
+	for _, u := range l.setHolds(j) {
+		if !u.gone && u.stored != 0 && u.ending == nil && u.attempt == nil {
+			l.offer(u)
+			l.noteWaiting(u)
+			l.notify(u)
+		}
+	}
+}
+
+// loadHolds sets the holds of all units that earlier leaders have stored.
+func (l *Leader) loadHolds() error {
+	for _, j := range l.jobs {
+		l.setHolds(j)
+	}
+	return nil
+}
+
+// untilRetry is how long a unit that has failed still waits before its next try. A clock
+// that another leader has written from may be far ahead: a wait is never longer than the
+// delay was.
+func (u *unit) untilRetry(now int64) time.Duration {
+	if u.record.RetryMillis == 0 {
+		return 0
+	}
+	return min(time.Duration(u.record.RetryMillis-now)*time.Millisecond, life.Delay(u.record.Retry))
+}
+
+// awaitRetry sets the alarm for the next try of a unit.
+func (l *Leader) awaitRetry(u *unit) {
+	wait := u.untilRetry(l.millis())
+	if wait <= 0 || u.hold != holdDelay {
+		return
+	}
+	l.after(wait, func() {
+		if !u.gone && u.job != nil {
+			l.holdUnits(u.job)
+			l.awaitRetry(u)
+		}
+	})
+}
+
+// afterFailure is the outcome of a unit whose member has failed: the unit waits for its
+// next try, or has failed for good. text says which member and how.
+func (l *Leader) afterFailure(u *unit, text string) *record.Outcome {
+	p := u.job.policy()
+	switch next := p.AfterFailure(u.job.retries()); {
+	case next.Retry > 0:
+		return &record.Outcome{Phase: string(api.Pending), Message: text, Retry: next.Retry}
+	case next.Exhausted && p.BackoffLimit > 0:
+		text += fmt.Sprintf("; the job has used the %d retries of its backoffLimit", p.BackoffLimit)
+	}
+	return &record.Outcome{Phase: string(api.Failed), Message: text}
+}
+
+// retries is how many retries of its backoffLimit a job has used, with those whose units
+// still hold something.
+func (j *job) retries() (n int) {
+	for _, u := range j.units {
+		n += u.record.Retries
+		if a := u.attempt; a != nil && a.outcome != nil && a.outcome.Retry > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// startsAgain writes into a unit's record that the unit waits for its next try, or that
+// its time is over before. It reports whether the unit waits.
+func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
+	o := a.outcome
+	if a.unit.job == nil || a.unit.job.isEnding() || a.unit.isSurplus() {
+		r.Phase, r.Reason = string(api.Cancelled), "its job ends"
+		return false
+	}
+	if o.Retry > 0 {
+		next := l.millis() + life.Delay(o.Retry).Milliseconds()
+		if t, limited := limitOf(a); limited && t.end() <= next && t.outcome.Phase == string(api.Failed) {
+			r.Phase, r.Reason = t.outcome.Phase, t.outcome.Message
+			return false
+		}
+		r.Retries++
+		r.Retry, r.RetryMillis = o.Retry, next
+	}
+	r.Phase, r.Failure, r.Reason, r.Started, r.Ended = string(api.Pending), o.Message, "", "", ""
+	if r.FirstReadyMillis == 0 {
+		r.FirstReadyMillis = a.ready.instant
+	}
+	if r.ActiveSinceMillis == 0 {
+		r.ActiveSinceMillis = a.ready.instant
+	}
+	return true
+}
+
+// retryOf is why a unit waits that has failed.
+func (u *unit) retryOf() record.Waiting {
+	return shown.RestartBackOff(u.record.Failure, u.record.Retry, u.job.policy().BackoffLimit, u.record.RetryMillis)
+}
+
+// isEnding reports whether no unit of the job is to start any more.
+func (j *job) isEnding() bool {
+	return j.record.Cancelled != nil || j.gang && hasWorkEnded(j.units[0]) || j.policy().EndOf(j.states()).Stops
+}
+
+// endUnwanted asks for the end of the units that a job wants no more: all where it was
+// cancelled or has failed, those that would grow a gang which has ended, and those
+// beyond its number of members.
+func (l *Leader) endUnwanted(j *job) {
+	if j.gone || j.stored == 0 {
+		return
+	}
+	if c := j.record.Cancelled; c != nil {
+		for _, u := range j.units {
+			l.endSince(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason}, c.AskedMillis)
+		}
+		return
+	}
+	l.endSurplus(j)
+	reason := ""
+	switch e := j.policy().EndOf(j.states()); {
+	case e.Stops && isOverdueEnd(j.units[e.Of]):
+		return // finishOverdue ends the others
+	case e.Stops:
+		reason = "the job has failed: " + j.units[e.Of].record.Reason
+	case j.gang && hasWorkEnded(j.units[0]):
+		reason = "the first unit of the gang has ended"
+	default:
+		return
+	}
+	for _, u := range j.units {
+		if !u.phase().Ended() && u.ending == nil {
+			asked := txn.ReleaseAsked{Reason: Clip(reason)}
+			if u.work() != nil {
+				asked.GraceSeconds = DefaultGrace
+			}
+			l.end(u, asked)
+		}
+	}
+}
+
+// endOfJob is the end of a job all of whose units have ended, where the work or the time
+// of a unit has ended it: reason is a word. ok is false for other jobs.
+func (j *job) endOfJob() (phase api.Phase, reason, message string, ok bool) {
+	e := j.policy().EndOf(j.states())
+	if !e.Over {
+		return "", "", "", false
+	}
+	reason, message = e.Reason, j.units[e.Of].record.Reason
+	for _, word := range []string{deadlineExceeded, ttlExpired, gangTimeout, waitTimeout} {
+		if strings.HasPrefix(message, word) {
+			reason = word
+		}
+	}
+	if e.Success {
+		return api.Succeeded, reason, message, true
+	}
+	return api.Failed, reason, message, true
+}

@@ -1,0 +1,296 @@
+package lead
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// fails has a member end with a code, and all agents be rid of the unit.
+func (x *scene) fails(u *unit, member, code int, reason string) {
+	x.t.Helper()
+	x.ends(u, member, code, reason)
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+}
+
+// life shows a job as its owner sees it.
+func (x *scene) life(j *job) string {
+	s := x.jobObject(j).Status
+	text := fmt.Sprintf("%s, active %d, succeeded %d, failed %d, retries %d", s.Phase, s.Active, s.Succeeded, s.Failed, s.Retries)
+	if s.NextRetryTime != "" {
+		text += ", next " + s.NextRetryTime
+	}
+	if len(s.Conditions) > 0 {
+		text += ", " + s.Conditions[0].Type + "/" + s.Conditions[0].Reason
+	}
+	return text
+}
+
+// A gang starts again after a failure, twice as late each time, until its retries are
+// used. Each start is a new transaction.
+func TestAGangStartsAgainAfterAFailure(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("train", 2, `"backoffLimit":2,`, gangOfTwo)
+	seen := map[string]bool{}
+	for retry, delay := range []time.Duration{10 * time.Second, 20 * time.Second} {
+		x.holdsAll(u)
+		if tx := string(u.attempt.machine.ID()); seen[tx] {
+			t.Fatalf("retry %d runs in %s again", retry, tx)
+		} else {
+			seen[tx] = true
+		}
+		x.fails(u, 1, 7, "Completed")
+		next := x.clock.Add(delay).UTC().Format(time.RFC3339)
+		want := fmt.Sprintf("Queued, active 0, succeeded 0, failed 0, retries %d, next %s, Queued/RestartBackOff", retry+1, next)
+		if got := x.life(u.job); got != want {
+			t.Errorf("after failure %d the job is\n%s, want\n%s", retry+1, got, want)
+		}
+		if got := x.jobObject(u.job).Status.Message; !strings.HasPrefix(got, fmt.Sprintf("train-1 exited with code 7; retry %d of 2 is at ", retry+1)) {
+			t.Errorf("message %q", got)
+		}
+		x.pass(delay - time.Millisecond)
+		if x.answers(); u.attempt != nil {
+			t.Fatalf("retry %d is begun before its time", retry+1)
+		}
+		x.check()
+		x.pass(time.Millisecond)
+		if x.answers(); u.attempt == nil {
+			t.Fatalf("retry %d is not begun at its time", retry+1)
+		}
+	}
+	x.holdsAll(u)
+	x.fails(u, 0, 1, "Completed")
+	if got, want := x.life(u.job), "Failed, active 0, succeeded 0, failed 2, retries 2, Failed/BackoffLimitExceeded"; got != want {
+		t.Errorf("at the end the job is %s, want %s", got, want)
+	}
+	if got := x.jobObject(u.job).Status.Message; got != "train-0 exited with code 1; the job has used the 2 retries of its backoffLimit" {
+		t.Errorf("message %q", got)
+	}
+	x.check()
+}
+
+// Only a failure of a command counts.
+func TestAnEndWithoutBlameIsNotCounted(t *testing.T) {
+	for name, end := range map[string]func(*scene, *unit){
+		"an eviction": func(x *scene, u *unit) {
+			x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 30, Reason: "Drained"}) })
+			x.answers()
+			x.ends(u, 0, 143, "Stopped")
+		},
+		"its host was started anew": func(x *scene, u *unit) { x.ends(u, 0, 255, "NodeRestarted") },
+		"its owner suspends it": func(x *scene, u *unit) {
+			x.wants(u, suspend)
+			x.answers()
+			x.ends(u, 0, 143, "Stopped")
+			x.wants(u, resume)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			u := x.submitLife("train", 2, `"backoffLimit":0,`, gangOfTwo)
+			x.holdsAll(u)
+			end(x, u)
+			x.answers()
+			x.says(u, grant.Tombstone)
+			x.answers()
+			if got := x.stored(u); u.attempt == nil || got.Retries != 0 || got.RetryMillis != 0 {
+				t.Errorf("the unit is %s with %d retries, want it to be tried again at once without any", got.Phase, got.Retries)
+			}
+			x.check()
+		})
+	}
+}
+
+// The count and the next try are in the store: a later leader goes on with both, and
+// counts a failure once that the leader before it has begun to write.
+func TestTheRetriesOutliveTheLeader(t *testing.T) {
+	for name, c := range map[string]struct {
+		released bool // before the leader ends
+		delay    time.Duration
+	}{
+		"while the unit waits":             {true, 10 * time.Second},
+		"while its agents stop the others": {false, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			u := x.submitLife("train", 2, `"backoffLimit":3,`, gangOfTwo)
+			x.holdsAll(u)
+			x.ends(u, 1, 7, "Completed")
+			x.answers()
+			if c.released {
+				x.says(u, grant.Tombstone)
+				x.answers()
+			}
+			next := x.succeeded()
+			next.give(ResumeWork{})
+			next.answers()
+			for _, id := range []resource.NodeID{"n1", "n2"} {
+				next.hear(next.hosts[id])
+			}
+			next.answers()
+			u = next.units[u.path]
+			if !c.released && u.attempt != nil {
+				next.says(u, grant.Tombstone)
+				next.answers()
+			}
+			if got := next.stored(u); got.Retries != 1 || got.Retry != 1 || u.attempt != nil {
+				t.Fatalf("the unit is %s with %d retries, the last is %d", got.Phase, got.Retries, got.Retry)
+			}
+			if !strings.Contains(next.life(u.job), "Queued/RestartBackOff") {
+				t.Errorf("the job is %s", next.life(u.job))
+			}
+			next.pass(c.delay - time.Millisecond)
+			if next.answers(); u.attempt != nil {
+				t.Fatal("the retry is begun before its time")
+			}
+			next.pass(time.Millisecond)
+			if next.answers(); u.attempt == nil {
+				t.Error("the retry is not begun at its time")
+			}
+			next.check()
+		})
+	}
+}
+
+// A job that is cancelled while a unit waits for its retry, or while the failed run is
+// still being stopped, ends at once.
+func TestACancelledJobIsNotStartedAgain(t *testing.T) {
+	for name, released := range map[string]bool{"while the unit waits": true, "while the others are stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			u := x.submitLife("train", 2, "", gangOfTwo)
+			x.holdsAll(u)
+			x.ends(u, 1, 7, "Completed")
+			x.answers()
+			cancel := func() {
+				x.do(func() {
+					x.cancelJob(u.job, record.Cancellation{Reason: "UserRequested", GraceSeconds: 30}, func(*api.Status) {})
+				})
+				x.answers()
+			}
+			if !released {
+				cancel()
+			}
+			x.says(u, grant.Tombstone)
+			x.answers()
+			if released {
+				cancel()
+			}
+			if got := api.Phase(u.job.record.Phase); got != api.Cancelled || u.phase() != api.Cancelled {
+				t.Errorf("the job is %s and its unit %s, want both Cancelled", got, u.phase())
+			}
+			x.pass(time.Minute)
+			if x.answers(); u.attempt != nil {
+				t.Error("the unit is tried")
+			}
+			x.check()
+		})
+	}
+}
+
+// activeDeadlineSeconds counts over the retries, and a retry that would begin after it
+// is not awaited.
+func TestADeadlineCountsOverRetries(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("train", 2, `"activeDeadlineSeconds":60,`, gangOfTwo)
+	x.holdsAll(u)
+	x.pass(30 * time.Second)
+	x.fails(u, 0, 1, "Completed")
+	x.pass(10 * time.Second)
+	x.answers()
+	x.holdsAll(u)
+	x.pass(15 * time.Second)
+	x.fails(u, 0, 1, "Completed") // 20 s before the next try, 7 s before the end
+	if got, want := x.life(u.job), "Failed, active 0, succeeded 0, failed 2, retries 1, Failed/DeadlineExceeded"; got != want {
+		t.Errorf("the job is %s, want %s", got, want)
+	}
+	x.check()
+}
+
+// The completions of a job without a gang run at most parallelism at a time, in the order
+// of their index.
+func TestCompletionsRunAtParallelismAtATime(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("sweep", 1, `"completions":3,`, "")
+	j := u.job
+	if len(j.units) != 3 {
+		t.Fatalf("%d units, want 3", len(j.units))
+	}
+	for i, u := range j.units {
+		for k, other := range j.units {
+			if tried := other.attempt != nil; tried != (k == i) && !other.phase().Ended() {
+				t.Fatalf("in step %d unit %d is tried: %t", i, k, tried)
+			}
+		}
+		if i == 0 {
+			if got := x.conditionOf(j.units[1], "Scheduled").Reason; got != "ParallelismReached" {
+				t.Errorf("the second member waits for %s", got)
+			}
+		}
+		x.clear()
+		x.holdsAll(u)
+		for _, s := range x.starts() {
+			if s.First != i {
+				t.Errorf("start of index %d, want %d", s.First, i)
+			}
+		}
+		x.check()
+		x.fails(u, 0, 0, "Completed")
+	}
+	if got, want := x.life(j), "Succeeded, active 0, succeeded 3, failed 0, retries 0, Complete/CompletionsReached"; got != want {
+		t.Errorf("the job is %s, want %s", got, want)
+	}
+	x.check()
+}
+
+// A greater parallelism lets more completions run; a smaller one ends none.
+func TestTheParallelismOfCompletionsChanges(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("sweep", 1, `"completions":3,`, "")
+	j := u.job
+	x.wants(u, `{"parallelism":2}`)
+	x.answers()
+	if j.units[1].attempt == nil || j.units[2].attempt != nil {
+		t.Fatal("want the second member to be tried and the third to wait")
+	}
+	x.holdsAll(u)
+	x.holdsAll(j.units[1])
+	x.wants(u, `{"parallelism":1}`)
+	x.answers()
+	x.fails(u, 0, 0, "Completed")
+	if j.units[1].phase() != api.Running || j.units[2].attempt != nil || len(j.units) != 3 {
+		t.Errorf("units %s and %s, want the second to run on and the third to wait", j.units[1].phase(), j.units[2].phase())
+	}
+	x.check()
+}
+
+// A unit that waits for its retry leaves its turn to another.
+func TestADelayedUnitLeavesItsTurn(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("sweep", 1, `"completions":2,`, "")
+	x.holdsAll(u)
+	x.fails(u, 0, 1, "Completed")
+	second := u.job.units[1]
+	if second.attempt == nil || u.attempt != nil {
+		t.Fatalf("the units are %s and %s, want the second to be tried", u.lifecycle, second.lifecycle)
+	}
+	x.holdsAll(second)
+	x.pass(time.Minute)
+	if x.answers(); u.attempt != nil {
+		t.Error("both units run, which is more than the parallelism")
+	}
+	x.fails(second, 0, 0, "Completed")
+	if u.attempt == nil {
+		t.Error("the first unit is not tried again")
+	}
+	x.check()
+}
