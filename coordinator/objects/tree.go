@@ -25,7 +25,8 @@ type cachedTrees struct {
 	charged *btree.BTreeG[*charged]
 	seats   *btree.BTreeG[*seats]
 	// use is the use of the trees as they are now; nil when something has changed since.
-	use *treeUse
+	use    *treeUse
+	stands *standing
 }
 
 // cachedTree is a tree. It never changes.
@@ -59,6 +60,7 @@ func newCachedTrees() cachedTrees {
 		of:      map[string]*cachedTree{},
 		charged: btree.NewBTreeGOptions((*charged).before, btree.Options{NoLocks: true}),
 		seats:   btree.NewBTreeGOptions((*seats).before, btree.Options{NoLocks: true}),
+		stands:  &standing{},
 	}
 }
 
@@ -130,7 +132,7 @@ func (t *cachedTrees) discharge(tx resource.TxID) {
 // of trees and charges.
 func (t *cachedTrees) now() *treeUse {
 	if t.use == nil {
-		t.use = &treeUse{of: maps.Clone(t.of), charged: t.charged.Copy(), seats: t.seats.Copy()}
+		t.use = &treeUse{of: maps.Clone(t.of), charged: t.charged.Copy(), seats: t.seats.Copy(), stands: t.stands}
 	}
 	return t.use
 }
@@ -141,6 +143,7 @@ type treeUse struct {
 	of      map[string]*cachedTree
 	charged *btree.BTreeG[*charged]
 	seats   *btree.BTreeG[*seats]
+	stands  *standing // shared with the uses of other moments
 
 	once   sync.Once
 	shown  map[string]api.QuotaTreeStatus
@@ -149,132 +152,57 @@ type treeUse struct {
 
 // status is the status of a tree that is there.
 func (u *treeUse) status(name string) (api.QuotaTreeStatus, error) {
-	u.once.Do(func() { u.broken = u.compute() })
+	u.once.Do(func() {
+		u.shown, u.broken = u.stands.at(u)
+		u.charged, u.seats, u.stands = nil, nil, nil
+	})
 	return u.shown[name], u.broken
 }
 
-// compute puts each unit on the nodes that the keys name.
-func (u *treeUse) compute() error {
-	trees := quota.NewManager(quota.Options{})
-	standing := make(map[string]*treeStanding, len(u.of))
-	names := slices.Sorted(maps.Keys(u.of))
-	for _, name := range names {
-		s, err := newTreeStanding(trees, u.of[name])
-		if err != nil {
-			return err
-		}
-		standing[name] = s
-	}
-	for _, c := range u.inOrder() {
-		if err := c.stand(trees, standing); err != nil {
-			return fmt.Errorf("count the units of the records: %w", err)
-		}
-	}
-	u.shown = make(map[string]api.QuotaTreeStatus, len(names))
-	for _, name := range names {
-		nodes, err := trees.Nodes(name)
-		if err != nil {
-			return err
-		}
-		u.shown[name] = lead.TreeStatus(standing[name].shape, nodes, standing[name].detached)
-	}
-	u.charged, u.seats = nil, nil
-	return nil
-}
-
-// counted is a unit with the nodes of its key, if there is one.
-type counted struct {
-	*charged
-	since resource.Revision // when it came to its nodes
-	seats map[string]string
-}
-
-// inOrder are the units in the order in which they came to their nodes.
-func (u *treeUse) inOrder() []counted {
+// units are the units that are charged, ascending by transaction.
+func (u *treeUse) units() []counted {
 	units := make([]counted, 0, u.charged.Len())
+	moved := u.seats.Items()
 	u.charged.Scan(func(c *charged) bool {
-		unit := counted{c, c.rev, nil}
-		if s, moved := u.seats.Get(&seats{tx: c.tx}); moved {
-			unit.since, unit.seats = s.rev, s.nodes
+		for len(moved) > 0 && moved[0].tx < c.tx {
+			moved = moved[1:]
+		}
+		unit := counted{charged: c}
+		if len(moved) > 0 && moved[0].tx == c.tx {
+			unit.moved = moved[0]
 		}
 		units = append(units, unit)
 		return true
 	})
-	slices.SortFunc(units, func(a, b counted) int {
-		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.rev, b.rev), cmp.Compare(a.tx, b.tx))
-	})
 	return units
 }
 
-// treeStanding is a tree while units are put on it.
-type treeStanding struct {
-	*cachedTree
-	shape    quota.Shape
-	leaves   map[string]bool // the nodes: true for a leaf
-	detached map[string]bool // by path
+// counted is a unit with the nodes to which it has moved since its commit, nil where the
+// unit is where its record says.
+type counted struct {
+	*charged
+	moved *seats
 }
 
-func newTreeStanding(trees *quota.Manager, t *cachedTree) (*treeStanding, error) {
-	shape, err := trees.AddTree(t.spec)
-	if err != nil {
-		return nil, err
+// since is the revision at which the unit came to its nodes.
+func (c counted) since() resource.Revision {
+	if c.moved != nil {
+		return c.moved.rev
 	}
-	nodes, err := trees.Nodes(t.spec.Name)
-	if err != nil {
-		return nil, err
-	}
-	s := &treeStanding{t, shape, make(map[string]bool, len(nodes)), map[string]bool{}}
-	for _, n := range nodes {
-		s.leaves[n.Name] = n.Leaf
-	}
-	return s, nil
+	return c.rev
 }
 
-// name is the name of today of a node.
-func (t *treeStanding) name(of string) string { return cmp.Or(t.former[of], of) }
+// seat is the node of a tree that the unit's keys name, "" for none.
+func (c counted) seat(charge *record.Charge) string {
+	if c.moved != nil && c.moved.nodes[charge.Tree] != "" {
+		return c.moved.nodes[charge.Tree]
+	}
+	return charge.Node
+}
 
-// stand puts a unit on its nodes. A unit whose group the tree lacks is on the root, and one
-// that the tree cannot count is named among the detached.
-func (c *counted) stand(trees *quota.Manager, standing map[string]*treeStanding) error {
-	consumer := quota.ConsumerSpec{ID: c.path}
-	var on []*treeStanding
-	var nodes []string
-	for i := range c.charges {
-		charge := &c.charges[i]
-		t := standing[charge.Tree]
-		if t == nil { // of a namespace, or of a tree that has gone
-			continue
-		}
-		group := t.name(charge.Group)
-		leaf, known := t.leaves[group]
-		if !leaf {
-			t.detached[c.path] = true
-		}
-		if !known {
-			group = t.shape.Root
-		}
-		if group == "" { // the tree is empty
-			continue
-		}
-		consumer.Demands = append(consumer.Demands, quota.Demand{Tree: charge.Tree, Group: group, Request: charge.Request})
-		on, nodes = append(on, t), append(nodes, t.name(cmp.Or(c.seats[charge.Tree], charge.Node, group)))
-	}
-	if len(on) == 0 {
-		return nil
-	}
-	if err := trees.AddConsumer(consumer); err != nil {
-		return err
-	}
-	for i, t := range on {
-		counted, err := trees.Stand(consumer.Demands[i].Tree, c.path, nodes[i])
-		if err != nil {
-			return err
-		}
-		if !counted {
-			t.detached[c.path] = true
-		}
-	}
-	return nil
+// compareArrival orders units as they came to their nodes.
+func compareArrival(a, b counted) int {
+	return cmp.Or(cmp.Compare(a.since(), b.since()), cmp.Compare(a.rev, b.rev), cmp.Compare(a.tx, b.tx))
 }
 
 // treeEntry is a quota tree. Its status follows from the units of everybody.

@@ -25,13 +25,19 @@ func treesOf(t *testing.T, c *objects.Cache, at resource.Revision) []api.QuotaTr
 }
 
 // TestTheUseOfTreesFollowsFromTheKeys: a cache that has followed each change shows the
-// same trees as one that sees the keys for the first time, whatever their history.
+// same trees as one that sees the keys for the first time, whatever their history. A view
+// that is read late shows its own moment.
 func TestTheUseOfTreesFollowsFromTheKeys(t *testing.T) {
 	borrowed, detached := false, false
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			world := objectstest.New(seed, "a", "a-b", "b")
 			followed, kvs, now := objects.New(), map[string]record.KV{}, time.Unix(1, 0)
+			type moment struct {
+				view *objects.View
+				want []api.QuotaTree
+			}
+			var late []moment
 			for rev := resource.Revision(1); rev < 600; rev++ {
 				for _, op := range world.Change() {
 					followed.Touch(op.Key)
@@ -58,9 +64,24 @@ func TestTheUseOfTreesFollowsFromTheKeys(t *testing.T) {
 				if err := first.Refresh(kvs, rev, now); err != nil {
 					t.Fatal(err)
 				}
+				want := treesOf(t, first, rev)
+				if rev%3 == 0 {
+					late = append(late, moment{followed.View(rev, time.Time{}), want})
+					continue
+				}
 				got := treesOf(t, followed, rev)
-				if diff := cmp.Diff(treesOf(t, first, rev), got); diff != "" {
+				if diff := cmp.Diff(want, got); diff != "" {
 					t.Fatalf("revision %d (-at once +followed):\n%s", rev, diff)
+				}
+				if len(late) > 1 {
+					trees, _, err := late[0].view.Trees()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(late[0].want, trees); diff != "" {
+						t.Fatalf("a view that was read at revision %d (-its moment +read):\n%s", rev, diff)
+					}
+					late = late[1:]
 				}
 				for _, tree := range got {
 					detached = detached || len(tree.Status.Detached) > 0

@@ -22,6 +22,23 @@ func (m *Manager) Stand(tree, id, node string) (bool, error) {
 	return t.seats[s].node != none, nil
 }
 
+// Leave takes a consumer off a tree on which it stands, and moves nobody. It reports
+// whether the tree counted the consumer.
+func (m *Manager) Leave(tree, id string) bool {
+	t, _, s, err := m.find(tree, id)
+	if err != nil || t.seats[s].node == none {
+		return false
+	}
+	m.begin()
+	n := t.seats[s].node
+	t.take(s)
+	t.leave(s)
+	for ; n != none; n = t.nodes[n].parent {
+		t.discharge(s, n)
+	}
+	return true
+}
+
 // NodeOf is the node of a tree on which a consumer is counted; false where the tree does
 // not count the consumer.
 func (m *Manager) NodeOf(tree, id string) (node string, counted bool) {

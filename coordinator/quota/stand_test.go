@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +15,8 @@ import (
 )
 
 // aside is a manager of the same trees on which each consumer stands where it stands in
-// m, in the order of its node.
-func (h *history) aside() *quota.Manager {
+// m, in the order of its node. Those of absent are left out.
+func (h *history) aside(absent map[string]bool) *quota.Manager {
 	copied, err := h.m.Unused()
 	h.must(err)
 	for _, tree := range h.o.trees {
@@ -23,6 +24,9 @@ func (h *history) aside() *quota.Manager {
 		h.must(err)
 		for _, n := range nodes {
 			for _, id := range n.Consumers {
+				if absent[tree.name+"/"+id] {
+					continue
+				}
 				view, err := h.m.Consumer(id)
 				h.must(err)
 				at := slices.IndexFunc(view.Placements, func(p quota.PlacementView) bool { return p.Tree == tree.name })
@@ -49,7 +53,7 @@ func TestUseFollowsFromNodesAlone(t *testing.T) {
 			h.step()
 		}
 		h.m.UpdateAll() // the specifications are those in force from now on
-		copied := h.aside()
+		copied := h.aside(nil)
 		h.must(copied.Check())
 		for _, tree := range h.o.trees {
 			want, err := h.m.Nodes(tree.name)
@@ -69,6 +73,48 @@ func TestUseFollowsFromNodesAlone(t *testing.T) {
 			t.Fatal(h.fault)
 		}
 	})
+}
+
+// TestLeaveMovesNobody: consumers that leave, in any order, leave the nodes as if they had
+// never stood there.
+func TestLeaveMovesNobody(t *testing.T) {
+	left := 0
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHistory(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }, true)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			h.step()
+		}
+		h.m.UpdateAll()
+		copied, absent := h.aside(nil), map[string]bool{}
+		for _, id := range rapid.Permutation(copied.ConsumerIDs()).Draw(t, "order") {
+			if rapid.Bool().Draw(t, "leaves") {
+				absent[id] = true
+				tree, _, _ := strings.Cut(id, "/")
+				if !copied.Leave(tree, id) || copied.Leave(tree, id) {
+					t.Fatalf("%s leaves %s: want true once, then false", id, tree)
+				}
+				h.must(copied.RemoveConsumer(id))
+				left++
+			}
+		}
+		h.must(copied.Check())
+		never := h.aside(absent)
+		for _, tree := range h.o.trees {
+			want, err := never.Nodes(tree.name)
+			h.must(err)
+			got, err := copied.Nodes(tree.name)
+			h.must(err)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("tree %s (-never there +left):\n%s", tree.name, diff)
+			}
+		}
+		if h.fault != nil {
+			t.Fatal(h.fault)
+		}
+	})
+	if left == 0 {
+		t.Error("nobody left")
+	}
 }
 
 // TestMovedConsumersAreNamed: who knows the nodes of all consumers, and asks about those
