@@ -87,6 +87,10 @@ type NodeStatus struct {
 	Usage map[resource.Name]string `json:"usage,omitempty" format:"quantity" example:"{cpu: 31500m, memory: 210Gi}"`
 	// Incarnation identifies the memory that the agent's promises depend on.
 	Incarnation *resource.Incarnation `json:"incarnation,omitempty"`
+	// ObservedIncarnation is the incarnation that the leader has observed: phase, health
+	// and free amounts are of that one. It differs from incarnation for some seconds
+	// after the agent has registered anew.
+	ObservedIncarnation *resource.Incarnation `json:"observedIncarnation,omitempty"`
 	// NUMANodes are the free amounts of each NUMA node.
 	NUMANodes []NUMAStatus `json:"numaNodes,omitempty"`
 	// Devices are the GPUs.

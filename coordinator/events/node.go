@@ -97,13 +97,17 @@ func differences(was, is map[resource.Name]string) string {
 // notObserved is the reason of a node of which the leader has written nothing yet.
 const notObserved = "NotObserved"
 
+// newIncarnation is the reason of a node whose agent has registered anew, for the second
+// until the leader writes of that. It makes no events.
+const newIncarnation = "NewIncarnation"
+
 // readiness is the event of a node that takes new work, or no longer does. A node that
 // is new is not ready for a moment, and neither is a node of which nothing is known
 // yet: these are no events.
 func readiness(before, after *api.Node) []Happening {
 	was, is := conditionOf(before.Status.Conditions, ready), conditionOf(after.Status.Conditions, ready)
 	switch {
-	case is.Type == "" || was.Status == is.Status && (was.Reason == is.Reason || is.Status == "True"):
+	case is.Type == "" || is.Reason == newIncarnation || was.Reason == newIncarnation && is.Status == "True" || was.Status == is.Status && (was.Reason == is.Reason || is.Status == "True"):
 		return nil
 	case is.Status == "True":
 		return []Happening{normal(ready, is.LastTransitionTime, "the node takes new work")}

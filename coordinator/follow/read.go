@@ -155,6 +155,7 @@ func (f *Follower) Facts(id resource.NodeID) lead.NodeFacts {
 	return lead.NodeFacts{
 		Node: id, Leased: leased || f.revision == 0, Ban: lead.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
 		Status: f.kvs[record.NodeStatusKey(id)], Lease: lease.Lease, Observed: f.kvs[record.NodeObservedKey(id)].ModRev,
+		Lost: f.kvs[record.NodeLostKey(id)].ModRev,
 	}
 }
 

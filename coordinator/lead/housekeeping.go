@@ -30,6 +30,7 @@ func (l *Leader) housekeep() {
 		at.setUnheard()
 		l.assumeDead(at)
 		l.evictHoldersOfLost(at)
+		l.writeLost(at)
 		l.evictUntolerating(at)
 		if n.Ready && !n.Unschedulable {
 			ready++

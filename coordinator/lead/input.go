@@ -86,6 +86,7 @@ type (
 		Identity resource.Revision // of the registration, 0 for none
 		Status   record.KV         // the agent's last report; zero for none
 		Observed resource.Revision // of the leader's observation, 0 for none
+		Lost     resource.Revision // of the key of lost devices, 0 for none
 	}
 	// ConfigWritten says that the next Count of the config's writes are durable.
 	ConfigWritten struct {
@@ -250,5 +251,5 @@ func (l *Leader) read(key string, answer func(kv record.KV, found bool, revision
 
 // Same reports whether f equals o.
 func (f NodeFacts) Same(o NodeFacts) bool {
-	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && f.Observed == o.Observed && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
+	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && f.Observed == o.Observed && f.Lost == o.Lost && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
 }

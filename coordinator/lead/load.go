@@ -70,6 +70,9 @@ func (v *view) loadNodes(kvs []record.KV) error {
 		if key.Part == record.NodeObservedPart {
 			v.node(key.ID).observed.load(kv)
 		}
+		if key.Part == record.NodeLostPart {
+			v.node(key.ID).lost.load(kv)
+		}
 		if key.Part != record.NodeSpecPart {
 			continue
 		}

@@ -70,6 +70,8 @@ type node struct {
 	said  said
 	// observed is the leader's observation for readers.
 	observed observed
+	// lost are the held devices that are lost, as readers have them.
+	lost lostKey
 	// changes are operators' changes. The first is under way and the others wait,
 	// because each compares the revision that its predecessor writes.
 	changes []func()

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,13 +59,15 @@ func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, 
 	d := decision{compares: []record.Compare{
 		record.ModRevIs(key, found.identity.ModRev), record.ModRevIs(record.NodeSpecKey(id), found.spec.ModRev), record.Absent(record.NodeLeaseKey(id)),
 	}}
-	observed := record.NodeObservedKey(id)
+	written := []string{record.NodeObservedKey(id), record.NodeLostKey(id)} // perhaps since kvs were read
 	for _, kv := range kvs {
-		if kv.Key != observed {
+		if !slices.Contains(written, kv.Key) {
 			d.ops = append(d.ops, record.Delete(kv.Key))
 		}
 	}
-	d.ops = append(d.ops, record.Delete(observed)) // which may have been written since kvs were read
+	for _, key := range written {
+		d.ops = append(d.ops, record.Delete(key))
+	}
 	if err := endCertificate(&d, certified, l.now); err != nil {
 		answer(api.Errorf(500, "node %s: %v", id, err))
 		return
@@ -149,7 +152,7 @@ func nodeKeysOf(kvs []record.KV) (k nodeKeys, err error) {
 			k.lease = kv
 		case record.NodeTxPart:
 			k.pointers++
-		case record.NodeStatusPart, record.NodeObservedPart:
+		case record.NodeStatusPart, record.NodeObservedPart, record.NodeLostPart:
 		}
 	}
 	return k, nil

@@ -48,9 +48,10 @@ type observation struct {
 type flags struct {
 	connected, unheard, diskFull, memoryPressure, quarantined, suspected, banned, unregistered bool
 
-	growth   string
-	withheld uint64
-	lease    record.LeaseID
+	growth      string
+	withheld    uint64
+	lease       record.LeaseID
+	incarnation resource.Incarnation
 }
 
 // observed is the leader's observation of a node as the store has it.
@@ -73,7 +74,7 @@ func (n *node) observeNow() observation {
 		flags: flags{
 			connected: n.connected, unheard: n.unheard, diskFull: n.diskFull, memoryPressure: n.memoryPressure,
 			quarantined: n.quarantine != "", suspected: n.breaker.trips > 0, banned: n.ban != nil,
-			unregistered: n.connected && n.revision == 0 && n.quarantine == "", growth: n.unregistered.Message, withheld: n.withheld, lease: n.lease,
+			unregistered: n.connected && n.revision == 0 && n.quarantine == "", growth: n.unregistered.Message, withheld: n.withheld, lease: n.lease, incarnation: n.incarnation,
 		},
 		quarantine: n.quarantine, host: n.view.Host, health: n.observed.health, local: n.observed.local,
 	}
@@ -86,7 +87,7 @@ func (n *node) observeNow() observation {
 // standingOf makes the record of an observation of the node without the hardware.
 func (n *node) standingOf(o observation) record.NodeObserved {
 	r := record.NodeObserved{
-		Connected: o.connected, Unheard: o.unheard, Quarantine: o.quarantine, DiskFull: o.diskFull, MemoryPressure: o.memoryPressure,
+		Incarnation: o.incarnation, Connected: o.connected, Unheard: o.unheard, Quarantine: o.quarantine, DiskFull: o.diskFull, MemoryPressure: o.memoryPressure,
 		Unregistered: o.unregistered, Growth: o.growth, Suspicion: o.suspicion, Banned: o.banned, Lease: o.lease, Local: n.observed.grants,
 	}
 	for device := range devices.MaxDevices {
@@ -110,7 +111,7 @@ func (n *node) recordOf(o observation) record.NodeObserved {
 	}
 	// No stream in this term yet: the earlier leader has seen the hardware.
 	if before, err := record.Decode[record.NodeObserved](record.NodeObservedKey(n.view.ID), n.observed.value); err == nil {
-		r.Host, r.Local, r.Health = before.Host, before.Local, before.Health
+		r.Host, r.Local, r.Health, r.Incarnation = before.Host, before.Local, before.Health, before.Incarnation
 	}
 	return r
 }

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
@@ -18,7 +17,6 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 	}
 	if u.attempt != nil && !u.waiting() {
 		s.Places = u.placements()
-		s.FindLost(l.saidOf)
 		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.instant
 	}
 	if s.Waiting = u.told.waiting; u.stored == 0 { // nobody else shows it
@@ -57,17 +55,10 @@ func (u *unit) shownEnding() (e shown.Ending) {
 	return e
 }
 
-// saidOf are the conditions that a node's agent reported last.
-func (l *Leader) saidOf(id resource.NodeID) []record.Condition {
-	if n := l.nodes[id]; n != nil {
-		return n.said.Conditions
-	}
-	return nil
-}
-
 // showMember makes the shown value of one member.
 func (l *Leader) showMember(u *unit, index int) shown.Member {
 	m := shown.Member{Unit: l.showUnit(u), Index: index, Settled: !unitWaiting(u)}
+	m.FindLost(l.lossOf)
 	switch {
 	case m.Places != nil:
 		at := m.Places[index]
@@ -145,6 +136,7 @@ func (l *Leader) showJob(j *job) shown.Job {
 	s := shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}
 	for i, u := range j.units {
 		s.Units[i] = l.showUnit(u)
+		s.Units[i].FindLost(l.lossOf)
 		if u.waiting() && s.Position == 0 {
 			s.Position = l.room.Order().Position(u.key)
 		}

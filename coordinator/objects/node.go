@@ -18,6 +18,7 @@ import (
 type cachedNode struct {
 	node *shown.Node // never changed; nil: no key is left of it
 	held map[resource.TxID]*share
+	lost shown.Loss
 }
 
 // share is the part of one node that a transaction has.
@@ -61,7 +62,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	specKV, specified := kvs[record.NodeSpecKey(id)]
 	if !registered && !specified { // it was deleted
 		if n := c.nodes[id]; n != nil {
-			n.node = nil
+			n.node, n.lost = nil, shown.Loss{}
 			c.forgetNode(id)
 			c.declare(declared, nil)
 		}
@@ -94,7 +95,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	if kv, found := kvs[record.NodeObservedKey(id)]; found {
 		readObserved(node, kv)
 	}
-	c.node(id).node = node
+	c.node(id).node, c.node(id).lost = node, readLost(kvs[record.NodeLostKey(id)])
 	c.joinAddress(id, node.Spec.AgentAddr)
 	c.declare(declared, node.Spec.Capacity)
 	return nil
@@ -176,6 +177,19 @@ func readObserved(n *shown.Node, kv record.KV) {
 		return
 	}
 	n.Observed = &o
+}
+
+// readLost reads the key of lost devices. A value that cannot be read names none, and
+// the leader writes it anew.
+func readLost(kv record.KV) shown.Loss {
+	if kv.ModRev == 0 {
+		return shown.Loss{}
+	}
+	r, err := record.Decode[record.NodeLost](kv.Key, kv.Value)
+	if err != nil {
+		return shown.Loss{}
+	}
+	return shown.Loss{NodeLost: r, Revision: kv.ModRev}
 }
 
 // specify derives the fields that follow from the specification.

@@ -376,7 +376,7 @@ func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
 	if m.Places == nil {
 		return m
 	}
-	m.FindLost(c.toldOf)
+	m.FindLost(c.lossOf)
 	at := m.Places[index]
 	if n := c.nodes[at.Node]; n != nil && n.node != nil {
 		m.Host = n.node.Hardware
@@ -388,12 +388,12 @@ func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
 	return m
 }
 
-// toldOf are the conditions that a node's agent reported last.
-func (c *Cache) toldOf(id resource.NodeID) []record.Condition {
-	if n := c.nodes[id]; n != nil && n.node != nil {
-		return n.node.Told.Conditions
+// lossOf is a node's key of lost devices.
+func (c *Cache) lossOf(id resource.NodeID) shown.Loss {
+	if n := c.nodes[id]; n != nil {
+		return n.lost
 	}
-	return nil
+	return shown.Loss{}
 }
 
 // jobEntry makes the entry of a job and its units.
@@ -401,7 +401,7 @@ func (c *Cache) jobEntry(j *cachedJob) entry {
 	s := &jobEntry{Job: shown.Job{Record: &j.record, Revision: j.stored, Document: j.doc, Units: make([]shown.Unit, len(j.units))}}
 	for i, u := range j.units {
 		s.Units[i] = u.Unit
-		s.Units[i].FindLost(c.toldOf)
+		s.Units[i].FindLost(c.lossOf)
 		if u.queued && u.Phase() == api.Pending && s.first.Path == "" {
 			s.first = u.key
 		}

@@ -17,7 +17,7 @@ const SchemaVersion = 1
 // Type is any value kept under Root.
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
-		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeObserved | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode | Seats |
+		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeObserved | NodeLost | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode | Seats |
 		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken | Audit
 	check() error
 }

@@ -157,6 +157,10 @@ func TestGoldenRecords(t *testing.T) {
 		HeardAt:    "2026-01-02T03:05:05Z", Usage: resource.Vector{resource.CPU: 31500, resource.Memory: 210 << 30},
 		Devices: []record.DeviceUse{{UUID: "GPU-1", Percent: 37, Memory: 12 << 30}, {UUID: "MIG-1", Percent: -1, Memory: 1 << 30}},
 	})
+	roundTrip(t, "node-lost", record.NodeLost{Lost: []string{"GPU-0", "MIG-3"}, Returned: []string{"GPU-1"}})
+	roundTrip(t, "node-observed-incarnation", record.NodeObserved{
+		Incarnation: resource.Incarnation{JournalID: "5f0c2a9e41d7b386", BootID: "1c6f3e1e-0d9f-4b7e-9a53-6f3a0d2b8c11"}, Connected: true,
+	})
 	roundTrip(t, "node-observed", record.NodeObserved{
 		Connected: true, Health: []record.ObservedHealth{{Device: 1, Health: "tainted", Reason: "XID 79: fell off the bus"}},
 		Local: &resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: "GPU-0", Milli: 500}}},

@@ -119,11 +119,12 @@ const (
 	NodeStatusPart                   // NodeStatus
 	NodeLeasePart                    // NodeLease
 	NodeObservedPart                 // NodeObserved
+	NodeLostPart                     // NodeLost
 	NodeTxPart                       // NodeTx, one key per transaction
 )
 
 // nodePartNames are the segments that NodePart stands for.
-var nodePartNames = [...]string{"identity", "spec", "status", "lease", "observed", "tx"}
+var nodePartNames = [...]string{"identity", "spec", "status", "lease", "observed", "lost", "tx"}
 
 // String returns the part's path segment.
 func (p NodePart) String() string {
@@ -147,6 +148,9 @@ func NodeLeaseKey(id resource.NodeID) string { return nodeKey(id, NodeLeasePart)
 
 // NodeObservedKey is the key of the leader's observation of a node.
 func NodeObservedKey(id resource.NodeID) string { return nodeKey(id, NodeObservedPart) }
+
+// NodeLostKey is the key of the devices of a node that are held and lost.
+func NodeLostKey(id resource.NodeID) string { return nodeKey(id, NodeLostPart) }
 
 // NodeIn is the prefix of all keys of a node.
 func NodeIn(id resource.NodeID) string {
@@ -188,7 +192,7 @@ func ParseNodeKey(key string) (NodeKey, error) {
 	} else if part == nodePartNames[NodeTxPart] {
 		return NodeKey{ID: resource.NodeID(id), Part: NodeTxPart, Tx: resource.TxID(tx)}, nil
 	}
-	return NodeKey{}, fmt.Errorf("node key %q: %q is not identity, spec, status, lease, observed or tx/<tx>", key, part)
+	return NodeKey{}, fmt.Errorf("node key %q: %q is not identity, spec, status, lease, observed, lost or tx/<tx>", key, part)
 }
 
 // QuotaKind says what a key below QuotaPrefix holds.

@@ -14,6 +14,9 @@ import (
 // NodeObserved is the leader's observation of a node (NodeObservedKey). Only readers
 // use it: no decision depends on it.
 type NodeObserved struct {
+	// Incarnation is that of the agent on the stream, or on the last one. Of an agent
+	// that has registered as another one since, the other fields say nothing any more.
+	Incarnation resource.Incarnation `json:"incarnation,omitzero"`
 	// Connected: the leader has a stream to the agent. Unheard: it has none, and the
 	// node's lease is over.
 	Connected bool `json:"connected,omitempty"`
@@ -110,7 +113,9 @@ const (
 )
 
 func (r NodeObserved) check() error {
-	for field, text := range map[string]string{"quarantine": r.Quarantine, "growth": r.Growth, "suspicion": r.Suspicion} {
+	for field, text := range map[string]string{
+		"quarantine": r.Quarantine, "growth": r.Growth, "suspicion": r.Suspicion, "incarnation.journalID": r.Incarnation.JournalID, "incarnation.bootID": r.Incarnation.BootID,
+	} {
 		if len(text) > mostObservedText {
 			return fmt.Errorf("%s has %d bytes, want at most %d", field, len(text), mostObservedText)
 		}

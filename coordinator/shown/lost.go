@@ -28,39 +28,74 @@ func LostMessage(told []record.Condition) string {
 // ReportsLost reports whether the condition DeviceLost is True.
 func ReportsLost(told []record.Condition) bool { return LostMessage(told) != "" }
 
+// DevicesOf are the GPUs and the MIG instances of an assignment, by UUID, in the order
+// of the assignment.
+func DevicesOf(a resource.Assignment) []string {
+	uuids := make([]string, 0, len(a.GPUs)+len(a.MIG))
+	for _, g := range a.GPUs {
+		uuids = append(uuids, g.UUID)
+	}
+	for _, g := range a.MIG {
+		uuids = append(uuids, g.UUID)
+	}
+	return uuids
+}
+
 // LostDevices are the devices of an assignment that its agent reports as lost,
 // by UUID, in the order of the assignment.
 func LostDevices(told []record.Condition, a resource.Assignment) []string {
 	named := strings.FieldsFunc(LostMessage(told), func(r rune) bool { return r == ' ' || r == ';' })
 	var lost []string
-	for _, g := range a.GPUs {
-		if slices.Contains(named, g.UUID) {
-			lost = append(lost, g.UUID)
-		}
-	}
-	for _, g := range a.MIG {
-		if slices.Contains(named, g.UUID) {
-			lost = append(lost, g.UUID)
+	for _, uuid := range DevicesOf(a) {
+		if slices.Contains(named, uuid) {
+			lost = append(lost, uuid)
 		}
 	}
 	return lost
 }
 
-// FindLost sets Lost by the conditions that the agents of the members' nodes
-// reported.
-func (u *Unit) FindLost(told func(resource.NodeID) []record.Condition) {
-	for i, at := range u.Places {
-		if at.Node == "" {
+// Loss is the key of the lost devices of a node.
+type Loss struct {
+	record.NodeLost
+	Revision resource.Revision // of the key; 0 for none
+}
+
+// FindLost sets Lost, and takes over the revisions of the keys that name devices of the
+// members: the loss of a device, and its return, change what holds it.
+func (u *Unit) FindLost(of func(resource.NodeID) Loss) {
+	for i := range u.Places {
+		u.findLost(i, of)
+	}
+}
+
+// FindLost is that of the member alone.
+func (m *Member) FindLost(of func(resource.NodeID) Loss) {
+	if m.Places != nil {
+		m.findLost(m.Index, of)
+	}
+}
+
+func (u *Unit) findLost(i int, of func(resource.NodeID) Loss) {
+	at := u.Places[i]
+	if at.Node == "" {
+		return
+	}
+	loss := of(at.Node)
+	if loss.IsEmpty() {
+		return
+	}
+	for _, uuid := range DevicesOf(at.Assignment) {
+		if !loss.Names(uuid) {
 			continue
 		}
-		lost := LostDevices(told(at.Node), at.Assignment)
-		if lost == nil {
+		u.Revision = max(u.Revision, loss.Revision)
+		if !slices.Contains(loss.Lost, uuid) {
 			continue
 		}
 		if u.Lost == nil {
 			u.Lost = make([][]string, len(u.Places))
 		}
-		u.Lost[i] = lost
+		u.Lost[i] = append(u.Lost[i], uuid)
 	}
 }
 

@@ -45,12 +45,23 @@ func TestAllocationAndJobShowTheirLostDevices(t *testing.T) {
 	}
 	job := &api.Job{Metadata: api.ObjectMeta{Name: "j", Namespace: "ns"}}
 	u := shown.Unit{Record: &record.Unit{Namespace: "ns", Name: "j", Kind: record.JobUnit, Members: 2, Phase: string(api.Running)}, Job: job, Request: &resource.Request{}, Places: places}
-	u.FindLost(func(id resource.NodeID) []record.Condition {
+	u.Revision = 5
+	lossOf := func(id resource.NodeID) shown.Loss {
 		if id == "n1" {
-			return said
+			return shown.Loss{NodeLost: record.NodeLost{Lost: []string{"GPU-a"}}, Revision: 9}
 		}
-		return nil
-	})
+		return shown.Loss{NodeLost: record.NodeLost{Lost: []string{"GPU-z"}}, Revision: 11}
+	}
+	for i, want := range []resource.Revision{9, 5} { // the loss changes the member that holds the device, and no other
+		m := shown.Member{Unit: u, Index: i}
+		if m.FindLost(lossOf); m.Revision != want {
+			t.Errorf("member %d is at revision %d, want %d", i, m.Revision, want)
+		}
+	}
+	u.FindLost(lossOf)
+	if u.Revision != 9 {
+		t.Errorf("the job is at revision %d, want 9", u.Revision)
+	}
 	var got []api.Condition
 	for i := range places {
 		m := shown.Member{Unit: u, Index: i}
@@ -64,5 +75,16 @@ func TestAllocationAndJobShowTheirLostDevices(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+// A device that has returned is lost no more, and its holder has changed by that too.
+func TestAReturnedDeviceChangesItsHolder(t *testing.T) {
+	m := shown.Member{Unit: shown.Unit{Revision: 5, Places: []shown.Place{{Node: "n1", Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{UUID: "GPU-a"}}}}}}}
+	m.FindLost(func(resource.NodeID) shown.Loss {
+		return shown.Loss{NodeLost: record.NodeLost{Lost: []string{"GPU-b"}, Returned: []string{"GPU-a"}}, Revision: 9}
+	})
+	if m.Revision != 9 || m.Lost != nil {
+		t.Errorf("revision %d, lost %v; want 9 and none", m.Revision, m.Lost)
 	}
 }

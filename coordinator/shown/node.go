@@ -103,6 +103,10 @@ func (n *Node) Show() *api.Node {
 		i := n.Incarnation
 		s.Incarnation = &i
 	}
+	if n.Observed != nil && !n.Observed.Incarnation.IsZero() {
+		i := n.Observed.Incarnation
+		s.ObservedIncarnation = &i
+	}
 	s.LastHeartbeatTime = n.Told.HeardAt
 	if n.Told.Usage != nil && n.isHeard() {
 		s.Usage = api.Amounts(n.Told.Usage)

@@ -14,6 +14,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// NewIncarnation is the reason of a node whose agent has registered as another
+// incarnation than the leader has observed.
+const NewIncarnation = "NewIncarnation"
+
 // Types of conditions, some of which are phases or reasons as well.
 const (
 	violated         = "ProtocolViolation" // it is isolated
@@ -51,6 +55,9 @@ func (n *Node) showReady(s *api.NodeStatus) {
 		n.leaseExpired(s, &ready)
 	case !o.Connected:
 		notReady(s, &ready, "AgentUnreachable", "the leader has no stream to the agent")
+	case n.isOutdated():
+		notReady(s, &ready, NewIncarnation, fmt.Sprintf("the agent has registered as %s, and the leader has written only of %s yet: it writes of the new one within seconds", n.Incarnation, o.Incarnation))
+		ready.Status = "Unknown"
 	case showQuarantine(o.Quarantine, s, &ready):
 	case !n.Registered, o.Unregistered:
 		unregistered(s, &ready)
@@ -62,6 +69,14 @@ func (n *Node) showReady(s *api.NodeStatus) {
 		notReady(s, &ready, "HostDiffers", Beyond(o.Growth))
 	}
 	s.Conditions = append([]api.Condition{ready}, s.Conditions...)
+}
+
+// isOutdated reports whether the agent has registered as another incarnation since the
+// leader's observation. An agent on a stream that has yet to register is newer than its
+// registration.
+func (n *Node) isOutdated() bool {
+	o := n.Observed
+	return n.Registered && !o.Unregistered && o.Quarantine == "" && !o.Incarnation.IsZero() && o.Incarnation != n.Incarnation
 }
 
 // showUnobserved shows a node of which the leader has written nothing yet.

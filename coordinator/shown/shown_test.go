@@ -107,6 +107,39 @@ func TestANodeThatIsNotHeardSaysNothingForSure(t *testing.T) {
 	}
 }
 
+// The facts of an earlier incarnation say nothing about the present one. An agent on a
+// stream that has yet to register is newer than its registration.
+func TestANodeIsNotReadyByFactsOfAnEarlierIncarnation(t *testing.T) {
+	first, second := resource.Incarnation{JournalID: "j1", BootID: "b"}, resource.Incarnation{JournalID: "j2", BootID: "b"}
+	for name, c := range map[string]struct {
+		registered, observed resource.Incarnation
+		change               func(*record.NodeObserved)
+		phase, reason        string
+	}{
+		"the leader has observed the present one":       {second, second, nil, "Ready", "AgentReady"},
+		"the agent has registered anew":                 {second, first, nil, "NotReady", "NewIncarnation"},
+		"a record of an older version names none":       {second, resource.Incarnation{}, nil, "Ready", "AgentReady"},
+		"the agent on the stream has yet to register":   {first, second, func(o *record.NodeObserved) { o.Unregistered = true }, "Unregistered", "Unregistered"},
+		"the agent on the stream is in quarantine":      {first, second, func(o *record.NodeObserved) { o.Quarantine = "the store went back" }, "Quarantined", "Quarantined"},
+		"there is no stream, whatever it was of before": {second, first, func(o *record.NodeObserved) { o.Connected = false }, "NotReady", "AgentUnreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node()
+			n.Incarnation, n.Observed.Incarnation = c.registered, c.observed
+			if c.change != nil {
+				c.change(n.Observed)
+			}
+			s := n.Show().Status
+			if s.Phase != c.phase || s.Conditions[0].Reason != c.reason {
+				t.Errorf("%s, %s (%s); want %s, %s", s.Phase, s.Conditions[0].Reason, s.Conditions[0].Message, c.phase, c.reason)
+			}
+			if got := s.ObservedIncarnation; (got == nil) != c.observed.IsZero() || got != nil && *got != c.observed {
+				t.Errorf("observedIncarnation %v, want %v", got, c.observed)
+			}
+		})
+	}
+}
+
 // A node of which the leader has written nothing, or nothing that can be read, takes
 // no new work for all that a reader knows.
 func TestANodeWithoutAnObservationIsUnknown(t *testing.T) {

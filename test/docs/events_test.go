@@ -17,7 +17,7 @@ var reasonOf = map[string][]int{"normal": {0}, "warning": {0}, "crossings": {0, 
 
 // noReasons are literals that are no reasons of events: of work that was not tried yet and
 // of nodes of which nothing is written yet there are no events, and Queued is a condition.
-var noReasons = map[string]bool{"Unscheduled": true, "NotObserved": true, "Queued": true}
+var noReasons = map[string]bool{"Unscheduled": true, "NotObserved": true, "NewIncarnation": true, "Queued": true}
 
 // TestTroubleshootingHasEachReasonOfAnEvent: docs/troubleshooting.md has a row for each
 // reason that the code can write. Reasons are the literals of package events, and the codes

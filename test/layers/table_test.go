@@ -64,8 +64,9 @@ var table = map[string]row{
 		"coordinator/admission", "coordinator/events", "coordinator/lead", "coordinator/lead/edit", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
 	"coordinator/pace": {layer: decision},
+	"coordinator/loss": {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
+		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/loss", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/window":     {layer: decision},

@@ -194,7 +194,7 @@ func nodeStep(op record.Op) (string, resource.NodeID) {
 
 var nodeParts = map[record.NodePart]string{
 	record.NodeIdentityPart: "identity", record.NodeSpecPart: "spec", record.NodeStatusPart: "status", record.NodeLeasePart: "lease", record.NodeTxPart: "index",
-	record.NodeObservedPart: "observed",
+	record.NodeObservedPart: "observed", record.NodeLostPart: "observed", // two keys of one kind of write
 }
 
 // readStep names a read or a watch by what it is of.

@@ -96,7 +96,6 @@ func allocationsOf(i units) map[string]any {
 		a := m.Show()
 		a.Status.QueuePosition = 0
 		a.Status.Assignment = nil // hosts of the simulation register no topology
-		a.Status.Conditions = withoutLost(a.Status.Conditions)
 		all[position] = a
 	}
 	return all
@@ -109,14 +108,7 @@ func jobsOf(i units) map[string]any {
 		j, _ := i.Job(position)
 		o := j.Show()
 		o.Status.QueuePosition = 0
-		o.Status.Conditions = withoutLost(o.Status.Conditions)
 		all[position] = o
 	}
 	return all
-}
-
-// withoutLost leaves out what agents report of lost devices: the hosts of the
-// simulation do so beside the store.
-func withoutLost(conditions []api.Condition) []api.Condition {
-	return slices.DeleteFunc(conditions, func(c api.Condition) bool { return c.Type == "DeviceLost" })
 }

@@ -142,7 +142,11 @@ func (w *World) changeNode() []record.Op {
 		if n.lost {
 			status.Conditions = []record.Condition{{Type: "DeviceLost", Status: "True", Reason: "XID79", Message: device(id, 0) + "; " + device(id, 1)}}
 		}
-		return []record.Op{record.Put(record.NodeStatusKey(id), record.MustEncode(status))}
+		loss := record.NodeLost{Returned: []string{device(id, 0), device(id, 1)}}
+		if n.lost {
+			loss = record.NodeLost{Lost: loss.Returned}
+		}
+		return []record.Op{record.Put(record.NodeStatusKey(id), record.MustEncode(status)), record.Put(record.NodeLostKey(id), record.MustEncode(loss))}
 	}
 }
 

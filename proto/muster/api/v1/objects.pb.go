@@ -4093,28 +4093,29 @@ func (x *KubeletContainer) GetUnit() string {
 }
 
 type NodeStatus struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	Phase             string                 `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
-	AgentVersion      string                 `protobuf:"bytes,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
-	Registrations     []string               `protobuf:"bytes,3,rep,name=registrations,proto3" json:"registrations,omitempty"`
-	Addresses         []*NodeAddress         `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	Conditions        []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	Available         map[string]string      `protobuf:"bytes,6,rep,name=available,proto3" json:"available,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Usage             map[string]string      `protobuf:"bytes,7,rep,name=usage,proto3" json:"usage,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Incarnation       *Incarnation           `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	NumaNodes         []*NUMAStatus          `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
-	Devices           []*DeviceStatus        `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
-	Allocations       []string               `protobuf:"bytes,11,rep,name=allocations,proto3" json:"allocations,omitempty"`
-	OperatorLabels    map[string]string      `protobuf:"bytes,12,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	LeaseId           string                 `protobuf:"bytes,13,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	BootstrapToken    string                 `protobuf:"bytes,14,opt,name=bootstrap_token,json=bootstrapToken,proto3" json:"bootstrap_token,omitempty"`
-	Capacity          map[string]string      `protobuf:"bytes,15,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Allocatable       map[string]string      `protobuf:"bytes,16,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	LastHeartbeatTime string                 `protobuf:"bytes,17,opt,name=last_heartbeat_time,json=lastHeartbeatTime,proto3" json:"last_heartbeat_time,omitempty"`
-	OtherAllocations  int64                  `protobuf:"varint,18,opt,name=other_allocations,json=otherAllocations,proto3" json:"other_allocations,omitempty"`
-	Kubelet           *KubeletStatus         `protobuf:"bytes,19,opt,name=kubelet,proto3" json:"kubelet,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	Phase               string                 `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
+	AgentVersion        string                 `protobuf:"bytes,2,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	Registrations       []string               `protobuf:"bytes,3,rep,name=registrations,proto3" json:"registrations,omitempty"`
+	Addresses           []*NodeAddress         `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Conditions          []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	Available           map[string]string      `protobuf:"bytes,6,rep,name=available,proto3" json:"available,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Usage               map[string]string      `protobuf:"bytes,7,rep,name=usage,proto3" json:"usage,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Incarnation         *Incarnation           `protobuf:"bytes,8,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	NumaNodes           []*NUMAStatus          `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
+	Devices             []*DeviceStatus        `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
+	Allocations         []string               `protobuf:"bytes,11,rep,name=allocations,proto3" json:"allocations,omitempty"`
+	OperatorLabels      map[string]string      `protobuf:"bytes,12,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	LeaseId             string                 `protobuf:"bytes,13,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	BootstrapToken      string                 `protobuf:"bytes,14,opt,name=bootstrap_token,json=bootstrapToken,proto3" json:"bootstrap_token,omitempty"`
+	Capacity            map[string]string      `protobuf:"bytes,15,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Allocatable         map[string]string      `protobuf:"bytes,16,rep,name=allocatable,proto3" json:"allocatable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	LastHeartbeatTime   string                 `protobuf:"bytes,17,opt,name=last_heartbeat_time,json=lastHeartbeatTime,proto3" json:"last_heartbeat_time,omitempty"`
+	OtherAllocations    int64                  `protobuf:"varint,18,opt,name=other_allocations,json=otherAllocations,proto3" json:"other_allocations,omitempty"`
+	Kubelet             *KubeletStatus         `protobuf:"bytes,19,opt,name=kubelet,proto3" json:"kubelet,omitempty"`
+	ObservedIncarnation *Incarnation           `protobuf:"bytes,20,opt,name=observed_incarnation,json=observedIncarnation,proto3" json:"observed_incarnation,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *NodeStatus) Reset() {
@@ -4276,6 +4277,13 @@ func (x *NodeStatus) GetOtherAllocations() int64 {
 func (x *NodeStatus) GetKubelet() *KubeletStatus {
 	if x != nil {
 		return x.Kubelet
+	}
+	return nil
+}
+
+func (x *NodeStatus) GetObservedIncarnation() *Incarnation {
+	if x != nil {
+		return x.ObservedIncarnation
 	}
 	return nil
 }
@@ -9171,8 +9179,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x1c\n" +
 	"\tcontainer\x18\x03 \x01(\tR\tcontainer\x12\x12\n" +
-	"\x04unit\x18\x04 \x01(\tR\x04unit\"\xb2\n" +
-	"\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\"\x81\v\n" +
 	"\n" +
 	"NodeStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12#\n" +
@@ -9197,7 +9204,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\vallocatable\x18\x10 \x03(\v2*.muster.api.v1.NodeStatus.AllocatableEntryR\vallocatable\x12.\n" +
 	"\x13last_heartbeat_time\x18\x11 \x01(\tR\x11lastHeartbeatTime\x12+\n" +
 	"\x11other_allocations\x18\x12 \x01(\x03R\x10otherAllocations\x126\n" +
-	"\akubelet\x18\x13 \x01(\v2\x1c.muster.api.v1.KubeletStatusR\akubelet\x1a<\n" +
+	"\akubelet\x18\x13 \x01(\v2\x1c.muster.api.v1.KubeletStatusR\akubelet\x12M\n" +
+	"\x14observed_incarnation\x18\x14 \x01(\v2\x1a.muster.api.v1.IncarnationR\x13observedIncarnation\x1a<\n" +
 	"\x0eAvailableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
@@ -9941,76 +9949,77 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	127, // 98: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
 	128, // 99: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
 	49,  // 100: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
-	129, // 101: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	130, // 102: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	91,  // 103: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	131, // 104: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	132, // 105: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	133, // 106: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	134, // 107: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	135, // 108: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	78,  // 109: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	55,  // 110: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	136, // 111: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	92,  // 112: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	137, // 113: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	60,  // 114: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	60,  // 115: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	93,  // 116: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	60,  // 117: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	138, // 118: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	94,  // 119: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	139, // 120: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	140, // 121: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	141, // 122: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	142, // 123: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	143, // 124: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	95,  // 125: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	96,  // 126: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	97,  // 127: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	76,  // 128: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	98,  // 129: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	144, // 130: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	99,  // 131: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	100, // 132: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	101, // 133: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	102, // 134: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	39,  // 135: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 136: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	83,  // 137: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
-	84,  // 138: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
-	145, // 139: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	103, // 140: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	104, // 141: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	146, // 142: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	147, // 143: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	148, // 144: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	149, // 145: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	150, // 146: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	151, // 147: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	105, // 148: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	106, // 149: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	106, // 150: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	113, // 151: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	107, // 152: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	108, // 153: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	109, // 154: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	110, // 155: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	111, // 156: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	112, // 157: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	112, // 158: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	113, // 159: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	110, // 160: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	114, // 161: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	152, // 162: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	114, // 163: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	44,  // 164: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	115, // 165: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	166, // [166:166] is the sub-list for method output_type
-	166, // [166:166] is the sub-list for method input_type
-	166, // [166:166] is the sub-list for extension type_name
-	166, // [166:166] is the sub-list for extension extendee
-	0,   // [0:166] is the sub-list for field type_name
+	87,  // 101: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
+	129, // 102: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	130, // 103: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	91,  // 104: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	131, // 105: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	132, // 106: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	133, // 107: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	134, // 108: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	135, // 109: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	78,  // 110: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	55,  // 111: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
+	136, // 112: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	92,  // 113: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	137, // 114: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	60,  // 115: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	60,  // 116: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	93,  // 117: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	60,  // 118: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	138, // 119: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	94,  // 120: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	139, // 121: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	140, // 122: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	141, // 123: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	142, // 124: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	143, // 125: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	95,  // 126: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	96,  // 127: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	97,  // 128: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	76,  // 129: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	98,  // 130: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	144, // 131: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	99,  // 132: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	100, // 133: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	101, // 134: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	102, // 135: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	39,  // 136: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 137: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	83,  // 138: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	84,  // 139: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	145, // 140: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	103, // 141: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	104, // 142: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	146, // 143: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	147, // 144: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	148, // 145: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	149, // 146: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	150, // 147: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	151, // 148: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	105, // 149: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	106, // 150: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	106, // 151: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	113, // 152: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	107, // 153: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	108, // 154: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	109, // 155: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	110, // 156: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	111, // 157: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	112, // 158: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	112, // 159: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	113, // 160: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	110, // 161: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	114, // 162: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	152, // 163: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	114, // 164: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	44,  // 165: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	115, // 166: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	167, // [167:167] is the sub-list for method output_type
+	167, // [167:167] is the sub-list for method input_type
+	167, // [167:167] is the sub-list for extension type_name
+	167, // [167:167] is the sub-list for extension extendee
+	0,   // [0:167] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }

@@ -1,0 +1,131 @@
+package lead
+
+import (
+	"bytes"
+
+	"github.com/musterd/muster/coordinator/loss"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file writes which held devices of a node are lost (package loss), so that what
+// holds them changes at a revision of the store. Every second the leader looks at all
+// nodes.
+
+// lostKey is NodeLostKey as the store has it.
+type lostKey struct {
+	record.NodeLost
+	revision resource.Revision // 0: the store has none
+	followed resource.Revision // the key's in the coordinator's cache of the store
+	odd      bool              // its value cannot be read, or is somebody else's
+	writing  bool
+}
+
+// load takes over the key, the zero value for none.
+func (k *lostKey) load(kv record.KV) {
+	*k = lostKey{revision: kv.ModRev, followed: k.followed}
+	if kv.ModRev == 0 {
+		return
+	}
+	r, err := record.Decode[record.NodeLost](kv.Key, kv.Value)
+	k.NodeLost, k.odd = r, err != nil
+}
+
+// follow takes over the revision of the key in the coordinator's cache of the store. A
+// key that somebody else has written, or has deleted, is written anew.
+func (k *lostKey) follow(now resource.Revision) {
+	if deleted := now == 0 && k.revision != 0 && k.followed == k.revision; !k.writing && (now > k.revision || deleted) {
+		k.NodeLost, k.revision, k.odd = record.NodeLost{}, now, true
+	}
+	k.followed = now
+}
+
+// beginWrite notes that the key is being written.
+func (k *lostKey) beginWrite() { k.writing = true }
+
+// heldOn are the devices that transactions hold on a node, true where the device is
+// lost.
+func (l *Leader) heldOn(n *node) map[string]bool {
+	held := map[string]bool{}
+	for _, tx := range l.attemptsOn(n.view.ID) {
+		u := l.attempts[tx].unit
+		if u.attempt != l.attempts[tx] {
+			continue
+		}
+		for _, p := range u.placements() {
+			if p.Node != n.view.ID {
+				continue
+			}
+			for _, uuid := range shown.DevicesOf(p.Assignment) {
+				held[uuid] = held[uuid]
+			}
+		}
+		for _, uuid := range n.lostDevicesOf(u) {
+			held[uuid] = true
+		}
+	}
+	return held
+}
+
+// writeLost writes the key of a node, or deletes it, if that has news. An observation
+// is as urgent: both share one rate.
+func (l *Leader) writeLost(n *node) {
+	k := &n.lost
+	reports := shown.ReportsLost(n.said.Conditions)
+	switch {
+	case !reports && k.revision == 0 && !k.odd, k.writing, n.specRev == 0:
+		return
+	case !n.connected && l.now.Sub(l.elected) < observedHold: // the agent's stream may have the device as healthy
+		return
+	}
+	next := loss.Next(k.NodeLost, l.heldOn(n))
+	if next.IsEmpty() && k.revision == 0 {
+		k.load(record.KV{})
+		return
+	}
+	if next.Equal(k.NodeLost) && !k.odd || !l.observedPace.Take(l.now, observedRate) {
+		return
+	}
+	l.submitLost(n, next)
+}
+
+// submitLost writes the key, with the comparisons of submitObserved.
+func (l *Leader) submitLost(n *node, next record.NodeLost) {
+	key, of := record.NodeLostKey(n.view.ID), &n.lost
+	op, value := record.Delete(key), []byte(nil)
+	if !next.IsEmpty() {
+		op = record.MustPutRecord(key, next)
+		value = op.Value
+	}
+	of.beginWrite()
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
+		ops:      []record.Op{op},
+		done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
+			switch {
+			case outcome == txn.Landed && value == nil:
+				of.load(record.KV{})
+				return
+			case outcome == txn.Landed:
+				of.load(record.KV{Key: key, Value: value, ModRev: rev})
+				return
+			}
+			l.read(key, func(kv record.KV, found bool, _ resource.Revision) { // the next second tries again
+				if !found {
+					kv = record.KV{}
+				}
+				of.load(kv)
+			})
+		},
+	}, key, func(stored []byte, found bool) bool { return found == (value != nil) && bytes.Equal(stored, value) })
+}
+
+// lossOf is a node's key of lost devices.
+func (l *Leader) lossOf(id resource.NodeID) shown.Loss {
+	if n := l.nodes[id]; n != nil {
+		return shown.Loss{NodeLost: n.lost.NodeLost, Revision: n.lost.revision}
+	}
+	return shown.Loss{}
+}
