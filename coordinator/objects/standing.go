@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
@@ -19,9 +19,8 @@ import (
 // Invariant: units are on the nodes of trees in the order of compareArrival, as if all of
 // them had been put on empty trees. Readers of a moment before the last one break that
 // order, and so do units whose earlier nodes count again; for them the trees are built
-// anew.
+// anew. One reader at a time has a standing: see shared.
 type standing struct {
-	mu     sync.Mutex
 	of     map[string]*cachedTree // that the trees were made of; nil: there is nothing yet
 	trees  *quota.Manager
 	on     map[string]*treeStanding
@@ -32,10 +31,25 @@ type standing struct {
 	crowded bool
 }
 
+// shared is the standing that no reader has at the moment. A reader takes it and gives it
+// back; another reader meanwhile builds one of its own.
+type shared struct{ atomic.Pointer[standing] }
+
+// at is the status of each tree at the moment of a use.
+func (p *shared) at(u *treeUse) (map[string]api.QuotaTreeStatus, error) {
+	s := p.Swap(nil)
+	if s == nil {
+		s = &standing{}
+	}
+	status, err := s.at(u)
+	if err == nil {
+		p.Store(s)
+	}
+	return status, err
+}
+
 // at brings the trees to the moment of a use, and returns the status of each tree.
 func (s *standing) at(u *treeUse) (map[string]api.QuotaTreeStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	units := u.units()
 	if s.of == nil || !maps.Equal(s.of, u.of) || !s.canFollow(units) {
 		if err := s.build(u.of); err != nil {
@@ -43,7 +57,6 @@ func (s *standing) at(u *treeUse) (map[string]api.QuotaTreeStatus, error) {
 		}
 	}
 	if err := s.follow(units); err != nil {
-		s.of = nil
 		return nil, fmt.Errorf("count the units of the records: %w", err)
 	}
 	return s.statuses()

@@ -26,7 +26,7 @@ type cachedTrees struct {
 	seats   *btree.BTreeG[*seats]
 	// use is the use of the trees as they are now; nil when something has changed since.
 	use    *treeUse
-	stands *standing
+	stands *shared
 }
 
 // cachedTree is a tree. It never changes.
@@ -60,7 +60,7 @@ func newCachedTrees() cachedTrees {
 		of:      map[string]*cachedTree{},
 		charged: btree.NewBTreeGOptions((*charged).before, btree.Options{NoLocks: true}),
 		seats:   btree.NewBTreeGOptions((*seats).before, btree.Options{NoLocks: true}),
-		stands:  &standing{},
+		stands:  &shared{},
 	}
 }
 
@@ -143,7 +143,7 @@ type treeUse struct {
 	of      map[string]*cachedTree
 	charged *btree.BTreeG[*charged]
 	seats   *btree.BTreeG[*seats]
-	stands  *standing // shared with the uses of other moments
+	stands  *shared // with the uses of other moments
 
 	once   sync.Once
 	shown  map[string]api.QuotaTreeStatus

@@ -181,7 +181,7 @@ var pure = map[string]bool{
 var pureExceptions = map[string]map[string]string{
 	"api":                 {"net/http": "Status"},                                    // status codes by their names
 	"coordinator/lead":    {"crypto/sha256": "Sum256", "math/rand/v2": "NewChaCha8"}, // of given bytes, of a given seed
-	"coordinator/objects": {"sync": "Once"},                                          // a value that the first reader computes
+	"coordinator/objects": {"sync": "Once", "sync/atomic": "Pointer"},                // a value that the first reader computes, of a value that one reader has at a time
 }
 
 // impureCalls are the names of pure packages that act on the world.
