@@ -164,9 +164,10 @@ func (w *world) request(name string) request {
 	return r
 }
 
-// replay sends a documented request and compares the answer with the document.
-// more are values for parts of the path that are known only now, and of the bearer.
-func (w *world) replay(name string, more map[string]string) {
+// replay sends a documented request, compares the answer with the document, and returns
+// the answer. more are values for parts of the path that are known only now, and of the
+// bearer.
+func (w *world) replay(name string, more map[string]string) answered {
 	w.Helper()
 	r := w.request(name)
 	if bearer := more["bearer"]; bearer != "" {
@@ -179,17 +180,18 @@ func (w *world) replay(name string, more map[string]string) {
 		if a.code != http.StatusNotFound && a.code != http.StatusMethodNotAllowed {
 			w.Errorf("%s is served now (%d %s): compare it, and take it from docs/api.md", name, a.code, a.raw)
 		}
-		return
+		return a
 	}
 	a := w.send(r.Method, path, r.Headers, w.withoutRefused(r, path))
 	if a.code != r.Status {
 		w.Errorf("%s is answered %d, want %d: %s", name, a.code, r.Status, a.raw)
-		return
+		return a
 	}
 	if a.code < http.StatusBadRequest {
 		w.checkRecorded(r, a.warning)
 	}
 	w.check(r, r.Answer, a.body)
+	return a
 }
 
 // withoutRefused is the body without the fields that docs/api.md lists as refused.

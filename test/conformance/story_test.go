@@ -66,8 +66,10 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.ready("leaves")
 	w.replay("drain a node", nil)
 	w.replay("cordon a node", nil)
+	w.trees()
+	w.events()
 	for name := range w.all {
-		t.Errorf("requests.json has %q, and no part of the story sends it", name)
+		t.Errorf("requests.json or own.json has %q, and no part of the story sends it", name)
 	}
 	for _, l := range w.later {
 		if !w.used[l] {
@@ -168,4 +170,40 @@ func (w *world) running(job string, members float64) {
 		}
 	}
 	w.Fatalf("job %s does not run: %v", job, w.Context().Err())
+}
+
+// trees replays the requests about quota trees: a tree is created, counts an allocation,
+// is over quota once its limit is lowered, and stays while a forest has it.
+func (w *world) trees() {
+	w.Helper()
+	created := w.replay("create a quota tree", nil)
+	w.replay("create a quota tree of a taken name", nil)
+	w.must(http.StatusCreated, "POST", "/api/v1/quotaforests", `{"metadata": {"name": "campus"}, "spec": {"trees": ["research"]}}`)
+	w.must(http.StatusCreated, "POST", "/api/v1/quotabindings", `{"metadata": {"name": "ml-team"}, "spec": {"forest": "campus", "groups": {"research": "vision"}}}`)
+	w.allocation("counted", "", `{"cpu": "1", "nvidia.com/gpu": "2"}`, `{}`)
+	w.ready("counted")
+	w.replay("get a quota tree", nil)
+	w.replay("list quota trees", nil)
+	w.replay("get the use of a quota tree", nil)
+	changes := w.follow("watch quota trees", map[string]string{"resourceVersion=15": "resourceVersion=" + one[string](w, created, "metadata", "resourceVersion")})
+	w.replay("change a quota tree", nil)
+	w.replay("list events of an allocation", nil)
+	w.replay("list events of a quota tree", nil)
+	w.replay("delete a quota tree that a forest has", nil)
+	w.must(http.StatusOK, "DELETE", team+"allocations/counted", "")
+	w.must(http.StatusOK, "DELETE", "/api/v1/quotabindings/ml-team", "")
+	w.must(http.StatusOK, "DELETE", "/api/v1/quotaforests/campus", "")
+	w.replay("delete another quota tree of the same name", nil)
+	w.must(http.StatusOK, "DELETE", "/api/v1/quotatrees/research", "")
+	changes.compareEvents()
+}
+
+// events replays the watch of events: an allocation is created and runs.
+func (w *world) events() {
+	w.Helper()
+	now := w.must(http.StatusOK, "GET", team+"events?limit=1", "")
+	events := w.follow("watch events", map[string]string{"resourceVersion=18": "resourceVersion=" + one[string](w, now, "metadata", "resourceVersion")})
+	w.allocation("followed", "", `{"cpu": "1"}`, `{}`)
+	w.ready("followed")
+	events.compareEvents()
 }

@@ -13,6 +13,12 @@ import (
 //go:embed requests.json
 var requestsFile []byte
 
+// ownFile has requests of kinds that Muster has beside the specification: quota trees
+// and events, as docs/quota-api.md and docs/api.md describe them.
+//
+//go:embed own.json
+var ownFile []byte
+
 // request is a documented request with its answer.
 type request struct {
 	Name    string            `json:"name"`
@@ -55,10 +61,14 @@ func (r request) route() string {
 func requests(t testing.TB) []request {
 	t.Helper()
 	var all []request
-	d := json.NewDecoder(bytes.NewReader(requestsFile))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&all); err != nil {
-		t.Fatalf("requests.json: %v", err)
+	for name, file := range map[string][]byte{"requests.json": requestsFile, "own.json": ownFile} {
+		var some []request
+		d := json.NewDecoder(bytes.NewReader(file))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&some); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all = append(all, some...)
 	}
 	return all
 }
