@@ -70,8 +70,8 @@ type Runner struct {
 // startsAtOnce bounds the forks at one time.
 const startsAtOnce = 8
 
-// Open finds the shims of earlier runners. What has no spec yet was never started,
-// and goes.
+// Open finds the shims and the ends of earlier runners. A folder without a spec and
+// without an end was never of use, and goes.
 func Open(c Config) (*Runner, error) {
 	r := &Runner{
 		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), tasks: map[resource.TxID][]*task{},
@@ -93,13 +93,14 @@ func Open(c Config) (*Runner, error) {
 			continue
 		}
 		t := r.newTask(id)
-		if _, err := t.folder.Spec(); errors.Is(err, fs.ErrNotExist) {
+		exit, exitErr := t.folder.Exit() // also of a member that was ended before its start
+		if _, err := t.folder.Spec(); exitErr != nil && errors.Is(err, fs.ErrNotExist) {
 			if _, err := t.folder.Begun(); errors.Is(err, fs.ErrNotExist) {
 				r.discard(t.folder)
 				continue
 			}
 		}
-		if exit, err := t.folder.Exit(); err == nil {
+		if exitErr == nil {
 			t.phase, t.exit = grant.WorkEnded, exit
 			t.meter.end(t.folder.Measured())
 		} else {

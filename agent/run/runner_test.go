@@ -371,6 +371,33 @@ func TestAStartThatWasCutOffWaitsForItsLeader(t *testing.T) {
 	}
 }
 
+// TestAnEndBeforeTheStartIsKept: the next runner reports the same end, and starts nothing.
+func TestAnEndBeforeTheStartIsKept(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	if _, err := h.folder(0).Make(); err != nil {
+		t.Fatal(err)
+	}
+	held, err := h.folder(0).Lock() // the runner cannot start the member yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := []run.Member{h.shell(0, "echo start")}
+	h.runner.Attach("a", m)
+	h.runner.Stop("a", time.Now())
+	held.Close()
+	before := h.until(grant.WorkEnded)[0]
+	if before.Reason != string(shim.NotStarted) {
+		t.Fatalf("state %+v, want an end before the start", before)
+	}
+	h.leave()
+	h.start()
+	h.runner.Attach("a", m)
+	if after := h.until(grant.WorkEnded)[0]; after != before {
+		t.Errorf("the next runner reports %+v, the one before %+v", after, before)
+	}
+}
+
 func TestAFolderWithoutASpecIsNoWork(t *testing.T) {
 	h := newHost(t)
 	if err := os.MkdirAll(string(h.folder(0)), 0o700); err != nil {
@@ -408,53 +435,3 @@ func TestOutputIsRotated(t *testing.T) {
 
 // seen has a script wait until its shim has written down its start and its output.
 const seen = `while ! test -e "$MUSTER_RUN/started" || ! test -s "$MUSTER_RUN"/log.00000000000000000000; do sleep 0.01; done; `
-
-// TestKillsInEveryOrder kills shim, command and runner in turn, in every order and at
-// once after each other. Whatever the order: one start at most, one end, no process.
-func TestKillsInEveryOrder(t *testing.T) {
-	for _, order := range []string{"src", "scr", "rsc", "rcs", "csr", "crs", "s", "c", "r", "sr", "rs", "cr", "rc"} {
-		t.Run(order, func(t *testing.T) {
-			h := newHost(t)
-			h.start()
-			b, wait := h.barrier()
-			h.runner.Attach("a", []run.Member{h.shell(0, "echo start; "+seen+"sleep 3600 & setsid sleep 3600 & : > "+b+"; sleep 3600")})
-			wait()
-			h.until(grant.WorkRunning)
-			shimProcess, err1 := h.folder(0).Begun()
-			command, err2 := h.folder(0).Started()
-			if err := errors.Join(err1, err2); err != nil {
-				t.Fatal(err)
-			}
-			for _, who := range order {
-				switch who {
-				case 's':
-					_ = syscall.Kill(shimProcess.PID, syscall.SIGKILL)
-				case 'c':
-					_ = syscall.Kill(command.PID, syscall.SIGKILL)
-				case 'r':
-					h.leave()
-				}
-			}
-			if h.runner == nil {
-				h.start()
-			}
-			h.runner.Attach("a", []run.Member{h.shell(0, "echo another start")})
-			if !strings.ContainsAny(order, "sc") {
-				h.runner.Stop("a", time.Now())
-			}
-			got := h.until(grant.WorkEnded)
-			if len(got) != 1 || got[0].IsSuccess() {
-				t.Errorf("states %+v, want one end that is no success", got)
-			}
-			if out := h.output(0); out != "start\n" {
-				t.Errorf("output %q, want one start", out)
-			}
-			if left, err := h.folder(0).KillRemains(h.boot, 0); len(left) > 0 || err != nil {
-				t.Errorf("processes %v are left: %v", left, err)
-			}
-			if h.runner.Runs("a") {
-				t.Error("ended work counts as running")
-			}
-		})
-	}
-}
