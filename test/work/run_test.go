@@ -1,8 +1,12 @@
 package work
 
 import (
+	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/musterd/muster/api"
@@ -124,6 +128,38 @@ func TestCtrlCCancelsTheJob(t *testing.T) {
 	}
 	if again, _ := w.muster("logs", "loop").ends(0); again != stdout {
 		t.Errorf("afterwards the output is %q, want %q", again, stdout)
+	}
+}
+
+// A second Ctrl-C leaves a job whose command does not end yet. The job ends by itself.
+func TestTheSecondCtrlCLeavesTheJob(t *testing.T) {
+	w := open(t, 1)
+	never := make(chan os.Signal, 1) // the signal is for the program, which is in this process
+	signal.Notify(never, os.Interrupt)
+	defer signal.Stop(never)
+	end := filepath.Join(t.TempDir(), "end")
+	m := w.muster("run", "--name", "stubborn", "--", "sh", "-c", `trap '' TERM; echo up; while ! test -e `+end+`; do sleep 0.05; done; echo last words; exit 4`)
+	m.shows("up\n")
+	m.interrupt()
+	m.says("Ctrl-C again leaves it")
+	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr := m.ends(130); stdout != "up\n" {
+		t.Errorf("output %q and %q, want what the command had written", stdout, stderr)
+	}
+	if j := w.phase("stubborn", api.Cancelling); j.Status.Allocations[0].ExitCode != nil {
+		t.Errorf("the member is %+v, want a command that still runs", j.Status.Allocations[0])
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := w.phase("stubborn", api.Cancelled)
+	if got := j.Status.Allocations[0]; got.ExitCode == nil || *got.ExitCode != 4 || got.ExitReason != "Stopped" {
+		t.Errorf("the member is %+v, want exit code 4 of a command that was stopped", got)
+	}
+	if stdout, _ := w.muster("logs", "stubborn").ends(0); stdout != "up\nlast words\n" {
+		t.Errorf("afterwards the output is %q", stdout)
 	}
 }
 

@@ -122,13 +122,16 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// shows waits until the stream has a text.
-func (m *muster) shows(text string) {
+// shows waits until the output has a text, says until the notes for people have it.
+func (m *muster) shows(text string) { m.w.t.Helper(); m.await(m.out, text) }
+func (m *muster) says(text string)  { m.w.t.Helper(); m.await(m.errors, text) }
+
+func (m *muster) await(s *screen, text string) {
 	m.w.t.Helper()
 	for {
-		m.out.mu.Lock()
-		has, changed := strings.Contains(m.out.text.String(), text), m.out.changed
-		m.out.mu.Unlock()
+		s.mu.Lock()
+		has, changed := strings.Contains(s.text.String(), text), s.changed
+		s.mu.Unlock()
 		if has {
 			return
 		}
