@@ -88,6 +88,10 @@ type GossipConfig struct {
 	Cell                   string
 	Profile                gossip.Profile
 	Transports             gossip.Transports // nil is the host's network
+	// EndsTogether says that all members of the rings end at one time. The agent does
+	// not take leave of them then: the last ones would wait 5 s for members that are
+	// gone.
+	EndsTogether bool
 }
 
 // Deps are the adapters of an agent. The zero value of a field is its default.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/agent/journal"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/gossip"
 )
 
 // Run serves until ctx ends (nil) or the agent cannot go on (an error: its
@@ -102,6 +103,14 @@ func (a *Agent) condemn() {
 	}
 }
 
+// leaveRings ends the agent's part in the rings.
+func (a *Agent) leaveRings(r *gossip.Rings) error {
+	if a.config.Gossip.EndsTogether {
+		return r.Abandon()
+	}
+	return r.Close()
+}
+
 // Close releases the resources that New took. After Run it does nothing.
 func (a *Agent) Close() error {
 	var errs []error
@@ -119,7 +128,7 @@ func (a *Agent) Close() error {
 		a.mu.Lock()
 		a.rings = nil
 		a.mu.Unlock()
-		errs = append(errs, r.Close())
+		errs = append(errs, a.leaveRings(r))
 	}
 	if a.calls != nil {
 		errs = append(errs, a.calls.Close())

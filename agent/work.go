@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -44,11 +45,31 @@ func (a *Agent) openRunner() error {
 	}
 	var err error
 	a.runner, err = run.Open(run.Config{
-		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now,
+		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow,
 		// Nothing is of interest to an owner that has ended.
 		Changed: func(ctx context.Context, tx resource.TxID) { _ = a.owner.send(ctx, item{worked: tx}) },
 	})
 	return err
+}
+
+// devicesNow is the present use of the devices and instances. Which processes are on a
+// device is known where orphans are looked for; the use of each is not known, so a device
+// counts for a member that is alone on it.
+func (a *Agent) devicesNow() map[string]run.DeviceNow {
+	list := map[string]run.DeviceNow{}
+	now := a.uses.Load()
+	if now == nil {
+		return list
+	}
+	seen := a.seen()
+	for uuid, use := range *now {
+		d := run.DeviceNow{Use: use}
+		for _, p := range seen[uuid] {
+			d.Processes = append(d.Processes, devices.ProcessUse{PID: p.pid, Percent: devices.UnknownUse, Memory: devices.UnknownUse})
+		}
+		list[uuid] = d
+	}
+	return list
 }
 
 // EndWork has all processes end that the agent has started: SIGTERM now, SIGKILL after

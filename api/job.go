@@ -137,8 +137,8 @@ type MemberUse struct {
 	Devices []MemberDeviceUse `json:"devices,omitempty"`
 }
 
-// MemberDeviceUse is the use of one GPU or MIG instance by a member. Where others use
-// the same GPU, only the member's own processes count.
+// MemberDeviceUse is the use of one GPU or MIG instance by a member. While others use
+// the same GPU, as beside a share, the member's part is not known and counts as 0.
 type MemberDeviceUse struct {
 	// UUID is the GPU's, or the instance's. A job with more than 1024 devices has one sum
 	// for each member, under the name all.

@@ -103,6 +103,9 @@ type Config struct {
 	Decisions  Decisions
 	Audit      Audit
 	Profile    gossip.Profile
+	// EndsTogether says that all members of the rings end at one time, so that nobody
+	// takes leave; see agent.GossipConfig.
+	EndsTogether bool
 	Version    string
 	Logger     *slog.Logger
 }
@@ -408,7 +411,11 @@ func (d *Daemon) closeAll() error {
 		errs = append(errs, d.apiRelay.Close())
 	}
 	if d.rings != nil {
-		errs = append(errs, d.rings.Close())
+		leave := d.rings.Close
+		if d.config.EndsTogether {
+			leave = d.rings.Abandon
+		}
+		errs = append(errs, leave())
 	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())

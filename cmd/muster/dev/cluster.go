@@ -163,7 +163,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
 		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", SerfRPC: gossip.RPC{Addr: "127.0.0.1:0", Token: cluster.Secret()},
 		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
-		AdminToken: admin, RequestsPerMinute: gate.DefaultRequests, Profile: gossip.Local, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
+		AdminToken: admin, RequestsPerMinute: gate.DefaultRequests, Profile: gossip.Local, EndsTogether: true, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
 	})
 	if err != nil {
 		cancel()
@@ -270,7 +270,7 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 		Labels:  map[string]string{"profile": profileLabel(d.config.Profile)},
 		Orphans: agent.OrphansConfig{Enabled: d.config.Profile == "host", Ignore: agent.DefaultIgnore}, Run: d.runConfig(),
 		Gossip: &agent.GossipConfig{
-			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local,
+			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local, EndsTogether: true,
 			RPC: gossip.RPC{Addr: "127.0.0.1:0", Token: serfToken},
 		},
 	}, deps)
