@@ -106,8 +106,8 @@ type Config struct {
 	// EndsTogether says that all members of the rings end at one time, so that nobody
 	// takes leave; see agent.GossipConfig.
 	EndsTogether bool
-	Version    string
-	Logger     *slog.Logger
+	Version      string
+	Logger       *slog.Logger
 }
 
 // Daemon is a started coordinator. Run serves until its context ends.
