@@ -21,7 +21,7 @@ const (
 
 func (a *app) submitCommand() *cobra.Command {
 	var files []string
-	var wait bool
+	var wait, replace bool
 	var timeout time.Duration
 	dryRun := dryRun{hasServer: true}
 	cmd := &cobra.Command{
@@ -33,7 +33,7 @@ func (a *app) submitCommand() *cobra.Command {
 			"has a spec.template, else an Allocation. A folder stands for the .yaml, .yml and .json files in\n" +
 			"it. The status and all else that only the server sets is ignored, so that what muster get -o\n" +
 			"yaml prints can be submitted. muster apply also changes objects that exist.",
-		Example: "  muster submit -f examples/cpu.yaml --wait\n  muster submit -f examples/gang.yaml --dry-run=server\n  generate | muster submit -f - -o name",
+		Example: "  muster submit -f examples/cpu.yaml --wait\n  muster submit -f examples/cpu.yaml --replace\n  muster submit -f examples/gang.yaml --dry-run=server\n  generate | muster submit -f - -o name",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -62,19 +62,27 @@ func (a *app) submitCommand() *cobra.Command {
 			if dryRun.server() {
 				return a.tryAll(cmd.Context(), objects)
 			}
-			return a.submit(cmd.Context(), objects, wait, timeout)
+			create := a.create
+			if replace {
+				create = a.replace
+			}
+			return a.submit(cmd.Context(), objects, create, wait, timeout)
 		},
 	}
 	a.fileFlags(cmd, &files, "submit")
 	cmd.Flags().Var(&dryRun, "dry-run", "none; client: check the documents and send nothing; server: show where the work would run, or why it would wait")
+	cmd.Flags().BoolVar(&replace, "replace", false, "remove an allocation or a job of the same name first, if it has ended")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything runs")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long --wait waits")
 	return cmd
 }
 
+// creator creates an object, and may wait at the server until it runs.
+type creator func(ctx context.Context, o object, wait time.Duration) (object, error)
+
 // submit creates all objects, waits for them where asked to, and shows them.
 // Objects that were created before a failure stay and are shown.
-func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout time.Duration) error {
+func (a *app) submit(ctx context.Context, objects []object, create creator, wait bool, timeout time.Duration) error {
 	started := time.Now()
 	deadline := started.Add(timeout)
 	var first time.Duration
@@ -84,7 +92,7 @@ func (a *app) submit(ctx context.Context, objects []object, wait bool, timeout t
 	var created []object
 	var failure error
 	for _, o := range objects {
-		got, err := a.create(ctx, o, first)
+		got, err := create(ctx, o, first)
 		if err != nil {
 			failure = fmt.Errorf("submit %s: %w", o, err)
 			break
