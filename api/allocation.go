@@ -401,7 +401,8 @@ type AllocationStatus struct {
 	Alternative int `json:"alternative,omitempty" range:"1..7" example:"1"`
 	// Conditions are aspects of the state: Scheduled, Ready, Terminating.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// QueuePosition is the place in the order; 1 is next, 0 is not in the queue.
+	// QueuePosition is the place in the queue; 1 is next, 0 is not in the queue. The place
+	// in the order over all queues is that of explain.
 	QueuePosition int `json:"queuePosition,omitempty" unit:"units" example:"3"`
 	// AllocatedResources are the amounts that are granted.
 	AllocatedResources map[resource.Name]string `json:"allocatedResources,omitempty" format:"quantity" example:"{cpu: '8', nvidia.com/gpu: '2'}"`

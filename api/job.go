@@ -74,8 +74,9 @@ type JobStatus struct {
 	// Phase is the stage of the job's life: Queued, Running, Cancelling, and at the
 	// end Succeeded, Failed, Cancelled or Preempted.
 	Phase Phase `json:"phase,omitempty" example:"Running"`
-	// QueuePosition is the place of the job's first unit in the order; 1 is next, 0
-	// is not in the queue.
+	// QueuePosition is the place of the job's first unit that waits in its queue; 1 is
+	// next, 0 is not in the queue. The place in the order over all queues is that of
+	// explain.
 	QueuePosition int `json:"queuePosition,omitempty" unit:"units" example:"3"`
 	// Active is the number of members that run.
 	Active int `json:"active" unit:"members" example:"4"`

@@ -58,19 +58,33 @@ func standingOf(u *unit) rule.Standing {
 // that the rules hold back no more, or from now on.
 func (l *Leader) takeQueueNews() {
 	for len(l.queueNews.units) > 0 || l.queues.HasNews() {
-		for _, path := range slices.Sorted(maps.Keys(l.queueNews.units)) {
-			u := l.units[path]
-			part := rule.Unit{Standing: standingOf(u)}
-			if part.Key.Path = path; u != nil {
-				part.Queue, part.Key, part.Members = u.record.Queue, u.key, u.record.Members
-			}
-			l.queues.Put(part)
-		}
-		clear(l.queueNews.units)
+		l.noteQueues()
 		for _, n := range l.queues.TakeNews() {
 			l.followQueue(n)
 		}
 	}
+}
+
+// noteQueues takes over the parts of units in their queues that have changed.
+func (l *Leader) noteQueues() {
+	for _, path := range slices.Sorted(maps.Keys(l.queueNews.units)) {
+		u := l.units[path]
+		part := rule.Unit{Standing: standingOf(u)}
+		if part.Key.Path = path; u != nil {
+			part.Queue, part.Key, part.Members = u.record.Queue, u.key, u.record.Members
+		}
+		l.queues.Put(part)
+	}
+	clear(l.queueNews.units)
+}
+
+// positionOf is the place of a unit in its queue, 0 where it is not in the order.
+func (l *Leader) positionOf(u *unit) int {
+	if l.room.Order().Position(u.key) == 0 {
+		return 0
+	}
+	l.noteQueues()
+	return l.queues.Position(u.record.Queue, u.key)
 }
 
 // followQueue carries out the rules of a queue that has changed.
@@ -82,7 +96,7 @@ func (l *Leader) followQueue(n rule.News) {
 	head, _ := l.queues.Head(n.Queue)
 	switch {
 	case n.Changed:
-		for _, path := range slices.Sorted(l.queues.Waiting(n.Queue)) {
+		for _, path := range l.queues.Waiting(n.Queue) {
 			l.followRule(l.units[path])
 		}
 	case l.queues.Rules(n.Queue).Strict && head != n.Before:

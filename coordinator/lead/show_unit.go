@@ -67,7 +67,7 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 			m.Freed = u.phase() == api.Terminating && l.freed(u.attempt, at)
 		}
 	case u.waiting():
-		m.Position = l.room.Order().Position(u.key)
+		m.Position = l.positionOf(u)
 	}
 	return m
 }
@@ -138,7 +138,7 @@ func (l *Leader) showJob(j *job) shown.Job {
 		s.Units[i] = l.showUnit(u)
 		s.Units[i].FindLost(l.lossOf)
 		if u.waiting() && s.Position == 0 {
-			s.Position = l.room.Order().Position(u.key)
+			s.Position = l.positionOf(u)
 		}
 	}
 	first := j.units[0]

@@ -38,7 +38,7 @@ func (e *memberEntry) base() any {
 
 func (e *memberEntry) figures(object any, v *View) {
 	if e.Phase() == api.Pending {
-		object.(*api.Allocation).Status.QueuePosition = v.queuePosition(e.key)
+		object.(*api.Allocation).Status.QueuePosition = v.queuePosition(e.Record.Queue, e.key)
 	}
 }
 
@@ -47,6 +47,7 @@ func (e *memberEntry) figures(object any, v *View) {
 type jobEntry struct {
 	shown.Job
 	first queue.Key
+	line  string // the queue of that unit
 }
 
 func (e *jobEntry) base() any {
@@ -56,7 +57,7 @@ func (e *jobEntry) base() any {
 
 func (e *jobEntry) figures(object any, v *View) {
 	if e.first.Path != "" {
-		object.(*api.Job).Status.QueuePosition = v.queuePosition(e.first)
+		object.(*api.Job).Status.QueuePosition = v.queuePosition(e.line, e.first)
 	}
 }
 

@@ -43,7 +43,7 @@ func (v *View) Member(position string) (shown.Member, bool) {
 	}
 	m := e.Member
 	if m.Phase() == api.Pending {
-		m.Position = v.queuePosition(e.key)
+		m.Position = v.queuePosition(e.Record.Queue, e.key)
 	}
 	return m, true
 }
@@ -59,7 +59,7 @@ func (v *View) Job(position string) (shown.Job, bool) {
 	}
 	j := e.Job
 	if e.first.Path != "" {
-		j.Position = v.queuePosition(e.first)
+		j.Position = v.queuePosition(e.line, e.first)
 	}
 	return j, true
 }

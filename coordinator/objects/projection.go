@@ -41,6 +41,7 @@ type Cache struct {
 
 	tables  [kinds]*table
 	queue   *order
+	lines   *order      // the same by queue
 	view    *View       // the newest one; nil when something has changed since
 	history *History    // nil: nobody needs the changes
 	events  *events.Log // nil: nobody needs the events
@@ -57,7 +58,7 @@ func New() *Cache {
 		resources: newCachedResources(), queues: newCachedQueues(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
-		touched:   map[string]bool{}, stale: map[Name]bool{}, known: map[string]any{}, queue: newOrder(),
+		touched:   map[string]bool{}, stale: map[Name]bool{}, known: map[string]any{}, queue: newOrder(), lines: newLines(),
 	}
 	for k := range c.tables {
 		c.tables[k] = new(table)

@@ -95,7 +95,7 @@ func (c *Cache) entry(n Name) entry {
 // all views between two changes share their trees.
 func (c *Cache) View(at resource.Revision, now time.Time) *View {
 	if c.view == nil {
-		c.view = &View{queue: c.queue.Copy(), trees: c.trees.now()}
+		c.view = &View{queue: c.queue.Copy(), lines: c.lines.Copy(), trees: c.trees.now()}
 		for k, t := range c.tables {
 			c.view.tables[k] = t.Copy()
 		}

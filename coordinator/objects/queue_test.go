@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -27,6 +28,34 @@ func queueLines(c *Cache, rev resource.Revision) (lines []string) {
 
 // A queue is there while an operator's object or live work names it; its numbers are
 // those of the units' keys.
+// A position is the place in the own queue, whatever waits in other queues; the members of
+// a group, which have arrived as one, have one place.
+func TestAPositionIsThatInTheQueue(t *testing.T) {
+	lines := newLines()
+	key := func(priority int32, arrival uint64, path string) queue.Key {
+		return queue.Key{Priority: priority, Epoch: 1, Counter: arrival, Path: path}
+	}
+	for _, u := range []waiting{
+		{key: key(0, 1, "a"), queue: "night"}, {key: key(9, 5, "b"), queue: "default"}, {key: key(0, 2, "c"), queue: "default"},
+		{key: key(0, 3, "d"), queue: "night"}, {key: key(0, 3, "e"), queue: "night"}, {key: key(0, 4, "f"), queue: "night"}, {key: key(7, 6, "g"), queue: "train"},
+	} {
+		lines.Set(u)
+	}
+	v := &View{lines: lines}
+	for path, c := range map[string]struct {
+		queue string
+		key   queue.Key
+		want  int
+	}{
+		"a": {"night", key(0, 1, "a"), 1}, "b": {"default", key(9, 5, "b"), 1}, "c": {"default", key(0, 2, "c"), 2}, "d": {"night", key(0, 3, "d"), 2},
+		"e": {"night", key(0, 3, "e"), 2}, "f": {"night", key(0, 4, "f"), 4}, "g": {"train", key(7, 6, "g"), 1}, "none": {"train", key(0, 1, "a"), 0},
+	} {
+		if got := v.queuePosition(c.queue, c.key); got != c.want {
+			t.Errorf("%s has position %d in queue %s, want %d", path, got, c.queue, c.want)
+		}
+	}
+}
+
 func TestQueuesFollowWorkAndObjects(t *testing.T) {
 	c, kvs, rev := New(), map[string]record.KV{}, resource.Revision(0)
 	unit := func(name, queue string, phase api.Phase) record.Unit {

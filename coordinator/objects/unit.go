@@ -127,6 +127,7 @@ func (c *Cache) readOrder(u *cachedUnit, kvs map[string]record.KV) error {
 		return nil
 	}
 	c.queue.Set(u.waiting())
+	c.lines.Set(u.waiting())
 	order, err := read[record.Order](c, kv)
 	u.Waiting, u.Revision = order.Waiting, max(u.Revision, kv.ModRev)
 	return err
@@ -184,7 +185,7 @@ func (c *Cache) outdateMembers(s *share) {
 
 // waiting is the unit as an entry of the queue.
 func (u *cachedUnit) waiting() waiting {
-	return waiting{u.key, u.record.Namespace + "/" + u.record.Name, u.record.Members}
+	return waiting{u.key, u.record.Queue, u.record.Namespace + "/" + u.record.Name, u.record.Members}
 }
 
 // readUnit reads a unit's key. A unit that was there before, nil for none, saves the
@@ -314,6 +315,7 @@ func (c *Cache) dropUnit(u *cachedUnit) {
 	delete(c.units, u.path)
 	c.countQueued(u, -1)
 	c.queue.Delete(u.waiting())
+	c.lines.Delete(u.waiting())
 	for i := range u.record.Members {
 		if name := u.record.Namespace + "/" + u.MemberName(i); c.members[name].unit == u {
 			delete(c.members, name)
@@ -403,7 +405,7 @@ func (c *Cache) jobEntry(j *cachedJob) entry {
 		s.Units[i] = u.Unit
 		s.Units[i].FindLost(c.lossOf)
 		if u.queued && u.Phase() == api.Pending && s.first.Path == "" {
-			s.first = u.key
+			s.first, s.line = u.key, u.record.Queue
 		}
 	}
 	s.Settled = len(j.units) == 0 || j.units[0].Phase() != api.Pending

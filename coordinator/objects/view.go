@@ -1,7 +1,9 @@
 package objects
 
 import (
+	"cmp"
 	"iter"
+	"math"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ type table = btree.Map[string, entry]
 // waiting is a unit in the queue.
 type waiting struct {
 	key     queue.Key
+	queue   string
 	name    string // "namespace/name"
 	members int
 }
@@ -29,6 +32,13 @@ func newOrder() *order {
 	return btree.NewBTreeGOptions(func(a, b waiting) bool { return a.key.Compare(b.key) < 0 }, btree.Options{NoLocks: true})
 }
 
+// newLines is the waiting units by queue, the first of each queue first.
+func newLines() *order {
+	return btree.NewBTreeGOptions(func(a, b waiting) bool {
+		return cmp.Or(cmp.Compare(a.queue, b.queue), a.key.Compare(b.key)) < 0
+	}, btree.Options{NoLocks: true})
+}
+
 // View is all objects at one revision, at a time. It never changes, and any
 // number of goroutines may read it.
 type View struct {
@@ -36,6 +46,7 @@ type View struct {
 	now      time.Time
 	tables   [kinds]*table
 	queue    *order
+	lines    *order
 	trees    *treeUse
 	since    time.Time // of the events
 }
@@ -101,26 +112,28 @@ func (v *View) After(k Kind, namespace string, after Name) iter.Seq[Item] {
 	}
 }
 
-// queuePosition is a unit's place in the queue, 1 for the first; 0 where it has
-// none.
-func (v *View) queuePosition(k queue.Key) int {
-	from, to := 0, v.queue.Len() // the place is in [from, to)
+// queuePosition is a unit's place in its queue, 1 for the first; 0 where it has none. The
+// members of a group have the place of the first.
+func (v *View) queuePosition(name string, k queue.Key) int {
+	if _, found := v.lines.Get(waiting{queue: name, key: k}); !found {
+		return 0
+	}
+	first := queue.Key{Priority: math.MaxInt32}
+	place := k
+	place.Path = ""
+	return v.ahead(name, place) - v.ahead(name, first) + 1
+}
+
+// ahead counts the units of all queues, by queue, before a place in one of them.
+func (v *View) ahead(name string, k queue.Key) int {
+	from, to := 0, v.lines.Len() // the place is in [from, to]
 	for from < to {
 		middle := (from + to) / 2
-		at, _ := v.queue.GetAt(middle)
-		switch c := at.key.Compare(k); {
-		case c == 0:
-			for ; middle > 0; middle-- { // the members of a group have the place of the first
-				if before, _ := v.queue.GetAt(middle - 1); !before.key.ArrivedWith(k) {
-					break
-				}
-			}
-			return middle + 1
-		case c < 0:
+		if at, _ := v.lines.GetAt(middle); cmp.Or(cmp.Compare(at.queue, name), at.key.Compare(k)) < 0 {
 			from = middle + 1
-		default:
+		} else {
 			to = middle
 		}
 	}
-	return 0
+	return from
 }

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"iter"
 	"maps"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 func (b *Book) queue(name string) *named {
 	q := b.queues[name]
 	if q == nil {
-		q = &named{waiting: map[string]bool{}}
+		q = &named{}
 		if b.queues == nil {
 			b.queues = map[string]*named{}
 		}
@@ -103,7 +102,7 @@ func (b *Book) Put(u Unit) {
 		q.count.Waiting += u.Members
 	}
 	if u.Standing.waits() {
-		q.waiting[u.Key.Path] = true
+		q.waiting.Insert(u.Key, queue.Unit{})
 	}
 	if q.rules.Strict && u.Standing.blocks() {
 		q.line.Insert(u.Key, queue.Unit{})
@@ -123,7 +122,9 @@ func (b *Book) drop(u Unit) {
 	} else {
 		q.count.Waiting -= u.Members
 	}
-	delete(q.waiting, u.Key.Path)
+	if e := q.waiting.Find(u.Key); e != nil {
+		q.waiting.Delete(e)
+	}
 	if e := q.line.Find(u.Key); e != nil {
 		q.line.Delete(e)
 	}
@@ -156,12 +157,35 @@ func (b *Book) Named() []string {
 	return names
 }
 
-// Waiting are the paths of the units of a queue that have no place, in no order.
-func (b *Book) Waiting(name string) iter.Seq[string] {
-	if q := b.queues[name]; q != nil {
-		return maps.Keys(q.waiting)
+// Waiting are the paths of the units of a queue that have no place, in order.
+func (b *Book) Waiting(name string) []string {
+	q := b.queues[name]
+	if q == nil {
+		return nil
 	}
-	return func(func(string) bool) {}
+	paths := make([]string, 0, q.waiting.Len())
+	for e := range q.waiting.All() {
+		paths = append(paths, e.Key().Path)
+	}
+	return paths
+}
+
+// Position is a unit's place among the units of its queue that have no place, 1 for the
+// first; 0 where it is none of them. The members of a group have one place.
+func (b *Book) Position(name string, k queue.Key) int {
+	q := b.queues[name]
+	if q == nil {
+		return 0
+	}
+	e := q.waiting.Find(k)
+	if e == nil {
+		return 0
+	}
+	at := e.Position()
+	for at > 0 && q.waiting.At(at-1).Key().ArrivedWith(k) {
+		at--
+	}
+	return at + 1
 }
 
 // TakeNews returns the queues that have changed, by name, and forgets their news.

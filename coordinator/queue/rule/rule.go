@@ -96,8 +96,8 @@ type named struct {
 	count Count
 	// line has the units that block, in order: kept under Strict alone.
 	line queue.Keys
-	// waiting are the paths of the units that have no place.
-	waiting map[string]bool
+	// waiting has the units that have no place, in order.
+	waiting queue.Keys
 	units   int
 }
 

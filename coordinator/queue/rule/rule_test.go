@@ -148,7 +148,7 @@ func check(t *rapid.T, b *rule.Book, rules map[string]rule.Rules, units map[stri
 		head, _ := b.Head(n.Queue)
 		switch {
 		case n.Changed:
-			for path := range b.Waiting(n.Queue) {
+			for _, path := range b.Waiting(n.Queue) {
 				looked[path] = true
 			}
 		case head != n.Before:
@@ -179,6 +179,19 @@ func check(t *rapid.T, b *rule.Book, rules map[string]rule.Rules, units map[stri
 			return o.Queue == u.Queue && (o.Standing == rule.Waits || o.Standing == rule.Starts) && o.Key.Compare(u.Key) < 0 && !o.Key.ArrivedWith(u.Key)
 		})
 		want := r.Hold || r.Strict && behind
+		place := 0
+		if u.Standing == rule.Aside || u.Standing == rule.Waits || u.Standing == rule.Starts {
+			for _, o := range units {
+				waits := o.Standing == rule.Aside || o.Standing == rule.Waits || o.Standing == rule.Starts
+				if o.Queue == u.Queue && waits && o.Key.Compare(u.Key) < 0 && !o.Key.ArrivedWith(u.Key) {
+					place++
+				}
+			}
+			place++
+		}
+		if got := b.Position(u.Queue, u.Key); got != place {
+			t.Fatalf("%s has place %d in queue %s, want %d", path, got, u.Queue, place)
+		}
 		if got := b.Holds(u.Queue, u.Key) != nil; got != want {
 			t.Fatalf("%s in queue %s is held %t, want %t", path, u.Queue, got, want)
 		}
