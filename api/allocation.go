@@ -201,6 +201,31 @@ type GangScheduling struct {
 	// defaults to no end. The annotation scheduler.example.com/max-wait of an
 	// Allocation means the same.
 	Timeout string `json:"timeout,omitempty" format:"duration" range:"1ns.." example:"10m"`
+	// Topology are levels of domains for the members of a Job, the widest first, at most
+	// 4: zone, block, rack. A domain is all nodes with the same values of the labels down
+	// to its level. The members go to one domain of the narrowest level that has room for
+	// all, and their order follows the domains. Only where all members start together.
+	Topology []TopologyLevel `json:"topology,omitempty"`
+	// Subgroup keeps members that follow each other in one domain.
+	Subgroup *Subgroup `json:"subgroup,omitempty"`
+}
+
+// TopologyLevel is one level of domains.
+type TopologyLevel struct {
+	// TopologyKey is the node label whose values are the domains.
+	TopologyKey string `json:"topologyKey" required:"true" example:"rack"`
+	// WhenUnsatisfiable is the treatment of a gang for which no domain has room:
+	// DoNotSchedule lets the gang wait, ScheduleAnyway takes as few domains as can be.
+	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty" default:"DoNotSchedule" oneof:"DoNotSchedule,ScheduleAnyway"`
+}
+
+// Subgroup is a number of members that follow each other, and that run in one domain.
+type Subgroup struct {
+	// Members is the number of members of each subgroup; the number of all members is a
+	// multiple of it.
+	Members int32 `json:"members" required:"true" range:"1..4096" unit:"members" example:"8"`
+	// TopologyKey is the key of one of the levels of topology.
+	TopologyKey string `json:"topologyKey" required:"true" example:"rack"`
 }
 
 // Affinity holds affinity to nodes, and affinity and anti-affinity between allocations

@@ -144,6 +144,7 @@ func checkGang(path string, s *AllocationSpec) *Status {
 		faults.add(invalid(path+".groupId", "%q is not a name: "+subdomainRule, clip(g.GroupID), 253))
 	}
 	faults.add(checkDuration(path+".timeout", g.Timeout))
+	faults.add(checkTopology(path, g))
 	return faults.status()
 }
 

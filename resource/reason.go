@@ -39,6 +39,7 @@ const (
 	ReasonAffinity       = "Affinity"           // the node's domain has no unit that the affinity selects
 	ReasonAntiAffinity   = "AntiAffinity"       // the node's domain has a unit that may not share it
 	ReasonSpread         = "TopologySpread"     // one more member in the node's domain would exceed the skew
+	ReasonTopology       = "TopologyDomain"     // no domain of nodes has room for all members
 	ReasonQuota          = "Quota"              // over the namespace's limit
 	ReasonUnreachable    = "Unreachable"        // no stream to the agent
 	ReasonAheadInQueue   = "AheadInQueue"       // others are in front

@@ -1,9 +1,12 @@
 package lead
 
 import (
+	"slices"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/topology"
 )
 
 // This file translates constraints from documents and records, which are
@@ -44,6 +47,23 @@ func neighbourOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *constr
 		s.Group = "group/" + spec.Gang().GroupID
 	}
 	return s
+}
+
+// topologyOf are the rules about domains of the first unit of a job, nil for none.
+func topologyOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *topology.Rules {
+	gang := spec.Gang()
+	if job == nil || rec.N > 0 || gang == nil || len(gang.Topology) == 0 {
+		return nil
+	}
+	r := &topology.Rules{}
+	for _, l := range gang.Topology {
+		r.Levels = append(r.Levels, topology.Level{Key: l.TopologyKey, Required: l.WhenUnsatisfiable != api.ScheduleAnyway})
+	}
+	if s := gang.Subgroup; s != nil {
+		r.Subgroup = int(s.Members)
+		r.SubgroupLevel = slices.IndexFunc(gang.Topology, func(l api.TopologyLevel) bool { return l.TopologyKey == s.TopologyKey })
+	}
+	return r
 }
 
 // memberLabels are the labels of a job's members.

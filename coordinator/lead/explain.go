@@ -90,7 +90,7 @@ func (x *Explaining) Answer() *api.Explanation {
 // addNodes adds the answer of each node.
 func (x *Explaining) addNodes(state *cluster.State) {
 	f, e := &x.facts, place.Explain(state, x.demand)
-	f.Fit, f.Shortages = e.Fit, e.Shortages
+	f.Fit, f.Shortages, f.Domain = e.Fit, e.Shortages, e.Domain
 	f.Nodes = make([]api.NodeExplanation, len(e.Nodes))
 	for i, n := range e.Nodes {
 		f.Nodes[i] = api.NodeExplanation(n)

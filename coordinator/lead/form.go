@@ -35,7 +35,7 @@ func formOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string,
 	if status != nil {
 		return form{}, status
 	}
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job)}
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
 	charge := ScopeOf(rec, spec, job, user)
 	member, cluster := request.Vector(), api.ClusterRequest(spec)
 	maps.Copy(member, cluster)

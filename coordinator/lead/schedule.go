@@ -162,5 +162,9 @@ func (l *Leader) rest(u *unit, wait time.Duration) {
 
 // shapeOf is equal for demands that fit or fail together.
 func shapeOf(d place.Unit) string {
-	return fmt.Sprintf("%d %+v %s", d.Members, d.Request, d.Constraints.Key())
+	shape := fmt.Sprintf("%d %+v %s", d.Members, d.Request, d.Constraints.Key())
+	if d.Topology != nil {
+		shape += " " + d.Topology.Key()
+	}
+	return shape
 }

@@ -36,7 +36,8 @@ import (
 //	                             labels=app:web, near=rack/app:web, apart=rack/app:web, spread=rack/1;
 //	                             near=rack is near the members of its own job; on=kind:h100 selects nodes,
 //	                             else=2/kind:a100+4/kind:b asks for other GPUs on other nodes
-//	job j members=2 gpus=8 gang=2
+//	job j members=2 gpus=8 gang=2   levels=block+rack? are levels of domains, of which
+//	                             the second is preferred; subgroup=2/rack
 //	delete a [background]
 //	release a b                  deletes several
 //	show a                       what a get answers
@@ -409,6 +410,21 @@ func scheduling(kind string, options map[string]string) map[string]any {
 			o["tolerationSeconds"], _ = strconv.Atoi(seconds)
 		}
 		made["tolerations"] = []any{o}
+	}
+	if levels := options["levels"]; levels != "" {
+		var list []any
+		for _, key := range strings.Split(levels, "+") {
+			level := map[string]any{"topologyKey": key}
+			if key, preferred := strings.CutSuffix(key, "?"); preferred {
+				level = map[string]any{"topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
+			}
+			list = append(list, level)
+		}
+		gang["topology"] = list
+	}
+	if members, key, given := strings.Cut(options["subgroup"], "/"); given {
+		n, _ := strconv.Atoi(members)
+		gang["subgroup"] = map[string]any{"members": n, "topologyKey": key}
 	}
 	if len(gang) > 0 {
 		made["gangScheduling"] = gang

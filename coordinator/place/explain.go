@@ -15,6 +15,9 @@ type Explanation struct {
 	// are in the way; the nodes' reasons then say so.
 	Shortages []resource.Reason
 	Nodes     []NodeExplanation
+	// Domain is why the members have no place though the nodes together have: rules about
+	// domains. nil where that is not the reason.
+	Domain *resource.Reason
 }
 
 // NodeExplanation is one node's answer to one member.
@@ -75,6 +78,11 @@ func Explain(state *cluster.State, u Unit) Explanation {
 	slices.SortStableFunc(e.Shortages, func(a, b resource.Reason) int {
 		return shortFraction(b) - shortFraction(a)
 	})
+	if u.Topology != nil && e.Fit >= u.Members {
+		if fit, reason := explainDomains(state, &u); fit < u.Members {
+			e.Fit, e.Domain = fit, reason
+		}
+	}
 	return e
 }
 

@@ -10,6 +10,7 @@ package place
 import (
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/topology"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -30,6 +31,11 @@ type Unit struct {
 	// Avoid counts, by node, the latest attempts of the unit that failed there.
 	// Such a node is chosen only where no other has room.
 	Avoid map[resource.NodeID]int
+	// Topology has the rules about domains of nodes, nil for none. The Policy chooses
+	// nothing then.
+	Topology *topology.Rules
+	// Within are the nodes that are looked at; nil for all. Of units with Topology only.
+	Within map[resource.NodeID]bool
 	// Policy chooses among the nodes; nil is Packed.
 	Policy Policy
 }
@@ -59,6 +65,9 @@ func (c Choice) AsMember() grant.Member {
 // place may open domains to the next one, and close others.
 func Place(state *cluster.State, u Unit) ([]Choice, bool) {
 	r := relate(state, &u)
+	if u.Topology != nil {
+		return placeInDomains(state, &u, r)
+	}
 	if r != nil && u.Members > 1 {
 		return placeRelated(state, &u, r)
 	}

@@ -149,6 +149,9 @@ func partsOn(parts []Part, id resource.NodeID) []Part {
 
 // Find is the function Find, with the holders of the index.
 func (x *Index) Find(u place.Unit, priority int32) (Plan, bool) {
+	if u.Topology != nil {
+		return x.inDomains(u, priority)
+	}
 	if isRelated(x.state, &u) {
 		return x.related(u, priority)
 	}

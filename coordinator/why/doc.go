@@ -101,6 +101,7 @@ type Facts struct {
 	// the totals over the nodes that may take the unit.
 	Fit       int
 	Nodes     []api.NodeExplanation
+	Domain    *resource.Reason // why no domain has room though the nodes have, nil where that is no reason
 	Shortages []resource.Reason
 
 	// DryRun: the unit was not submitted. Placement is the place that it would

@@ -229,6 +229,12 @@ func (f *Facts) ofNodes(v Viewer) (resource.Reason, string) {
 		}
 	}
 	switch {
+	case f.Domain != nil:
+		text := f.Domain.Detail
+		if f.NoVictims != "" {
+			text += "; nobody gives way: " + v.hide(f.NoVictims)
+		}
+		return *f.Domain, text
 	case f.Fit >= f.Members && f.TooWide != "":
 		return resource.Reason{Code: TooManyNodes}, f.TooWide
 	case f.Fit >= f.Members:

@@ -113,6 +113,10 @@ func cases() map[string]*why.Facts {
 		}),
 		"room":           with(waiting(on(1, "n")...), func(f *why.Facts) { f.Fit = 1 }),
 		"too many nodes": with(waiting(on(1, "n")...), func(f *why.Facts) { f.Fit, f.TooWide = 1, "it fits on 30 nodes, and the store takes 24 operations" }),
+		"no domain has room for all": with(waiting(on(4, "n")...), func(f *why.Facts) {
+			f.Members, f.Fit = 4, 3
+			f.Domain = &resource.Reason{Code: resource.ReasonTopology, Detail: "all 4 members have to run in one domain of rack, and the best one, rack=r1, has room for 3"}
+		}),
 		"short in all": with(waiting(on(3, "n", short(resource.ReasonInsufficient, 1000, 0))...), func(f *why.Facts) {
 			f.Shortages, f.NoVictims = []resource.Reason{short(resource.ReasonInsufficient, 1000, 0)}, "rival/job/secret/0 is leaving already"
 		}),

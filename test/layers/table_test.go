@@ -47,8 +47,9 @@ var table = map[string]row{
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/life":            {layer: decision},
 	"coordinator/mix":             {layer: decision},
-	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/mix", "fit"}},
-	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "fit"}},
+	"coordinator/topology":        {layer: decision},
+	"coordinator/place":           {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/mix", "coordinator/topology", "fit"}},
+	"coordinator/preempt":         {layer: decision, neighbours: []string{"coordinator/cluster", "coordinator/place", "coordinator/topology", "fit"}},
 	"coordinator/whatif": {layer: decision, neighbours: []string{
 		"coordinator/cluster", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota", "coordinator/sched",
 	}},
@@ -67,7 +68,7 @@ var table = map[string]row{
 	"coordinator/loss": {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/loss", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
-		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
+		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/window":     {layer: decision},
 	"coordinator/why":        {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},

@@ -31,8 +31,9 @@ type client struct {
 	members   int    // of the group that start together
 	policy    string // whom it may evict
 	rule      rule
-	other     int // devices of a member by the alternative, 0 for none
-	units     int // the most that its job may have had; 0 and 1 are one
+	other     int  // devices of a member by the alternative, 0 for none
+	inRack    bool // all members of the job run in one rack
+	units     int  // the most that its job may have had; 0 and 1 are one
 
 	evicted int // how often, since the faults have ended
 
@@ -87,6 +88,10 @@ func (s *Sim) actClient() bool {
 	}
 	if c.kind == record.AllocUnit && s.rng.IntN(2) == 0 {
 		s.joinGroup(c)
+	}
+	if s.domains && c.kind == record.JobUnit && c.rule == noRule && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
+		c.inRack = true
+		s.stats["gangs in one rack"]++
 	}
 	if s.alternatives && c.gang == "" && s.rng.IntN(2) == 0 {
 		c.other = 3 - c.demand.Request.GPUs
@@ -163,6 +168,9 @@ func (c *client) submission() lead.Request {
 	members := int32(c.demand.Members)
 	spec := c.spec()
 	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members}
+	if c.inRack {
+		spec.Scheduling.GangScheduling = &api.GangScheduling{Topology: []api.TopologyLevel{{TopologyKey: rackLabel}}}
+	}
 	document := encoded(api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: meta, Spec: api.JobSpec{
 		Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec},
 	}})

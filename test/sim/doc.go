@@ -106,6 +106,8 @@
 //   - In one run of two an operator changes the rules of queues: Hold, Strict, a bound of
 //     the members that run (lines).
 //
+//   - In one run of three gangs have to run in one rack (domains).
+//
 //   - In one run of three an operator raises and lowers the limits of the quota tree
 //     (edits); in one of three the mode of the trees changes (quotas).
 //
@@ -126,7 +128,8 @@
 //   - I13: checkKnowledge compares what the leader knows with the store and the
 //     ledgers: every unit runs, or waits with a reason;
 //   - queues: after each pass no unit may be tried that a rule of its queue holds back;
-//   - rules: no two units run on a host whose required anti-affinity forbids it;
+//   - rules: no two units run on a host whose required anti-affinity forbids it, and no
+//     gang that has to run in one rack runs in two;
 //   - checkDisjoint: decisions that share a Txn write different keys;
 //   - isolateLiar: nobody else is taken for a liar.
 //

@@ -68,10 +68,11 @@ func (r rule) scheduling(team string) (s api.Scheduling) {
 	return s
 }
 
-// checkRules verifies that required anti-affinity holds among all that runs. After a
+// checkRules verifies that required anti-affinity holds among all that runs, and that
+// gangs run in one rack that have to. After a
 // restored store, and of what a liar claims to hold, units run that no leader has placed.
 func (s *Sim) checkRules() {
-	if !s.rules || s.restored || s.liar.host != nil {
+	if !s.rules && !s.domains || s.restored || s.liar.host != nil {
 		return
 	}
 	running := map[*client]map[resource.NodeID]int{} // members by host
@@ -86,6 +87,9 @@ func (s *Sim) checkRules() {
 		}
 		for _, m := range r.Members {
 			running[c][m.Node]++
+			if c.inRack && rackOf(m.Node) != rackOf(r.Members[0].Node) {
+				s.fail("rules", "members of %s run on %s and on %s, and it wants one rack", c.name, r.Members[0].Node, m.Node)
+			}
 		}
 	}
 	for _, c := range s.clients {

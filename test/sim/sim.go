@@ -99,7 +99,7 @@ type Sim struct {
 	evictions, fences, stragglers, modes bool                          // as of the parts
 	claims, evictsLost                   bool                          // as of the parts
 	edits, rules, trees                  bool                          // as of the parts
-	alternatives, lines                  bool                          // as of the parts
+	alternatives, lines, domains         bool                          // as of the parts
 	quota                                quota.Options                 // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
@@ -160,6 +160,7 @@ func newSim(o Options) *Sim {
 	_, s.trees = o.draw(Trees, 1, 3)
 	_, s.alternatives = o.draw(Alternatives, 1, 3)
 	_, s.lines = o.draw(Lines, 1, 2)
+	_, s.domains = o.draw(Domains, 1, 3)
 	for i := range nodeCount {
 		h := &host{
 			sim: s, node: resource.NodeID(fmt.Sprintf("n%d", i+1)), boot: 1, rate: 1000, running: map[resource.TxID]*workload{},

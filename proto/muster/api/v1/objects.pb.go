@@ -5906,6 +5906,8 @@ type GangScheduling struct {
 	GroupId       string                 `protobuf:"bytes,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
 	MinMembers    *int32                 `protobuf:"varint,2,opt,name=min_members,json=minMembers,proto3,oneof" json:"min_members,omitempty"`
 	Timeout       string                 `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Topology      []*TopologyLevel       `protobuf:"bytes,4,rep,name=topology,proto3" json:"topology,omitempty"`
+	Subgroup      *Subgroup              `protobuf:"bytes,5,opt,name=subgroup,proto3" json:"subgroup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5961,6 +5963,124 @@ func (x *GangScheduling) GetTimeout() string {
 	return ""
 }
 
+func (x *GangScheduling) GetTopology() []*TopologyLevel {
+	if x != nil {
+		return x.Topology
+	}
+	return nil
+}
+
+func (x *GangScheduling) GetSubgroup() *Subgroup {
+	if x != nil {
+		return x.Subgroup
+	}
+	return nil
+}
+
+type TopologyLevel struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	TopologyKey       string                 `protobuf:"bytes,1,opt,name=topology_key,json=topologyKey,proto3" json:"topology_key,omitempty"`
+	WhenUnsatisfiable string                 `protobuf:"bytes,2,opt,name=when_unsatisfiable,json=whenUnsatisfiable,proto3" json:"when_unsatisfiable,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *TopologyLevel) Reset() {
+	*x = TopologyLevel{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopologyLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopologyLevel) ProtoMessage() {}
+
+func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopologyLevel.ProtoReflect.Descriptor instead.
+func (*TopologyLevel) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *TopologyLevel) GetTopologyKey() string {
+	if x != nil {
+		return x.TopologyKey
+	}
+	return ""
+}
+
+func (x *TopologyLevel) GetWhenUnsatisfiable() string {
+	if x != nil {
+		return x.WhenUnsatisfiable
+	}
+	return ""
+}
+
+type Subgroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       int32                  `protobuf:"varint,1,opt,name=members,proto3" json:"members,omitempty"`
+	TopologyKey   string                 `protobuf:"bytes,2,opt,name=topology_key,json=topologyKey,proto3" json:"topology_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Subgroup) Reset() {
+	*x = Subgroup{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Subgroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Subgroup) ProtoMessage() {}
+
+func (x *Subgroup) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Subgroup.ProtoReflect.Descriptor instead.
+func (*Subgroup) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *Subgroup) GetMembers() int32 {
+	if x != nil {
+		return x.Members
+	}
+	return 0
+}
+
+func (x *Subgroup) GetTopologyKey() string {
+	if x != nil {
+		return x.TopologyKey
+	}
+	return ""
+}
+
 type QuotaDemand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Groups        map[string]string      `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -5972,7 +6092,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5984,7 +6104,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5997,7 +6117,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -6035,7 +6155,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6167,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6180,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Condition) GetType() string {
@@ -6119,7 +6239,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6131,7 +6251,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6144,7 +6264,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -6199,7 +6319,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6211,7 +6331,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6224,7 +6344,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -6256,7 +6376,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6268,7 +6388,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6281,7 +6401,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *LogChunk) GetMember() int32 {
@@ -6348,7 +6468,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6360,7 +6480,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6373,7 +6493,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *JobMember) GetName() string {
@@ -6438,7 +6558,7 @@ type MemberUse struct {
 
 func (x *MemberUse) Reset() {
 	*x = MemberUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6450,7 +6570,7 @@ func (x *MemberUse) String() string {
 func (*MemberUse) ProtoMessage() {}
 
 func (x *MemberUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6463,7 +6583,7 @@ func (x *MemberUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUse.ProtoReflect.Descriptor instead.
 func (*MemberUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *MemberUse) GetCpuMillis() int64 {
@@ -6513,7 +6633,7 @@ type MemberDeviceUse struct {
 
 func (x *MemberDeviceUse) Reset() {
 	*x = MemberDeviceUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6525,7 +6645,7 @@ func (x *MemberDeviceUse) String() string {
 func (*MemberDeviceUse) ProtoMessage() {}
 
 func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6538,7 +6658,7 @@ func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberDeviceUse.ProtoReflect.Descriptor instead.
 func (*MemberDeviceUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *MemberDeviceUse) GetUuid() string {
@@ -6580,7 +6700,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6592,7 +6712,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6605,7 +6725,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Taint) GetKey() string {
@@ -6639,7 +6759,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6651,7 +6771,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6664,7 +6784,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -6691,7 +6811,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6703,7 +6823,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6716,7 +6836,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -6748,7 +6868,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6760,7 +6880,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6773,7 +6893,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -6845,7 +6965,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6857,7 +6977,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6870,7 +6990,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -6967,7 +7087,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6979,7 +7099,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6992,7 +7112,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -7018,7 +7138,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7030,7 +7150,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7043,7 +7163,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -7074,7 +7194,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7086,7 +7206,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7099,7 +7219,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -7206,7 +7326,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7218,7 +7338,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7231,7 +7351,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Victim) GetUnit() string {
@@ -7284,7 +7404,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7296,7 +7416,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7309,7 +7429,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -7372,7 +7492,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7384,7 +7504,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7397,7 +7517,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -7434,7 +7554,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7446,7 +7566,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7459,7 +7579,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Toleration) GetKey() string {
@@ -7509,7 +7629,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7521,7 +7641,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7534,7 +7654,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -7576,7 +7696,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7588,7 +7708,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7601,7 +7721,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -7635,7 +7755,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7647,7 +7767,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7660,7 +7780,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -7688,7 +7808,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7700,7 +7820,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7713,7 +7833,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -7749,7 +7869,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7761,7 +7881,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7774,7 +7894,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -7818,7 +7938,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7830,7 +7950,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7843,7 +7963,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -7890,7 +8010,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7902,7 +8022,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7915,7 +8035,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -7936,7 +8056,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7948,7 +8068,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7961,7 +8081,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -7995,7 +8115,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8007,7 +8127,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8020,7 +8140,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -8047,7 +8167,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8059,7 +8179,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8072,7 +8192,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -8103,7 +8223,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8115,7 +8235,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8128,7 +8248,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -8182,7 +8302,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8194,7 +8314,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8207,7 +8327,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -8227,7 +8347,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8239,7 +8359,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8252,7 +8372,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -8279,7 +8399,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8291,7 +8411,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8304,7 +8424,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -8331,7 +8451,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8343,7 +8463,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8356,7 +8476,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -8382,7 +8502,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8394,7 +8514,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8407,7 +8527,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -8427,7 +8547,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8439,7 +8559,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8452,7 +8572,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -8480,7 +8600,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8492,7 +8612,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8505,7 +8625,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -8555,7 +8675,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8567,7 +8687,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8580,7 +8700,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -8720,7 +8840,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8732,7 +8852,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8745,7 +8865,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -9400,13 +9520,21 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"numaPolicy\x1a?\n" +
 	"\x11NodeSelectorEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"{\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xea\x01\n" +
 	"\x0eGangScheduling\x12\x19\n" +
 	"\bgroup_id\x18\x01 \x01(\tR\agroupId\x12$\n" +
 	"\vmin_members\x18\x02 \x01(\x05H\x00R\n" +
 	"minMembers\x88\x01\x01\x12\x18\n" +
-	"\atimeout\x18\x03 \x01(\tR\atimeoutB\x0e\n" +
-	"\f_min_members\"\xc3\x01\n" +
+	"\atimeout\x18\x03 \x01(\tR\atimeout\x128\n" +
+	"\btopology\x18\x04 \x03(\v2\x1c.muster.api.v1.TopologyLevelR\btopology\x123\n" +
+	"\bsubgroup\x18\x05 \x01(\v2\x17.muster.api.v1.SubgroupR\bsubgroupB\x0e\n" +
+	"\f_min_members\"a\n" +
+	"\rTopologyLevel\x12!\n" +
+	"\ftopology_key\x18\x01 \x01(\tR\vtopologyKey\x12-\n" +
+	"\x12when_unsatisfiable\x18\x02 \x01(\tR\x11whenUnsatisfiable\"G\n" +
+	"\bSubgroup\x12\x18\n" +
+	"\amembers\x18\x01 \x01(\x05R\amembers\x12!\n" +
+	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\"\xc3\x01\n" +
 	"\vQuotaDemand\x12>\n" +
 	"\x06groups\x18\x01 \x03(\v2&.muster.api.v1.QuotaDemand.GroupsEntryR\x06groups\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\x03R\x04type\x12%\n" +
@@ -9690,7 +9818,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 153)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 155)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -9769,83 +9897,85 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Requirements)(nil),             // 74: muster.api.v1.Requirements
 	(*Scheduling)(nil),               // 75: muster.api.v1.Scheduling
 	(*GangScheduling)(nil),           // 76: muster.api.v1.GangScheduling
-	(*QuotaDemand)(nil),              // 77: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 78: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 79: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 80: muster.api.v1.Template
-	(*LogChunk)(nil),                 // 81: muster.api.v1.LogChunk
-	(*JobMember)(nil),                // 82: muster.api.v1.JobMember
-	(*MemberUse)(nil),                // 83: muster.api.v1.MemberUse
-	(*MemberDeviceUse)(nil),          // 84: muster.api.v1.MemberDeviceUse
-	(*Taint)(nil),                    // 85: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 86: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 87: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 88: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 89: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 90: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 91: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 92: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 93: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 94: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 95: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 96: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 97: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 98: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 99: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 100: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 101: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 102: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 103: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 104: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 105: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 106: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 107: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 108: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 109: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 110: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 111: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 112: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 113: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 114: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 115: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 116: muster.api.v1.AuditEntryList
-	nil,                              // 117: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 118: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 119: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 120: muster.api.v1.Alternative.NodeSelectorEntry
-	nil,                              // 121: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 122: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 123: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 124: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 125: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 126: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 127: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 128: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 129: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 130: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 131: muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	nil,                              // 132: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 133: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 134: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 135: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 136: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 137: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 138: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 139: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 140: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 141: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 142: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 143: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 144: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 145: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 146: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 147: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 148: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 149: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 150: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 151: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 152: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 153: google.protobuf.Struct
+	(*TopologyLevel)(nil),            // 77: muster.api.v1.TopologyLevel
+	(*Subgroup)(nil),                 // 78: muster.api.v1.Subgroup
+	(*QuotaDemand)(nil),              // 79: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 80: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 81: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 82: muster.api.v1.Template
+	(*LogChunk)(nil),                 // 83: muster.api.v1.LogChunk
+	(*JobMember)(nil),                // 84: muster.api.v1.JobMember
+	(*MemberUse)(nil),                // 85: muster.api.v1.MemberUse
+	(*MemberDeviceUse)(nil),          // 86: muster.api.v1.MemberDeviceUse
+	(*Taint)(nil),                    // 87: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 88: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 89: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 90: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 91: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 92: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 93: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 94: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 95: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 96: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 97: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 98: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 99: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 100: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 101: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 102: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 103: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 104: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 105: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 106: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 107: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 108: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 109: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 110: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 111: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 112: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 113: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 114: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 115: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 116: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 117: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 118: muster.api.v1.AuditEntryList
+	nil,                              // 119: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 120: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 121: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 122: muster.api.v1.Alternative.NodeSelectorEntry
+	nil,                              // 123: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 124: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 125: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 126: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 127: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 128: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 129: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 130: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 131: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 132: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 133: muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	nil,                              // 134: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 135: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 136: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 137: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 138: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 139: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 140: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 141: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 142: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 143: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 144: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 145: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 146: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 147: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 148: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 149: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 150: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 151: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 152: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 153: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 154: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 155: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -9870,7 +10000,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	44,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	153, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	155, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	56,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	44,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -9910,116 +10040,118 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	69,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
 	70,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
 	70,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	117, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	119, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
 	71,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
 	72,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
 	73,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	33,  // 66: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	118, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	119, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	120, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	121, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
 	74,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
 	75,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
 	76,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	77,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	79,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	42,  // 73: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	41,  // 74: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
 	74,  // 75: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
-	98,  // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
-	120, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
-	78,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	121, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	79,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	80,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	78,  // 82: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	82,  // 83: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	122, // 84: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	123, // 85: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	85,  // 86: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	100, // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
+	122, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
+	80,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	123, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	81,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	82,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	80,  // 82: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	84,  // 83: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	124, // 84: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	125, // 85: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	87,  // 86: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
 	48,  // 87: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
 	50,  // 88: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
 	51,  // 89: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
-	86,  // 90: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	78,  // 91: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	124, // 92: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	125, // 93: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	87,  // 94: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	88,  // 95: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	89,  // 96: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	126, // 97: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	127, // 98: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	128, // 99: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	88,  // 90: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	80,  // 91: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	126, // 92: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	127, // 93: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	89,  // 94: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	90,  // 95: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	91,  // 96: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	128, // 97: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	129, // 98: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	130, // 99: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
 	49,  // 100: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
-	87,  // 101: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
-	129, // 102: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	130, // 103: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	91,  // 104: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	131, // 105: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	132, // 106: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	133, // 107: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	134, // 108: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	135, // 109: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	78,  // 110: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	89,  // 101: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
+	131, // 102: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	132, // 103: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	93,  // 104: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	133, // 105: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	134, // 106: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	135, // 107: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	136, // 108: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	137, // 109: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	80,  // 110: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
 	55,  // 111: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	136, // 112: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	92,  // 113: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	137, // 114: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	138, // 112: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	94,  // 113: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	139, // 114: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
 	60,  // 115: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
 	60,  // 116: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	93,  // 117: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	95,  // 117: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
 	60,  // 118: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	138, // 119: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	94,  // 120: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	139, // 121: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	140, // 122: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	141, // 123: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	142, // 124: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	143, // 125: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	95,  // 126: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	96,  // 127: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	97,  // 128: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	140, // 119: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	96,  // 120: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	141, // 121: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	142, // 122: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	143, // 123: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	144, // 124: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	145, // 125: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	97,  // 126: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	98,  // 127: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	99,  // 128: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
 	76,  // 129: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	98,  // 130: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	144, // 131: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	99,  // 132: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	100, // 133: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	101, // 134: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	102, // 135: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	39,  // 136: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 137: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	83,  // 138: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
-	84,  // 139: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
-	145, // 140: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	103, // 141: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	104, // 142: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	146, // 143: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	147, // 144: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	148, // 145: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	149, // 146: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	150, // 147: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	151, // 148: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	105, // 149: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	106, // 150: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	106, // 151: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	113, // 152: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	107, // 153: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	108, // 154: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	109, // 155: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	110, // 156: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	111, // 157: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	112, // 158: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	112, // 159: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	113, // 160: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	110, // 161: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	114, // 162: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	152, // 163: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	114, // 164: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	44,  // 165: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	115, // 166: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	167, // [167:167] is the sub-list for method output_type
-	167, // [167:167] is the sub-list for method input_type
-	167, // [167:167] is the sub-list for extension type_name
-	167, // [167:167] is the sub-list for extension extendee
-	0,   // [0:167] is the sub-list for field type_name
+	100, // 130: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	77,  // 131: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
+	78,  // 132: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
+	146, // 133: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	101, // 134: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	102, // 135: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	103, // 136: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	104, // 137: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	39,  // 138: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 139: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	85,  // 140: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	86,  // 141: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	147, // 142: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	105, // 143: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	106, // 144: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	148, // 145: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	149, // 146: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	150, // 147: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	151, // 148: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	152, // 149: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	153, // 150: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	107, // 151: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	108, // 152: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	108, // 153: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	115, // 154: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	109, // 155: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	110, // 156: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	111, // 157: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	112, // 158: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	113, // 159: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	114, // 160: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	114, // 161: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	115, // 162: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	112, // 163: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	116, // 164: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	154, // 165: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	116, // 166: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	44,  // 167: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	117, // 168: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	169, // [169:169] is the sub-list for method output_type
+	169, // [169:169] is the sub-list for method input_type
+	169, // [169:169] is the sub-list for extension type_name
+	169, // [169:169] is the sub-list for extension extendee
+	0,   // [0:169] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -10037,18 +10169,18 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[45].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[60].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[76].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[82].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[83].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[89].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[96].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[107].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[84].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[85].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[91].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[98].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[109].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   153,
+			NumMessages:   155,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,64 @@
+package api
+
+import "fmt"
+
+// MaxTopologyLevels bounds the levels of domains of a gang.
+const MaxTopologyLevels = 4
+
+// checkTopology validates the levels of domains of a gang, at path.
+func checkTopology(path string, g *GangScheduling) *Status {
+	var faults faults
+	faults.add(atMost(path+".topology", len(g.Topology), MaxTopologyLevels))
+	known := map[string]bool{}
+	for i, l := range g.Topology {
+		at := fmt.Sprintf("%s.topology[%d]", path, i)
+		faults.add(checkTopologyKey(at, l.TopologyKey))
+		if known[l.TopologyKey] {
+			faults.add(invalid(at+".topologyKey", "%q is the key of an earlier level: keep one", clip(l.TopologyKey)))
+		}
+		known[l.TopologyKey] = true
+		switch l.WhenUnsatisfiable {
+		case "", DoNotSchedule, ScheduleAnyway:
+		default:
+			faults.add(invalid(at+".whenUnsatisfiable", "%q: want DoNotSchedule or ScheduleAnyway", clip(l.WhenUnsatisfiable)))
+		}
+	}
+	s := g.Subgroup
+	if s == nil {
+		return faults.status()
+	}
+	at := path + ".subgroup"
+	if s.Members < 1 || s.Members > MaxParallelism {
+		faults.add(invalid(at+".members", "%d is outside 1..%d", s.Members, MaxParallelism))
+	}
+	switch {
+	case s.TopologyKey == "":
+		faults.add(checkTopologyKey(at, s.TopologyKey))
+	case !known[s.TopologyKey]:
+		faults.add(invalid(at+".topologyKey", "%q is no topologyKey of %s.topology: name the level there", clip(s.TopologyKey), path))
+	}
+	return faults.status()
+}
+
+// CheckDomains refuses a job whose rules about domains do not go with its number of
+// members, or with its other rules: 422 with the field and both values. It is asked of
+// valid jobs.
+func (j *Job) CheckDomains() *Status {
+	const path = "spec.template.spec"
+	t := &j.Spec.Template.Spec
+	g := t.Gang()
+	if g == nil || len(g.Topology) == 0 {
+		return nil
+	}
+	at := gangPath(path, t)
+	first, growth, _ := JobUnits(j)
+	switch s := g.Subgroup; {
+	case growth > 0:
+		return invalid(at+".minMembers", "%d of %d members: a gang with topology starts with all its members; leave out minMembers", first, j.Members())
+	case s != nil && first%int(s.Members) != 0:
+		return invalid(at+".subgroup.members", "%d: spec.parallelism %d is no multiple of it", s.Members, first)
+	case len(t.Scheduling.TopologySpreadConstraints) > 0, t.Scheduling.Affinity != nil && (t.Scheduling.Affinity.PodAffinity != nil || t.Scheduling.Affinity.PodAntiAffinity != nil):
+		return invalid(at+".topology", "%d levels: not together with podAffinity, podAntiAffinity and topologySpreadConstraints; keep one kind of rule", len(g.Topology))
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDomainsOfAGang(t *testing.T) {
+	const levels = `"topology":[{"topologyKey":"block"},{"topologyKey":"rack","whenUnsatisfiable":"ScheduleAnyway"}]`
+	for name, c := range map[string]struct {
+		gang, more string
+		want       string // "" where the job is valid
+	}{
+		"two levels":                     {levels, "", ""},
+		"subgroups":                      {levels + `,"subgroup":{"members":4,"topologyKey":"rack"}`, "", ""},
+		"minMembers of all":              {levels + `,"minMembers":8`, "", ""},
+		"no key":                         {`"topology":[{}]`, "", "spec.template.spec.gangScheduling.topology[0].topologyKey: required"},
+		"a bad key":                      {`"topology":[{"topologyKey":"a b"}]`, "", `spec.template.spec.gangScheduling.topology[0].topologyKey: "a b" is not a label key`},
+		"a key twice":                    {`"topology":[{"topologyKey":"rack"},{"topologyKey":"rack"}]`, "", `spec.template.spec.gangScheduling.topology[1].topologyKey: "rack" is the key of an earlier level: keep one`},
+		"a bad treatment":                {`"topology":[{"topologyKey":"rack","whenUnsatisfiable":"Never"}]`, "", `spec.template.spec.gangScheduling.topology[0].whenUnsatisfiable: "Never": want DoNotSchedule or ScheduleAnyway`},
+		"too many levels":                {`"topology":[{"topologyKey":"a"},{"topologyKey":"b"},{"topologyKey":"c"},{"topologyKey":"d"},{"topologyKey":"e"}]`, "", "spec.template.spec.gangScheduling.topology: 5 entries, the limit is 4"},
+		"a subgroup of a missing level":  {levels + `,"subgroup":{"members":4,"topologyKey":"zone"}`, "", `spec.template.spec.gangScheduling.subgroup.topologyKey: "zone" is no topologyKey of spec.template.spec.gangScheduling.topology: name the level there`},
+		"a subgroup without a level":     {`"subgroup":{"members":4}`, "", "spec.template.spec.gangScheduling.subgroup.topologyKey: required"},
+		"a subgroup of nobody":           {levels + `,"subgroup":{"members":0,"topologyKey":"rack"}`, "", "spec.template.spec.gangScheduling.subgroup.members: 0 is outside 1..4096"},
+		"subgroups that do not come out": {levels + `,"subgroup":{"members":3,"topologyKey":"rack"}`, "", "spec.template.spec.gangScheduling.subgroup.members: 3: spec.parallelism 8 is no multiple of it"},
+		"growth":                         {levels + `,"minMembers":4`, "", "spec.template.spec.gangScheduling.minMembers: 4 of 8 members: a gang with topology starts with all its members; leave out minMembers"},
+		"beside anti-affinity":           {levels, `,"scheduling":{"affinity":{"podAntiAffinity":{"requiredDuringScheduling":[{"topologyKey":"rack"}]}}}`, "spec.template.spec.gangScheduling.topology: 2 levels: not together with podAffinity, podAntiAffinity and topologySpreadConstraints; keep one kind of rule"},
+		"beside a spread":                {levels, `,"scheduling":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack"}]}`, "spec.template.spec.gangScheduling.topology: 2 levels: not together with"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, status := DecodeJob([]byte(`{"metadata":{"name":"a"},"spec":{"parallelism":8,"template":{"spec":{"resources":{"requests":{"cpu":"1"}},"gangScheduling":{` + c.gang + `}` + c.more + `}}}}`))
+			if status == nil {
+				status = j.CheckDomains()
+			}
+			switch {
+			case c.want == "" && status != nil:
+				t.Errorf("it is refused: %s", status.Message)
+			case c.want != "" && (status == nil || status.Code != 422 || !strings.HasPrefix(status.Message, c.want)):
+				t.Errorf("%v, want 422 %s", status, c.want)
+			}
+		})
+	}
+}

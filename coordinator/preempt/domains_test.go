@@ -1,0 +1,106 @@
+package preempt_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/coordinator/topology"
+	"github.com/musterd/muster/resource"
+)
+
+// inRacks labels nodes with racks of two.
+func inRacks(state *cluster.State) {
+	for i, n := range state.Nodes() {
+		state.Relabel(n, map[string]string{"rack": fmt.Sprint(i / 2)}, nil)
+	}
+}
+
+// TestVictimsOfAGangInOneDomainAreNeeded draws units on racks of two hosts. The victims
+// have a lower priority and make room together in one rack, none of them is superfluous,
+// no domain has a set of fewer units whose values are as low, and where there are none, not
+// even the end of all units of lower priority makes room.
+func TestVictimsOfAGangInOneDomainAreNeeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := hostsOf(t, "dgx-a100", rapid.IntRange(1, 6).Draw(t, "nodes"))
+		var holders []preempt.Holder
+		for i := range rapid.IntRange(0, 8).Draw(t, "holders") {
+			from := rapid.IntRange(0, len(nodes)-1).Draw(t, "from")
+			h, ok := start(nodes[from:], fmt.Sprintf("u%d", i), int32(rapid.IntRange(0, priority).Draw(t, "priority")), int64(rapid.IntRange(1, 4).Draw(t, "started")),
+				rapid.IntRange(1, 2).Draw(t, "parts"), resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "held")})
+			if ok {
+				holders = append(holders, h)
+			}
+		}
+		state := cluster.NewState(nodes...)
+		inRacks(state)
+		required := rapid.Bool().Draw(t, "required")
+		unit := place.Unit{
+			Members: rapid.IntRange(1, 3).Draw(t, "members"), Request: resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "gpus")},
+			Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: required}}},
+		}
+		plan, ok := preempt.Find(state, unit, priority, holders)
+		lower := slices.DeleteFunc(slices.Clone(holders), func(h preempt.Holder) bool { return h.Priority >= priority })
+		if !ok {
+			if _, all := preempt.With(state, unit, lower); all {
+				t.Fatal("no victims are found, and the end of all of lower priority makes room")
+			}
+			return
+		}
+		victims := slices.DeleteFunc(slices.Clone(lower), func(h preempt.Holder) bool { return !slices.Contains(plan.Victims, h.Unit) })
+		if len(victims) != len(plan.Victims) {
+			t.Fatalf("victims %v: want lower priorities alone", plan.Victims)
+		}
+		if _, room := preempt.With(state, unit, victims); !room || len(plan.Members) != unit.Members {
+			t.Fatalf("victims %v: they make no room", plan.Victims)
+		}
+		for i, v := range victims {
+			if _, room := preempt.With(state, unit, slices.Delete(slices.Clone(victims), i, i+1)); room {
+				t.Fatalf("victims %v: %s is superfluous", plan.Victims, v.Unit)
+			}
+		}
+		for _, m := range plan.Members[1:] {
+			a, _ := m.Node.Labels.Get("rack")
+			if b, _ := plan.Members[0].Node.Labels.Get("rack"); required && a != b {
+				t.Fatalf("members are in rack %s and in rack %s", a, b)
+			}
+		}
+	})
+}
+
+// Two racks are full; of their units, those of the better rack give way.
+func TestTheBestRackGivesWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		priorities [4]int32 // of the units on the hosts, the first two in one rack
+		want       []string
+	}{
+		"the rack of lower priorities":           {[4]int32{2, 2, 1, 1}, []string{"c", "d"}},
+		"the rack with one of the highest alone": {[4]int32{2, 1, 2, 2}, []string{"a", "b"}},
+		"a unit of the same priority stays":      {[4]int32{0, priority, 2, 2}, []string{"c", "d"}},
+		"no rack":                                {[4]int32{0, priority, priority, 0}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := hostsOf(t, "dgx-a100", 4)
+			var holders []preempt.Holder
+			for i, p := range c.priorities {
+				h, ok := start(nodes[i:i+1], string(rune('a'+i)), p, int64(i+1), 1, resource.Request{GPUs: 8})
+				if !ok {
+					t.Fatal("a node is full too early")
+				}
+				holders = append(holders, h)
+			}
+			state := cluster.NewState(nodes...)
+			inRacks(state)
+			unit := place.Unit{Members: 2, Request: resource.Request{GPUs: 8}, Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: true}}}}
+			plan, ok := preempt.Find(state, unit, priority, holders)
+			if !slices.Equal(plan.Victims, c.want) || ok != (c.want != nil) {
+				t.Errorf("victims %v, %t; want %v", plan.Victims, ok, c.want)
+			}
+		})
+	}
+}
