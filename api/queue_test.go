@@ -22,8 +22,18 @@ func TestAQueueIsValidatedWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, status := api.DecodeQueue([]byte(c.document))
-			if (status == nil) != (c.want == "") || status != nil && (status.Code != 422 || !strings.Contains(status.Message, c.want)) {
-				t.Errorf("got %v, want 422 with %q", status, c.want)
+			if status == nil && c.want == "" {
+				return
+			}
+			if status == nil || status.Code != 422 {
+				t.Fatalf("got %v, want 422 with %q", status, c.want)
+			}
+			said := status.Message
+			for _, cause := range status.Causes {
+				said += "\n" + cause.Field + ": " + cause.Message
+			}
+			if !strings.Contains(said, c.want) {
+				t.Errorf("got\n%s\nwant 422 with %q", said, c.want)
 			}
 		})
 	}
