@@ -28,13 +28,13 @@ const patience = 2 * time.Minute
 
 // world is a cluster of one process that starts processes.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	cluster *dev.Cluster
 	ctx     context.Context
 }
 
 // open starts a cluster of so many nodes.
-func open(t *testing.T, nodes int) *world {
+func open(t testing.TB, nodes int) *world {
 	t.Helper()
 	if _, err := shim.BootID(); err != nil {
 		t.Skip("not permitted here: ", err)
