@@ -59,8 +59,11 @@ func (n *node) lostDevicesOf(u *unit) []string {
 }
 
 // hasHealthy reports whether the host has the device, or the MIG instance, and
-// takes new work on it, as the agent's stream says.
+// takes new work on it, as the agent's stream says. A node without a stream has none.
 func (n *node) hasHealthy(uuid string) bool {
+	if n.host.Inventory == nil {
+		return false
+	}
 	for i, d := range n.host.Inventory.Devices {
 		is := d.UUID == uuid
 		for _, m := range d.MIG.Instances {
