@@ -122,12 +122,23 @@ type Wants struct {
 // Demanded says what the client of a unit has asked for.
 func (c *Checker) Demanded(unit record.UnitPath, w Wants) { c.demands[unit] = w }
 
+// gpusOf counts the devices of all members.
+func gpusOf(r record.Tx) (n int) {
+	for _, m := range r.Members {
+		n += len(m.Assignment.GPUs)
+	}
+	return n
+}
+
 // checkAlternative checks that a record has a request that its client gave, and that its
 // charges are those of that request; it sets the devices of a member in w.
 func (c *Checker) checkAlternative(tx resource.TxID, r record.Tx, w *Wants) {
 	own := w.Alternative == 0
 	switch {
 	case r.Alternative == 1 && !own:
+		w.GPUs = w.Alternative
+	case r.Alternative == 0 && !own && c.restored && gpusOf(r) == w.Members*w.Alternative:
+		// The store has lost the unit: its document is made from the devices that it holds.
 		w.GPUs = w.Alternative
 	case r.Alternative != 0:
 		v := of(I3Demand, string(tx), r.Unit.String())
