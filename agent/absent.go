@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/fit"
 )
 
 // inventoryFile describes the devices that the agent had last, so that a device
@@ -45,7 +44,7 @@ func (a *Agent) keepHeld(l *ledger.Ledger) ([]string, error) {
 		return nil, nil
 	}
 	like := a.Host()
-	host, err := fit.NewHostLike(like, like.Topology(), next, like.Reserved())
+	host, err := a.hostOf(like, next)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: devices that were lost while a grant holds them: %w", a.config.Node, err)
 	}

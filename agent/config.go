@@ -21,6 +21,7 @@ import (
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/pki"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
@@ -54,6 +55,9 @@ type Config struct {
 	// ReservedCPUs and ReservedMemory are kept for the system.
 	ReservedCPUs   bitset.Set
 	ReservedMemory resource.Bytes
+	// Counts are the counted resources of the host, ascending by name: pods, storage and
+	// those that the node declares. None: the host counts nothing.
+	Counts []grant.Count
 	// Heartbeat is the time between reports of usage; 0 is 10 s.
 	Heartbeat time.Duration
 	// HeldSync bounds how long a HELD may wait for its fsync; 0 is 50 ms.
@@ -178,6 +182,12 @@ func prepare(config Config, deps Deps) (*Agent, error) {
 		deps.Usage = usage.NewSampler(config.DataDir).Sample
 	}
 	host, err := fit.NewHostLike(deps.HostLike, d.Topology, d.Inventory, fit.Reserved{CPUs: config.ReservedCPUs, Memory: config.ReservedMemory})
+	if err == nil {
+		err = grant.CheckCounts(config.Counts)
+	}
+	if err == nil {
+		host, err = host.WithCounts(grant.AmountsOf(config.Counts))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", config.Node, err)
 	}

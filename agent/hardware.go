@@ -20,8 +20,17 @@ type hardware struct {
 func (a *Agent) hardwareOf(host *fit.Host) *hardware {
 	return &hardware{host: host, wire: grant.Host{
 		Hostname: a.deps.Discovered.Host.Hostname, Topology: host.Topology(), Inventory: host.Inventory(),
-		ReservedCPUs: a.config.ReservedCPUs, ReservedMemory: a.config.ReservedMemory, Labels: a.config.Labels,
+		ReservedCPUs: a.config.ReservedCPUs, ReservedMemory: a.config.ReservedMemory, Labels: a.config.Labels, Counts: a.config.Counts,
 	}}
+}
+
+// hostOf is the host with another inventory.
+func (a *Agent) hostOf(like *fit.Host, inventory *devices.Inventory) (*fit.Host, error) {
+	host, err := fit.NewHostLike(like, like.Topology(), inventory, like.Reserved())
+	if err != nil {
+		return nil, err
+	}
+	return host.WithCounts(like.Counts())
 }
 
 // rehost takes over another inventory. Every grant stays; the leader's session
@@ -29,7 +38,7 @@ func (a *Agent) hardwareOf(host *fit.Host) *hardware {
 // again under the same incarnation: promises made stay good.
 func (a *Agent) rehost(ctx context.Context, inventory *devices.Inventory) error {
 	now := a.Host()
-	host, err := fit.NewHostLike(now, now.Topology(), inventory, now.Reserved())
+	host, err := a.hostOf(now, inventory)
 	if err != nil {
 		return fmt.Errorf("devices changed: %w", err)
 	}

@@ -138,9 +138,10 @@ func (a *Allocation) IsSuspended() bool { return a.Spec.Suspend != nil && *a.Spe
 
 // Requirements are amounts by resource. The resources are cpu (cores, 1m is a
 // thousandth), muster.io/cores (whole cores with all their threads), memory
-// (bytes), hugepages-SIZE (bytes, a multiple of the page size), nvidia.com/gpu
-// (devices; less than 1 is a share of one device) and nvidia.com/mig-PROFILE
-// (MIG instances). At most 64 resources are named.
+// (bytes), ephemeral-storage (bytes of the file system of the agent's work folder), hugepages-SIZE (bytes, a multiple of the page size), nvidia.com/gpu
+// (devices; less than 1 is a share of one device), nvidia.com/mig-PROFILE
+// (MIG instances) and the names with a domain that nodes declare or that an operator
+// has created. At most 64 resources are named.
 type Requirements struct {
 	// Requests are the amounts that the member is granted. More than 1
 	// nvidia.com/gpu must be whole.

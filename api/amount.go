@@ -12,13 +12,15 @@ import (
 )
 
 // CheckResource reports whether Muster allocates a resource: cpu,
-// muster.io/cores, memory, nvidia.com/gpu, or one of the families
+// muster.io/cores, memory, ephemeral-storage, nvidia.com/gpu, or one of the families
 // hugepages-<size> and nvidia.com/mig-<profile>. A name has one spelling, so
 // that requests, limits and quotas of it meet.
 func CheckResource(name resource.Name) error {
 	switch name {
-	case resource.CPU, resource.Cores, resource.Memory, resource.GPU:
+	case resource.CPU, resource.Cores, resource.Memory, resource.GPU, resource.EphemeralStorage:
 		return nil
+	case resource.Pods:
+		return errors.New("each member counts as one of the pods of its node: leave the resource out")
 	}
 	if _, ok, err := name.HugepageSize(); ok {
 		return err
@@ -35,7 +37,7 @@ func CheckResource(name resource.Name) error {
 
 // unknownResource is the refusal of a request for a resource that does not exist.
 func unknownResource(name resource.Name) error {
-	const allocated = "this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>"
+	const allocated = "this version allocates cpu, muster.io/cores, memory, ephemeral-storage, hugepages-<size>, nvidia.com/gpu, nvidia.com/mig-<profile> and the names of `muster get resources`"
 	if near := registry.New().Nearest(name); near != "" && near != resource.Pods {
 		return fmt.Errorf("unknown resource; is %q meant? (%s)", near, allocated)
 	}
@@ -46,7 +48,7 @@ func unknownResource(name resource.Name) error {
 // cores, bytes, device-milli or instances. A counted amount must be whole, and
 // huge pages whole pages; the error does not name the resource.
 func ParseAmount(name resource.Name, text string) (int64, error) {
-	if IsClusterName(name) {
+	if IsForeignName(name) {
 		return limit(name, text)
 	}
 	if err := CheckResource(name); err != nil {
@@ -65,10 +67,6 @@ func ParseAmount(name resource.Name, text string) (int64, error) {
 	return amount, nil
 }
 
-// MaxClusterAmount is the most that one member may ask for of a resource of the whole
-// cluster.
-const MaxClusterAmount = 1 << 30
-
 // whole reports whether a quantity is a whole number: resource.ParseAmount
 // rounds up.
 func whole(text string) bool {
@@ -76,11 +74,12 @@ func whole(text string) bool {
 	return err == nil && milli%1000 == 0
 }
 
-// IsClusterName reports whether a name may be that of a resource of the whole cluster: a
-// name with a domain, of no family that Muster allocates, and not a misspelling of one.
-// The leader knows whether there is such a resource.
-func IsClusterName(name resource.Name) bool {
-	return foreign(name) && strings.Contains(string(name), "/") && IsResourceName(string(name)) && registry.New().Nearest(name) == ""
+// IsForeignName reports whether a name may be that of a resource that nodes declare or
+// that the whole cluster has: a name with a domain other than Muster's own, of no family
+// that Muster allocates, and not a misspelling of one. The leader knows whether there is
+// such a resource.
+func IsForeignName(name resource.Name) bool {
+	return foreign(name) && resource.IsExtended(name) && registry.New().Nearest(name) == ""
 }
 
 // most is the greatest amount that one member may ask for.
@@ -96,8 +95,8 @@ func most(name resource.Name) int64 {
 	if _, mig, _ := name.MIGProfile(); mig {
 		return resource.MaxMIG
 	}
-	if IsClusterName(name) {
-		return MaxClusterAmount
+	if IsForeignName(name) {
+		return resource.MaxCount
 	}
 	return int64(resource.MaxMemory) // also in huge pages
 }
@@ -105,7 +104,7 @@ func most(name resource.Name) int64 {
 // exact reports whether a resource's limit must equal its request, as
 // Kubernetes asks of resources that cannot be overcommitted.
 func exact(name resource.Name) bool {
-	return name != resource.CPU && name != resource.Memory && name != resource.GPU
+	return name != resource.CPU && name != resource.Memory && name != resource.GPU && name != resource.EphemeralStorage
 }
 
 // amounts reads quantities into base units, and checks each against the most that one

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-func TestClusterResourcesAreRequestedBesideThoseOfNodes(t *testing.T) {
+func TestNamesWithADomainAreRequestedBesideTheOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		requests, limits string
 		want             resource.Vector
@@ -23,10 +24,10 @@ func TestClusterResourcesAreRequestedBesideThoseOfNodes(t *testing.T) {
 		"a fraction":                  {`{"cpu":"1","example.com/seat":"1.5"}`, `{}`, nil, "is not a whole number"},
 		"a thousandth":                {`{"cpu":"1","example.com/seat":"500m"}`, `{}`, nil, "is not a whole number"},
 		"a negative amount":           {`{"cpu":"1","example.com/seat":"-1"}`, `{}`, nil, "example.com/seat"},
-		"more than one member may":    {`{"cpu":"1","example.com/seat":"2000000000"}`, `{}`, nil, "the most one member may ask for"},
+		"more than one member may":    {`{"cpu":"1","example.com/seat":"2000000000000000"}`, `{}`, nil, "the most one member may ask for"},
 		"a name without a domain":     {`{"cpu":"1","disk":"1"}`, `{}`, nil, "unknown resource"},
 		"a misspelt name of a device": {`{"cpu":"1","nvidia.com/gpus":"1"}`, `{}`, nil, `is "nvidia.com/gpu" meant?`},
-		"nothing of any node":         {`{"example.com/seat":"1"}`, `{}`, nil, "nothing is requested"},
+		"nothing of any node":         {`{"example.com/seat":"1"}`, `{}`, resource.Vector{"example.com/seat": 1}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, status := DecodeAllocation([]byte(`{"metadata":{"name":"a"},"spec":{"resources":{"requests":` + c.requests + `,"limits":` + c.limits + `}}}`))
@@ -39,11 +40,20 @@ func TestClusterResourcesAreRequestedBesideThoseOfNodes(t *testing.T) {
 			if status != nil {
 				t.Fatal(status)
 			}
-			if diff := cmp.Diff(c.want, ClusterRequest(a.Spec)); diff != "" {
+			if diff := cmp.Diff(c.want, ForeignRequest(a.Spec)); diff != "" {
 				t.Errorf("of the cluster (-want +got):\n%s", diff)
 			}
-			if r, status := MemberRequest(a.Spec); status != nil || r != (resource.Request{CPU: 1000}) {
-				t.Errorf("of the node: %+v, %v", r, status)
+			r, status := MemberRequest(a.Spec)
+			if status != nil {
+				t.Fatal(status)
+			}
+			counts := r.Counts.Vector()
+			if cluster := SplitForeign(&r, a.Spec, nil); !maps.Equal(cluster, c.want) || r.Counts != "" {
+				t.Errorf("of the cluster %v, and of the nodes %q", cluster, r.Counts)
+			}
+			r.Counts = resource.CountsOf(counts)
+			if cluster := SplitForeign(&r, a.Spec, c.want.Names()); len(cluster) != 0 || !maps.Equal(r.Counts.Vector(), counts) {
+				t.Errorf("of the cluster %v, and of the nodes %q", cluster, r.Counts)
 			}
 		})
 	}

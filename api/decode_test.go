@@ -505,7 +505,7 @@ func TestAResourceHasOneSpelling(t *testing.T) {
 		}
 	}
 	for name, want := range map[resource.Name]string{
-		"gpu":                       "this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>",
+		"gpu":                       "this version allocates cpu, muster.io/cores, memory, ephemeral-storage, hugepages-<size>, nvidia.com/gpu, nvidia.com/mig-<profile> and",
 		"cores":                     "unknown resource",
 		"hugepages":                 "unknown resource",
 		"hugepages-2M":              "want a page size as in hugepages-2Mi or hugepages-1Gi",

@@ -43,7 +43,7 @@ func (e ScopeExpression) matches(class string, terminating bool) bool {
 
 // Limits returns the hard and the soft limits of a valid quota in base units:
 // those that hold, of the resources that Muster hands out, of resource.Pods, and of
-// names that a resource of the whole cluster may have.
+// names with a domain.
 func (s *ResourceQuotaSpec) Limits() (hard, soft resource.Vector) {
 	return held(s.Hard), held(s.Soft)
 }
@@ -54,7 +54,7 @@ func (s *ResourceQuotaSpec) UserLimits() resource.Vector { return held(s.PerUser
 func held(quantities map[resource.Name]string) resource.Vector {
 	v := make(resource.Vector, len(quantities))
 	for name, text := range quantities {
-		if name != resource.Pods && foreign(name) && !IsClusterName(name) {
+		if name != resource.Pods && foreign(name) && !IsForeignName(name) {
 			continue
 		}
 		if amount, err := limit(name, text); err == nil {

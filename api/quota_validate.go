@@ -93,7 +93,7 @@ func limit(name resource.Name, text string) (int64, error) {
 // misspelling of them.
 func foreign(name resource.Name) bool {
 	switch name {
-	case resource.CPU, resource.Cores, resource.Memory, resource.GPU:
+	case resource.CPU, resource.Cores, resource.Memory, resource.GPU, resource.EphemeralStorage:
 		return false
 	}
 	_, huge, _ := name.HugepageSize()

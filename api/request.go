@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/musterd/muster/resource"
 )
 
@@ -8,23 +10,24 @@ import (
 // host. Whole numbers of nvidia.com/gpu are whole devices; less than one
 // ("500m", "0.5") is a share of one device; more than one but not whole is
 // refused, since a share never spans devices. Huge pages are of one size and
-// MIG instances of one profile. The refusal is a 422 that names the field, as
+// MIG instances of one profile. Amounts with a domain are counted resources, until
+// SplitForeign takes those of the whole cluster out. The refusal is a 422 that names the field, as
 // seen from an allocation.
 func MemberRequest(spec AllocationSpec) (resource.Request, *Status) {
 	return memberRequest("spec", &spec)
 }
 
-// ClusterRequest returns the amounts of the resources of the whole cluster that a member
-// asks for. The specification is valid. No node has such a resource, so the amounts are
-// charged to quotas and are no part of MemberRequest; nil for none.
-func ClusterRequest(spec AllocationSpec) resource.Vector {
+// ForeignRequest returns the amounts with a domain that a member asks for: resources that
+// nodes declare, and resources of the whole cluster. The leader knows which name is which.
+// The specification is valid; nil for none.
+func ForeignRequest(spec AllocationSpec) resource.Vector {
 	amounts, status := requested("spec.resources", &spec.Resources)
 	if status != nil {
 		return nil
 	}
 	var v resource.Vector
 	for name, amount := range amounts {
-		if amount == 0 || !IsClusterName(name) {
+		if amount == 0 || !IsForeignName(name) {
 			continue
 		}
 		if v == nil {
@@ -33,6 +36,25 @@ func ClusterRequest(spec AllocationSpec) resource.Vector {
 		v[name] = amount
 	}
 	return v
+}
+
+// SplitForeign separates the amounts of resources of the whole cluster from a request
+// that MemberRequest made: only the names in ofNodes are asked of nodes. No node has
+// anything of the others, which are charged to quotas alone; nil for none.
+func SplitForeign(r *resource.Request, spec AllocationSpec, ofNodes []resource.Name) resource.Vector {
+	foreign := ForeignRequest(spec)
+	if foreign == nil {
+		return nil
+	}
+	counts, cluster := r.Counts.Vector(), resource.Vector{}
+	for name, amount := range foreign {
+		if !slices.Contains(ofNodes, name) {
+			delete(counts, name)
+			cluster[name] = amount
+		}
+	}
+	r.Counts = resource.CountsOf(counts)
+	return cluster
 }
 
 func memberRequest(path string, spec *AllocationSpec) (resource.Request, *Status) {
@@ -88,9 +110,13 @@ func fill(path string, amounts resource.Vector, r *resource.Request) *Status {
 	} else {
 		r.GPUShare = gpu
 	}
+	counts := resource.Vector{}
 	for _, name := range amounts.Names() {
 		if amounts[name] == 0 {
 			continue
+		}
+		if name == resource.EphemeralStorage || IsForeignName(name) {
+			counts[name] = amounts[name]
 		}
 		if size, ok, _ := name.HugepageSize(); ok {
 			if r.Hugepages > 0 {
@@ -105,6 +131,10 @@ func fill(path string, amounts resource.Vector, r *resource.Request) *Status {
 			r.MIG, r.MIGProfile = int(amounts[name]), profile
 		}
 	}
+	if len(counts) > resource.MaxCounts {
+		return invalid(path, "%d counted resources, a member asks for %d at most", len(counts), resource.MaxCounts)
+	}
+	r.Counts = resource.CountsOf(counts)
 	return nil
 }
 

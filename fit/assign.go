@@ -151,7 +151,7 @@ func (h *Host) connected(set uint64, required devices.Link) bool {
 // is valid and there is enough of each resource by itself.
 func (s *search) start(h *Host, f *Free, req *resource.Request, only uint64) bool {
 	h.own(f)
-	if req.Validate() != nil {
+	if req.Validate() != nil || !h.HasRoomForCounts(f, req) {
 		return false
 	}
 	s.h, s.f, s.req, s.only = h, f, *req, only
@@ -262,6 +262,7 @@ func (s *search) finish(gpus uint64, dst *resource.Assignment) bool {
 	s.pickCores(order, near, dst)
 	s.pickMemory(order, dst)
 	s.pickPages(order, dst)
+	s.pickCounts(dst)
 	if s.req.MIG > 0 {
 		s.pickMIG(gpus, dst)
 		return true

@@ -9,7 +9,7 @@ import (
 
 // Capacity returns all that a host of the kind can hand out of each resource that
 // req asks for, while the host is empty and healthy. Devices and MIG instances
-// count where they have the model and the memory of req.
+// count where they have the model and the memory of req. Counted resources are left out.
 func (k *Kind) Capacity(req *resource.Request) resource.Vector {
 	h, v := k.host, resource.Vector{}
 	for name := range req.Vector() {
@@ -33,7 +33,7 @@ func (k *Kind) Capacity(req *resource.Request) resource.Vector {
 	}
 	wanted := req.Vector()
 	for name := range v {
-		if wanted[name] == 0 {
+		if wanted[name] == 0 || resource.IsCounted(name) {
 			delete(v, name)
 		}
 	}

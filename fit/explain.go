@@ -98,7 +98,7 @@ func (h *Host) explainAmounts(f *Free, req *resource.Request) []resource.Reason 
 	if req.Hugepages > 0 {
 		short(h.explainPages(f, req))
 	}
-	return reasons
+	return append(reasons, h.explainCounts(f, req)...)
 }
 
 // explainCores counts the whole cores that are free; cpu is the free amount in

@@ -10,7 +10,7 @@ import (
 
 // Free has the free resources of a host. The value is owned by one goroutine; get it from
 // Host.NewFree, for the zero value is of no host. Amounts change through
-// Host.Take and Host.Give alone, while Unhealthy may be set at will.
+// Host.Take and Host.Give alone, while Unhealthy and ClosedCounts may be set at will.
 //
 // Invariant (verified by Host.Check): every amount is within 0..full, that of
 // huge pages a multiple of their size; domainMilli and domainWhole are the
@@ -33,6 +33,11 @@ type Free struct {
 	// MIG has, by device index, bit i set where instance i is free; 0 for
 	// devices that are not in MIG mode.
 	MIG []uint16
+	// Counts are the counted resources, in the order of their names.
+	Counts []int64
+	// ClosedCounts has bit i set where the counted resource i takes no new work; see
+	// Host.ClosedBits.
+	ClosedCounts uint32
 	// Unhealthy has bit i set where device i takes no new work. The parts that it
 	// has granted already may still be taken and given back.
 	Unhealthy uint64
@@ -66,6 +71,7 @@ func (h *Host) NewFree() *Free {
 		Hugepages:   slices.Clone(h.pages.full),
 		GPU:         make([]resource.Milli, len(h.inventory.Devices)),
 		MIG:         slices.Clone(h.partitions.full),
+		Counts:      slices.Clone(h.counts.full),
 		domainMilli: make([]resource.Millicores, len(h.domains)),
 		domainWhole: make([]int32, len(h.domains)),
 		domainCores: make([]int32, len(h.domains)),
@@ -102,7 +108,8 @@ func newScratch(f *Free) scratch {
 // Equal reports whether the same is free, and the same devices are unhealthy.
 func (f *Free) Equal(o *Free) bool {
 	return f.Unhealthy == o.Unhealthy && slices.Equal(f.CPU, o.CPU) && slices.Equal(f.Memory, o.Memory) &&
-		slices.Equal(f.Hugepages, o.Hugepages) && slices.Equal(f.GPU, o.GPU) && slices.Equal(f.MIG, o.MIG)
+		slices.Equal(f.Hugepages, o.Hugepages) && slices.Equal(f.GPU, o.GPU) && slices.Equal(f.MIG, o.MIG) &&
+		f.ClosedCounts == o.ClosedCounts && slices.Equal(f.Counts, o.Counts)
 }
 
 // setCPU sets the free part of one usable CPU and keeps the counts.
@@ -153,7 +160,8 @@ func (f *Free) CopyFrom(src *Free) {
 	f.Hugepages = append(f.Hugepages[:0], src.Hugepages...)
 	f.GPU = append(f.GPU[:0], src.GPU...)
 	f.MIG = append(f.MIG[:0], src.MIG...)
-	f.Unhealthy = src.Unhealthy
+	f.Counts = append(f.Counts[:0], src.Counts...)
+	f.Unhealthy, f.ClosedCounts = src.Unhealthy, src.ClosedCounts
 	f.domainMilli = append(f.domainMilli[:0], src.domainMilli...)
 	f.domainWhole = append(f.domainWhole[:0], src.domainWhole...)
 	f.domainCores = append(f.domainCores[:0], src.domainCores...)
@@ -184,6 +192,11 @@ func (h *Host) FreeVector(f *Free) resource.Vector {
 	}
 	h.pages.count(v, f.Hugepages)
 	h.partitions.count(v, f.MIG, f.Unhealthy)
+	for i, name := range h.counts.names {
+		if f.ClosedCounts&(1<<i) == 0 {
+			count(v, name, f.Counts[i])
+		}
+	}
 	return v
 }
 
@@ -222,7 +235,7 @@ func (h *Host) FreeCores(f *Free) int {
 // zero value.
 func (h *Host) own(f *Free) {
 	if len(f.CPU) != len(h.topology.CPUs) || len(f.Memory) != len(h.fullMemory) || len(f.GPU) != len(h.inventory.Devices) ||
-		len(f.Hugepages) != len(h.pages.full) || len(f.MIG) != len(f.GPU) ||
+		len(f.Hugepages) != len(h.pages.full) || len(f.MIG) != len(f.GPU) || len(f.Counts) != len(h.counts.full) ||
 		len(f.coreWhole) != len(h.cores) || len(f.groupWhole) != len(h.groups) || len(f.domainMilli) != len(h.domains) {
 		panic(fmt.Sprintf("fit: Free of %d CPUs, %d nodes, %d GPUs used on a host of %d, %d, %d",
 			len(f.CPU), len(f.Memory), len(f.GPU), len(h.topology.CPUs), len(h.fullMemory), len(h.inventory.Devices)))
@@ -248,7 +261,7 @@ func (h *Host) Check(f *Free) error {
 			return fmt.Errorf("fit: GPU %d has %d milli free of %d", i, m, want.GPU[i])
 		}
 	}
-	if err := cmp.Or(h.checkPages(f), h.checkMIG(f)); err != nil {
+	if err := cmp.Or(h.checkPages(f), h.checkMIG(f), h.checkCounts(f)); err != nil {
 		return err
 	}
 	for _, p := range h.order {
@@ -282,4 +295,4 @@ func (h *Host) Check(f *Free) error {
 }
 
 // heal has every device take work, as while its host is healthy.
-func (f *Free) heal() { f.Unhealthy = 0 }
+func (f *Free) heal() { f.Unhealthy, f.ClosedCounts = 0, 0 }

@@ -36,6 +36,7 @@ type Host struct {
 	fullMemory []resource.Bytes      // by position in Topology.Nodes
 	pages      pageTable
 	partitions partitionTable
+	counts     countTable
 	everywhere uint64 // all domains
 
 	bonds      [][]bond   // by device
@@ -79,7 +80,7 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 	}
 	l := newLayout(t, reserved.CPUs)
 	reserved.CPUs = reserved.CPUs.Clone()
-	h := &Host{layout: l, topology: t, inventory: inv, reserved: reserved, everywhere: 1<<len(l.domains) - 1}
+	h := &Host{layout: l, topology: t, inventory: inv, reserved: reserved, everywhere: 1<<len(l.domains) - 1, counts: countTable{pods: -1}}
 	var err error
 	if h.pages, err = newPageTable(t, &l); err != nil {
 		return nil, err
@@ -201,7 +202,7 @@ func (h *Host) Reserved() Reserved {
 }
 
 // Allocatable returns all that can be handed out on the empty host: usable
-// CPUs and ordinary memory without the reserved part, huge pages by size, every
+// CPUs and ordinary memory without the reserved part, huge pages by size, counted resources, every
 // device that is not in MIG mode and MIG instances by profile, of
 // devices of any health. Whole cores are a view of the CPUs and not counted beside
 // them.
@@ -216,6 +217,9 @@ func (h *Host) Allocatable() resource.Vector {
 	count(v, resource.GPU, int64(bits.OnesCount64(h.whole))*int64(resource.WholeDevice))
 	h.pages.count(v, h.pages.full)
 	h.partitions.count(v, h.partitions.full, 0)
+	for i, name := range h.counts.names {
+		count(v, name, h.counts.full[i])
+	}
 	return v
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // Kind has the common properties of hosts that hold the same requests while they are
-// empty and healthy. One goroutine owns a Kind.
+// empty and healthy. Counted resources are none of these properties: almost each host has
+// another amount of storage. One goroutine owns a Kind.
 type Kind struct {
 	host       *Host
 	empty      *Free
@@ -17,14 +18,22 @@ type Kind struct {
 
 // NewKind returns the kind of a host.
 func NewKind(h *Host) *Kind {
-	k := &Kind{host: h, empty: h.NewFree()}
+	plain := *h
+	plain.counts = countTable{pods: -1}
+	k := &Kind{host: &plain, empty: plain.NewFree()}
 	k.empty.heal()
 	return k
 }
 
 // MayHold is false where no host of the kind has room for req, even when all is free.
-// Where the search for devices or nodes is not exact, MayHold is true.
+// Where the search for devices or nodes is not exact, MayHold is true. Counted resources
+// do not matter.
 func (k *Kind) MayHold(req resource.Request) bool {
+	if req.Counts != "" {
+		if req.Counts = ""; req.Validate() != nil {
+			return true // the request is for nothing but counted resources
+		}
+	}
 	return len(k.host.inventory.Devices) > maxExact || len(k.host.domains) > maxExactDomains || k.host.Assign(k.empty, req, &k.assignment)
 }
 

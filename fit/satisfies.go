@@ -12,8 +12,8 @@ import (
 
 // Mismatch is a difference between an assignment and its request.
 type Mismatch struct {
-	// Field of the assignment: "cpus", "memory", "hugepages", "gpus", "mig" or
-	// "numa".
+	// Field of the assignment: "cpus", "memory", "hugepages", "gpus", "mig",
+	// "counts" or "numa".
 	Field  string
 	Detail string // with the numbers
 	// OfHost: the request alone does not contradict the assignment, but the host
@@ -36,7 +36,7 @@ func (m *Mismatch) Error() string { return m.Field + ": " + m.Detail }
 // Assign and Pinned produce.
 func (h *Host) Satisfies(req resource.Request, a resource.Assignment) error {
 	for _, check := range [...]func(*resource.Request, *resource.Assignment) *Mismatch{
-		amountsDiffer, h.outsideHost, h.coresDiffer, h.devicesDiffer, h.nodesDiffer,
+		amountsDiffer, countsDiffer, h.outsideHost, h.coresDiffer, h.devicesDiffer, h.nodesDiffer,
 	} {
 		if m := check(&req, &a); m != nil {
 			return m

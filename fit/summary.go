@@ -63,6 +63,7 @@ func (h *Host) FreeOf(s Summary) (*Free, error) {
 	f := h.NewFree()
 	h.takeAll(f)
 	f.Unhealthy = s.Unhealthy
+	copy(f.Counts, h.counts.full) // a summary has none
 	for i := range min(len(s.GPUs), len(f.GPU)) {
 		g := &s.GPUs[i]
 		if h.whole&(1<<i) != 0 {
@@ -98,6 +99,7 @@ func (h *Host) takeAll(f *Free) {
 	clear(f.Hugepages)
 	clear(f.GPU)
 	clear(f.MIG)
+	clear(f.Counts)
 	for _, p := range h.order {
 		h.setCPU(f, p, 0)
 	}

@@ -30,7 +30,7 @@ func (h *Host) Take(f *Free, a resource.Assignment) error {
 			return fmt.Errorf("take GPU %d (%s): want %d milli, %d free", g.Index, g.UUID, g.Milli, have)
 		}
 	}
-	if err := cmp.Or(h.takePages(f, a.Hugepages), h.takeMIG(f, a.MIG)); err != nil {
+	if err := cmp.Or(h.takePages(f, a.Hugepages), h.takeMIG(f, a.MIG), h.takeCounts(f, a.Counts)); err != nil {
 		return err
 	}
 	h.add(f, a, -1)
@@ -61,7 +61,7 @@ func (h *Host) Give(f *Free, a resource.Assignment) error {
 			return fmt.Errorf("give GPU %d (%s): %d milli to %d free exceed %d", g.Index, g.UUID, g.Milli, have, resource.WholeDevice)
 		}
 	}
-	if err := cmp.Or(h.givePages(f, a.Hugepages), h.giveMIG(f, a.MIG)); err != nil {
+	if err := cmp.Or(h.givePages(f, a.Hugepages), h.giveMIG(f, a.MIG), h.giveCounts(f, a.Counts)); err != nil {
 		return err
 	}
 	h.add(f, a, 1)
@@ -86,6 +86,9 @@ func (h *Host) add(f *Free, a resource.Assignment, sign int64) {
 	}
 	for i := range a.MIG {
 		f.MIG[a.MIG[i].GPU] ^= 1 << a.MIG[i].Instance
+	}
+	for _, g := range a.Counts {
+		f.Counts[h.counts.position(g.Name)] += sign * g.Amount
 	}
 }
 
@@ -130,5 +133,5 @@ func (h *Host) wellFormed(a resource.Assignment) error {
 			return fmt.Errorf("GPU %d (%s): it is in MIG mode, not handed out whole or in shares", g.Index, g.UUID)
 		}
 	}
-	return cmp.Or(h.wellFormedPages(a.Hugepages), h.wellFormedMIG(a.MIG))
+	return cmp.Or(h.wellFormedPages(a.Hugepages), h.wellFormedMIG(a.MIG), h.wellFormedCounts(a.Counts))
 }

@@ -82,4 +82,6 @@ type Host struct {
 	ReservedCPUs   bitset.Set
 	ReservedMemory resource.Bytes
 	Labels         map[string]string
+	// Counts are the counted resources, ascending by name.
+	Counts []Count
 }

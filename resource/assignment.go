@@ -11,13 +11,14 @@ import (
 // Invariant: CPUs ascend by ID, Memory by Node, Hugepages by Node and Size,
 // GPUs by Index, MIG by GPU and Instance; every amount is positive; no CPU,
 // node, page size of a node, GPU or instance appears twice; Bytes of a
-// HugepageGrant is a multiple of its Size.
+// HugepageGrant is a multiple of its Size. Counts ascend by Name.
 type Assignment struct {
 	CPUs      []CPUGrant      `json:"cpus,omitempty"`
 	Memory    []MemoryGrant   `json:"memory,omitempty"`
 	Hugepages []HugepageGrant `json:"hugepages,omitempty"`
 	GPUs      []GPUGrant      `json:"gpus,omitempty"`
 	MIG       []MIGGrant      `json:"mig,omitempty"`
+	Counts    []CountGrant    `json:"counts,omitempty"`
 }
 
 // CPUGrant is a logical CPU, whole (1000) or in part.
@@ -58,24 +59,25 @@ type MIGGrant struct {
 func (a Assignment) Clone() Assignment {
 	return Assignment{
 		CPUs: slices.Clone(a.CPUs), Memory: slices.Clone(a.Memory), Hugepages: slices.Clone(a.Hugepages),
-		GPUs: slices.Clone(a.GPUs), MIG: slices.Clone(a.MIG),
+		GPUs: slices.Clone(a.GPUs), MIG: slices.Clone(a.MIG), Counts: slices.Clone(a.Counts),
 	}
 }
 
 // Equal reports whether two assignments are the same.
 func (a Assignment) Equal(b Assignment) bool {
 	return slices.Equal(a.CPUs, b.CPUs) && slices.Equal(a.Memory, b.Memory) && slices.Equal(a.Hugepages, b.Hugepages) &&
-		slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.MIG, b.MIG)
+		slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.MIG, b.MIG) && slices.Equal(a.Counts, b.Counts)
 }
 
 // Reset empties the assignment and keeps the room of its slices.
 func (a *Assignment) Reset() {
 	a.CPUs, a.Memory, a.Hugepages, a.GPUs, a.MIG = a.CPUs[:0], a.Memory[:0], a.Hugepages[:0], a.GPUs[:0], a.MIG[:0]
+	a.Counts = a.Counts[:0]
 }
 
 // IsZero reports whether nothing is assigned.
 func (a Assignment) IsZero() bool {
-	return len(a.CPUs) == 0 && len(a.Memory) == 0 && len(a.Hugepages) == 0 && len(a.GPUs) == 0 && len(a.MIG) == 0
+	return len(a.CPUs) == 0 && len(a.Memory) == 0 && len(a.Hugepages) == 0 && len(a.GPUs) == 0 && len(a.MIG) == 0 && len(a.Counts) == 0
 }
 
 // CPUSet returns the CPUs touched, whole or in part.
@@ -106,6 +108,9 @@ func (a Assignment) Vector() Vector {
 	}
 	for _, g := range a.MIG {
 		v[MIG(g.Profile)]++
+	}
+	for _, g := range a.Counts {
+		v[g.Name] = SaturatingAdd(v[g.Name], g.Amount)
 	}
 	return v
 }

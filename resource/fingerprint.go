@@ -16,15 +16,20 @@ type Fingerprint struct {
 
 // NewFingerprint begins the fingerprint of a transaction.
 func NewFingerprint(tx TxID) Fingerprint {
-	h := uint64(len(tx)) ^ 0x9e3779b97f4a7c15
-	for i := 0; i < len(tx); i += 8 {
+	return Fingerprint{hash: mixText(0x9e3779b97f4a7c15, string(tx))}
+}
+
+// mixText folds a text into a hash.
+func mixText(h uint64, text string) uint64 {
+	h ^= uint64(len(text))
+	for i := 0; i < len(text); i += 8 {
 		var word uint64
-		for j := i; j < min(i+8, len(tx)); j++ {
-			word = word<<8 | uint64(tx[j])
+		for j := i; j < min(i+8, len(text)); j++ {
+			word = word<<8 | uint64(text[j])
 		}
 		h = mix(h, word)
 	}
-	return Fingerprint{hash: h}
+	return h
 }
 
 // Add takes in the assignment of the member with the given index.
@@ -32,7 +37,7 @@ func (f *Fingerprint) Add(member int, a *Assignment) {
 	f.members++
 	h := mix(f.hash, uint64(member))
 	counts := uint64(len(a.CPUs))<<40 | uint64(len(a.Memory))<<20 | uint64(len(a.GPUs))
-	more := len(a.Hugepages)+len(a.MIG) > 0
+	more := len(a.Hugepages)+len(a.MIG)+len(a.Counts) > 0
 	if more {
 		counts |= 1 << 63 // another word of counts follows
 	}
@@ -54,6 +59,9 @@ func (f *Fingerprint) Add(member int, a *Assignment) {
 		for _, g := range a.MIG {
 			h = mix(h, uint64(g.GPU)<<32|uint64(g.Instance))
 		}
+	}
+	for i := range a.Counts {
+		h = mix(mixText(h, string(a.Counts[i].Name)), uint64(a.Counts[i].Amount))
 	}
 	f.hash = h
 }

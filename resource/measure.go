@@ -11,7 +11,7 @@ func (n Name) Unit() string {
 	switch {
 	case n == CPU || n == Cores:
 		return "core"
-	case n == Memory || strings.HasPrefix(string(n), hugepagesPrefix):
+	case n == Memory || n == EphemeralStorage || strings.HasPrefix(string(n), hugepagesPrefix):
 		return "byte"
 	case n == GPU:
 		return "device"

@@ -139,7 +139,7 @@ func FormatAmount(name Name, amount int64) string {
 	if amount == Unlimited {
 		return unlimitedText
 	}
-	if name == Memory || strings.HasPrefix(string(name), hugepagesPrefix) {
+	if name == Memory || name == EphemeralStorage || strings.HasPrefix(string(name), hugepagesPrefix) {
 		return FormatBytes(Bytes(amount))
 	}
 	if scaleOf(name) == 1 {

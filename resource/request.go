@@ -101,6 +101,9 @@ type Request struct {
 	GPUMemory    Bytes           `json:"gpuMemory,omitempty"`    // least memory per device, or per MIG instance; 0 = any
 	NUMA         NUMAPolicy      `json:"numa,omitempty"`
 	Link         LinkRequirement `json:"link,omitempty"`
+	// Counts are the counted resources but pods: a host that has pods gives each member
+	// one.
+	Counts Counts `json:"counts,omitempty"`
 }
 
 // Limits of one member's request: far above any host, far below overflow even
@@ -115,10 +118,10 @@ const (
 
 // Validate reports the first broken rule, naming the field and its value.
 func (r Request) Validate() error {
-	if err := cmp.Or(r.validateHost(), r.validateDevices()); err != nil {
+	if err := cmp.Or(r.validateHost(), r.validateDevices(), r.Counts.validate()); err != nil {
 		return err
 	}
-	if r.CPU == 0 && r.Cores == 0 && r.Memory == 0 && r.Hugepages == 0 && !r.wantsDevices() {
+	if r.CPU == 0 && r.Cores == 0 && r.Memory == 0 && r.Hugepages == 0 && r.Counts == "" && !r.wantsDevices() {
 		return fmt.Errorf("nothing is requested: name at least one of %s, %s, %s, hugepages-<size>, %s, %s<profile>", CPU, Cores, Memory, GPU, migPrefix)
 	}
 	return nil
@@ -209,6 +212,9 @@ func (r Request) Vector() Vector {
 	}
 	if r.MIG > 0 {
 		v[MIG(r.MIGProfile)] = int64(r.MIG)
+	}
+	for name, amount := range r.Counts.All() {
+		v[name] = amount
 	}
 	return v
 }

@@ -55,6 +55,9 @@ func ToAssignment(a resource.Assignment) *musterv1.Assignment {
 	for _, g := range a.MIG {
 		m.Mig = append(m.Mig, &musterv1.MIGGrant{Gpu: int32(g.GPU), Instance: int32(g.Instance), Uuid: g.UUID, Profile: g.Profile})
 	}
+	for _, g := range a.Counts {
+		m.Counts = append(m.Counts, &musterv1.CountGrant{Name: string(g.Name), Amount: g.Amount})
+	}
 	return m
 }
 
@@ -63,7 +66,7 @@ func ToAssignment(a resource.Assignment) *musterv1.Assignment {
 func FromAssignment(m *musterv1.Assignment) (resource.Assignment, error) {
 	var a resource.Assignment
 	for _, read := range [...]func(*musterv1.Assignment, *resource.Assignment) error{
-		fromCPUs, fromMemory, fromHugepages, fromGPUs, fromMIG,
+		fromCPUs, fromMemory, fromHugepages, fromGPUs, fromMIG, fromCounts,
 	} {
 		if err := read(m, &a); err != nil {
 			return resource.Assignment{}, fmt.Errorf("assignment.%w", err)
@@ -164,6 +167,20 @@ func fromMIG(m *musterv1.Assignment, a *resource.Assignment) error {
 			}
 		}
 		a.MIG = append(a.MIG, grant)
+	}
+	return nil
+}
+
+func fromCounts(m *musterv1.Assignment, a *resource.Assignment) error {
+	for i, g := range m.GetCounts() {
+		grant := resource.CountGrant{Name: resource.Name(g.GetName()), Amount: g.GetAmount()}
+		if err := resource.CheckCount(grant.Name, grant.Amount); err != nil {
+			return fmt.Errorf("counts[%d]: %w", i, err)
+		}
+		if n := len(a.Counts); n > 0 && a.Counts[n-1].Name >= grant.Name {
+			return fmt.Errorf("counts[%d]: %s follows %s (entries ascend)", i, grant.Name, a.Counts[n-1].Name)
+		}
+		a.Counts = append(a.Counts, grant)
 	}
 	return nil
 }

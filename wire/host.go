@@ -17,7 +17,7 @@ import (
 func ToHost(h grant.Host) *musterv1.Host {
 	return &musterv1.Host{
 		Hostname: h.Hostname, Topology: ToTopology(h.Topology), Inventory: ToInventory(h.Inventory),
-		ReservedCpus: h.ReservedCPUs.String(), ReservedMemory: int64(h.ReservedMemory), Labels: maps.Clone(h.Labels),
+		ReservedCpus: h.ReservedCPUs.String(), ReservedMemory: int64(h.ReservedMemory), Labels: maps.Clone(h.Labels), Counts: toCounts(h.Counts),
 	}
 }
 
@@ -48,7 +48,29 @@ func FromHost(m *musterv1.Host) (grant.Host, error) {
 	if len(m.GetLabels()) > 0 {
 		h.Labels = maps.Clone(m.GetLabels())
 	}
+	if h.Counts, err = fromHostCounts(m.GetCounts()); err != nil {
+		return grant.Host{}, fmt.Errorf("host.%w", err)
+	}
 	return h, nil
+}
+
+func toCounts(counts []grant.Count) []*musterv1.HostCount {
+	var ms []*musterv1.HostCount
+	for _, c := range counts {
+		ms = append(ms, &musterv1.HostCount{Name: string(c.Name), Amount: c.Amount, Kind: c.Kind, Unit: c.Unit})
+	}
+	return ms
+}
+
+func fromHostCounts(ms []*musterv1.HostCount) ([]grant.Count, error) {
+	var counts []grant.Count
+	for _, m := range ms {
+		counts = append(counts, grant.Count{Name: resource.Name(m.GetName()), Amount: m.GetAmount(), Kind: m.GetKind(), Unit: m.GetUnit()})
+	}
+	if err := grant.CheckCounts(counts); err != nil {
+		return nil, err
+	}
+	return counts, nil
 }
 
 // ToTopology builds the message; nil becomes an empty one.

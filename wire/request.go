@@ -13,7 +13,7 @@ func ToRequest(r resource.Request) *musterv1.Request {
 		Cpu: int64(r.CPU), Cores: int32(r.Cores), Memory: int64(r.Memory),
 		Hugepages: int64(r.Hugepages), HugepageSize: int64(r.HugepageSize),
 		Gpus: int32(r.GPUs), GpuShare: int64(r.GPUShare), Mig: int32(r.MIG), MigProfile: r.MIGProfile,
-		GpuModel: r.GPUModel, GpuMemory: int64(r.GPUMemory), NumaPolicy: uint32(r.NUMA), Link: uint32(r.Link),
+		GpuModel: r.GPUModel, GpuMemory: int64(r.GPUMemory), NumaPolicy: uint32(r.NUMA), Link: uint32(r.Link), Counts: string(r.Counts),
 	}
 }
 
@@ -34,6 +34,7 @@ func FromRequest(m *musterv1.Request) (resource.Request, error) {
 		GPUs: int(m.GetGpus()), GPUShare: resource.Milli(m.GetGpuShare()), MIG: int(m.GetMig()), MIGProfile: m.GetMigProfile(),
 		GPUModel: m.GetGpuModel(), GPUMemory: resource.Bytes(m.GetGpuMemory()),
 		NUMA: resource.NUMAPolicy(m.GetNumaPolicy()), Link: resource.LinkRequirement(m.GetLink()),
+		Counts: resource.Counts(m.GetCounts()),
 	}
 	if err := r.Validate(); err != nil {
 		return resource.Request{}, fmt.Errorf("request.%w", err)

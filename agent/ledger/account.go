@@ -107,6 +107,10 @@ func (a *account) split(what *resource.Assignment) (part, rest resource.Assignme
 			rest.MIG = append(rest.MIG, g)
 		}
 	}
+	for _, g := range what.Counts {
+		got := min(g.Amount, a.places.host.FreePart(a.free, g.Name))
+		part.Counts, rest.Counts = partedCounts(part.Counts, rest.Counts, g, got)
+	}
 	return part, rest
 }
 
@@ -127,6 +131,16 @@ func partedPages(part, rest []resource.HugepageGrant, g resource.HugepageGrant, 
 	}
 	if got < g.Bytes {
 		rest = append(rest, resource.HugepageGrant{Node: g.Node, Size: g.Size, Bytes: g.Bytes - got})
+	}
+	return part, rest
+}
+
+func partedCounts(part, rest []resource.CountGrant, g resource.CountGrant, got int64) (p, r []resource.CountGrant) {
+	if got > 0 {
+		part = append(part, resource.CountGrant{Name: g.Name, Amount: got})
+	}
+	if got < g.Amount {
+		rest = append(rest, resource.CountGrant{Name: g.Name, Amount: g.Amount - got})
 	}
 	return part, rest
 }
@@ -168,6 +182,8 @@ func (a *account) differs(b *account) string {
 		return fmt.Sprintf("free huge pages are %v, the grants leave %v", x.Hugepages, y.Hugepages)
 	case !slices.Equal(x.MIG, y.MIG):
 		return fmt.Sprintf("free MIG instances are %x, the grants leave %x", x.MIG, y.MIG)
+	case !slices.Equal(x.Counts, y.Counts):
+		return fmt.Sprintf("free counted resources are %v, the grants leave %v", x.Counts, y.Counts)
 	}
 	return a.lost.differs(&b.lost)
 }

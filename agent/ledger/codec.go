@@ -21,9 +21,9 @@ import (
 // versions too, from oldestVersion on: version 1 knew no whole cores, huge pages,
 // MIG instances and reasons of health; version 2 no names and tenants of grants,
 // no revisions of the store but those of Enrolled and Committed, and no
-// quarantine; version 3 no number of a unit's members.
+// quarantine; version 3 no number of a unit's members; version 4 no counted resources.
 const (
-	CodecVersion  = 4
+	CodecVersion  = 5
 	oldestVersion = 1
 )
 

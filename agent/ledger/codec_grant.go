@@ -66,7 +66,7 @@ func appendRequest(dst []byte, q *resource.Request) []byte {
 	dst = appendText(appendInt(dst, int64(q.GPUShare)), q.GPUModel)
 	dst = append(appendInt(dst, int64(q.GPUMemory)), byte(q.NUMA), byte(q.Link))
 	dst = appendInt(appendInt(appendInt(dst, int64(q.Cores)), int64(q.Hugepages)), int64(q.HugepageSize))
-	return appendText(appendInt(dst, int64(q.MIG)), q.MIGProfile)
+	return appendText(appendText(appendInt(dst, int64(q.MIG)), q.MIGProfile), string(q.Counts))
 }
 
 func appendAssignment(dst []byte, a *resource.Assignment) []byte {
@@ -101,6 +101,10 @@ func appendAssignment(dst []byte, a *resource.Assignment) []byte {
 		dst = binary.AppendUvarint(dst, uint64(g.GPU))
 		dst = binary.AppendUvarint(dst, uint64(g.Instance))
 		dst = appendText(appendText(dst, g.UUID), g.Profile)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(a.Counts)))
+	for _, g := range a.Counts {
+		dst = binary.AppendUvarint(appendText(dst, string(g.Name)), uint64(g.Amount))
 	}
 	return dst
 }
@@ -165,6 +169,9 @@ func (r *reader) member() Holding {
 		r.hugepages(&m.Assignment)
 		r.mig(&m.Assignment)
 	}
+	if r.version > 4 {
+		r.counts(&m.Assignment)
+	}
 	return m
 }
 
@@ -176,6 +183,9 @@ func (r *reader) request() resource.Request {
 	if r.version > 1 {
 		q.Cores, q.Hugepages, q.HugepageSize = int(r.int()), resource.Bytes(r.int()), resource.Bytes(r.int())
 		q.MIG, q.MIGProfile = int(r.int()), r.text()
+	}
+	if r.version > 4 {
+		q.Counts = resource.Counts(r.text())
 	}
 	return q
 }
@@ -232,5 +242,18 @@ func (r *reader) mig(a *resource.Assignment) {
 			r.err = fmt.Errorf("MIG instance %d of GPU %d: %w", g.Instance, g.GPU, err)
 		}
 		a.MIG = append(a.MIG, g)
+	}
+}
+
+func (r *reader) counts(a *resource.Assignment) {
+	for n := r.atMost("counted resources", r.count("counted resources", 2), resource.MaxCounts); n > 0 && r.err == nil; n-- {
+		g := resource.CountGrant{Name: resource.Name(r.text()), Amount: r.amount("of a counted resource", resource.MaxCount)}
+		if err := resource.CheckCount(g.Name, g.Amount); err != nil && r.err == nil {
+			r.err = err
+		}
+		if k := len(a.Counts); k > 0 && a.Counts[k-1].Name >= g.Name {
+			r.fail("%q is out of order", g.Name)
+		}
+		a.Counts = append(a.Counts, g)
 	}
 }

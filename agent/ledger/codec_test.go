@@ -19,6 +19,19 @@ import (
 
 // samples has every kind of event once, and grants of every shape.
 func samples() []ledger.Event {
+	counted := ledger.Holding{
+		Index:   1,
+		Request: resource.Request{CPU: 1000, Counts: "ephemeral-storage=1024,example.com/fpga=2"},
+		Assignment: resource.Assignment{
+			CPUs:   []resource.CPUGrant{{ID: 4, Milli: 1000}},
+			Counts: []resource.CountGrant{{Name: "ephemeral-storage", Amount: 1024}, {Name: "example.com/fpga", Amount: 2}, {Name: "pods", Amount: 1}},
+		},
+	}
+	return append(version4Samples(), ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{counted}}})
+}
+
+// version4Samples has what version 4 could say beyond version 3.
+func version4Samples() []ledger.Event {
 	two := ledger.Grant{Tx: "t", State: grant.Reserved, Members: []ledger.Holding{{Index: 1}}, Name: "default/job/train/0", UnitMembers: 2}
 	return append(version3Samples(),
 		ledger.Granted{Grant: two},
@@ -103,7 +116,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		want  string
 	}{
 		"nothing":                     {nil, "ends within"},
-		"another version":             {[]byte{5, 10, 0}, "version 5"},
+		"another version":             {[]byte{6, 10, 0}, "version 6"},
 		"an unknown kind":             {[]byte{1, 99}, "kind 99"},
 		"a padded number":             {[]byte{1, 3, 0x80, 0x00}, "padded"},
 		"a text longer than the rest": {[]byte{1, 10, 200, 1, 'x'}, "length of a text"},
@@ -153,7 +166,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 // instances.
 func member(assignment ...byte) []byte {
 	head := ledger.AppendEvent(nil, ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{{}}}})
-	return append(append(head[:len(head)-8], assignment...), 0, 0, 0) // it ends with no name, no tenant and no number of members
+	return append(append(head[:len(head)-9], assignment...), 0, 0, 0, 0) // it ends with no counted resource, no name, no tenant and no number of members
 }
 
 // unitMembers is a Granted event with one member of a unit that has n.

@@ -17,6 +17,7 @@ type lost struct {
 	pages  map[pool]resource.Bytes
 	gpus   map[string]resource.Milli
 	mig    map[string]bool
+	counts map[resource.Name]int64 // the owned amount beyond the host's own
 }
 
 // mostBytes bounds the owned amount beyond a node's own: far above any host, so
@@ -30,14 +31,14 @@ type pool struct {
 }
 
 func (l *lost) isZero() bool {
-	return len(l.cpus) == 0 && len(l.memory) == 0 && len(l.pages) == 0 && len(l.gpus) == 0 && len(l.mig) == 0
+	return len(l.cpus) == 0 && len(l.memory) == 0 && len(l.pages) == 0 && len(l.gpus) == 0 && len(l.mig) == 0 && len(l.counts) == 0
 }
 
 func (l *lost) clone() lost {
 	if l.isZero() {
 		return lost{}
 	}
-	return lost{maps.Clone(l.cpus), maps.Clone(l.memory), maps.Clone(l.pages), maps.Clone(l.gpus), maps.Clone(l.mig)}
+	return lost{maps.Clone(l.cpus), maps.Clone(l.memory), maps.Clone(l.pages), maps.Clone(l.gpus), maps.Clone(l.mig), maps.Clone(l.counts)}
 }
 
 // refuses names a part of an assignment that another grant has lost already.
@@ -67,6 +68,11 @@ func (l *lost) refuses(a resource.Assignment) error {
 			return fmt.Errorf("take MIG instance %s, which is not there: it is owned", g.UUID)
 		}
 	}
+	for _, g := range a.Counts {
+		if owned := l.counts[g.Name]; g.Amount > int64(mostBytes)-owned {
+			return fmt.Errorf("take %s: %d beyond what the host has are owned, want %d", g.Name, owned, g.Amount)
+		}
+	}
 	return nil
 }
 
@@ -89,6 +95,9 @@ func (l *lost) add(a resource.Assignment) {
 			l.mig = map[string]bool{}
 		}
 		l.mig[g.UUID] = true
+	}
+	for _, g := range a.Counts {
+		add(&l.counts, g.Name, g.Amount)
 	}
 }
 
@@ -139,6 +148,10 @@ func (l *lost) sub(p *places, a *resource.Assignment) resource.Assignment {
 		}
 		delete(l.mig, g.UUID)
 	}
+	for _, g := range a.Counts {
+		left := g.Amount - subtract(l.counts, g.Name, g.Amount)
+		part.Counts, _ = partedCounts(part.Counts, nil, g, left)
+	}
 	return part
 }
 
@@ -166,6 +179,8 @@ func (l *lost) differs(m *lost) string {
 		return fmt.Sprintf("memory owned and not there is %v, the grants say %v", l.memory, m.memory)
 	case !maps.Equal(l.pages, m.pages):
 		return fmt.Sprintf("huge pages owned and not there are %v, the grants say %v", l.pages, m.pages)
+	case !maps.Equal(l.counts, m.counts):
+		return fmt.Sprintf("counted resources owned and not there are %v, the grants say %v", l.counts, m.counts)
 	case !maps.Equal(l.gpus, m.gpus):
 		return fmt.Sprintf("GPUs owned and not there are %v, the grants say %v", l.gpus, m.gpus)
 	case !maps.Equal(l.mig, m.mig):

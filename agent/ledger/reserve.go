@@ -160,7 +160,7 @@ func (l *Ledger) fitAll(requests []grant.MemberRequest, victims []resource.TxID)
 // when read back from the journal.
 func compact(a *resource.Assignment) resource.Assignment {
 	return resource.Assignment{
-		CPUs: exact(a.CPUs), Memory: exact(a.Memory), Hugepages: exact(a.Hugepages), GPUs: exact(a.GPUs), MIG: exact(a.MIG),
+		CPUs: exact(a.CPUs), Memory: exact(a.Memory), Hugepages: exact(a.Hugepages), GPUs: exact(a.GPUs), MIG: exact(a.MIG), Counts: exact(a.Counts),
 	}
 }
 

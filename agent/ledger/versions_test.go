@@ -55,6 +55,7 @@ func replayRecorded(t *testing.T, path string) {
 func TestEveryEventOfEarlierVersionsReadsAsItWasWritten(t *testing.T) {
 	for version, want := range map[string][]ledger.Event{
 		"version1": version1Samples(), "version2": version2Samples(), "version3": version3Samples(),
+		"version4": version4Samples(),
 	} {
 		t.Run(version, func(t *testing.T) { readRecorded(t, "testdata/"+version+"-events.hex", want) })
 	}

@@ -19,6 +19,7 @@ type tally struct {
 	gpus    map[string]resource.Milli
 	mig     map[string]int
 	profile map[string]string // of an instance
+	counts  map[resource.Name]int64
 }
 
 func (t *tally) add(a resource.Assignment, sign int) {
@@ -40,6 +41,9 @@ func (t *tally) add(a resource.Assignment, sign int) {
 		}
 		t.mig[g.UUID] += sign
 		t.profile[g.UUID] = g.Profile
+	}
+	for _, g := range a.Counts {
+		add(&t.counts, g.Name, int64(sign)*g.Amount)
 	}
 }
 
@@ -73,6 +77,11 @@ func (t *tally) positive(p *places) resource.Assignment {
 	for uuid, n := range t.mig {
 		for range n { // more than one is refused as a contradiction
 			a.MIG = append(a.MIG, resource.MIGGrant{UUID: uuid, Profile: t.profile[uuid]})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.counts)) {
+		if n := t.counts[name]; n > 0 {
+			a.Counts = append(a.Counts, resource.CountGrant{Name: name, Amount: n})
 		}
 	}
 	return p.renumbered(a)

@@ -87,7 +87,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"no policy of fate":               {"unsatisfiable: ''", `unsatisfiable: "": want wait or reject`},
 		"an unknown placement policy":     {"placementPolicy: random", `placementPolicy: "random": want balanced, fragmentation, packed or spread`},
 		"no placement policy":             {"placementPolicy: ''", `placementPolicy: "": want balanced, fragmentation, packed or spread`},
-		"an unknown resource":             {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: disk: unknown resource: this version allocates cpu, muster.io/cores, memory, hugepages-<size>, nvidia.com/gpu and nvidia.com/mig-<profile>`},
+		"an unknown resource":             {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: disk: unknown resource: this version allocates cpu, muster.io/cores, memory, ephemeral-storage, hugepages-<size>`},
 		"a quota of half a core":          {"namespaces: {a: {quota: {muster.io/cores: 500m}}}", `namespaces.a.quota: muster.io/cores: "500m" is not a whole number`},
 		"a quota of half a huge page":     {"namespaces: {a: {quota: {hugepages-2Mi: 1Mi}}}", `namespaces.a.quota: hugepages-2Mi: "1Mi" is not a multiple of the page size 2Mi`},
 		"a quota of odd huge pages":       {"namespaces: {a: {quota: {hugepages-3Mi: 3Mi}}}", `namespaces.a.quota: hugepages-3Mi: "hugepages-3Mi": want a page size as in hugepages-2Mi`},

@@ -260,7 +260,7 @@ func membersSize(members []grant.Member) int {
 	size := 0
 	for _, m := range members {
 		a := &m.Assignment
-		size += 128 + 16*len(a.CPUs) + 16*len(a.Memory) + 24*len(a.Hugepages) + 72*len(a.GPUs) + 112*len(a.MIG)
+		size += 128 + 16*len(a.CPUs) + 16*len(a.Memory) + 24*len(a.Hugepages) + 72*len(a.GPUs) + 112*len(a.MIG) + 64*len(a.Counts)
 	}
 	return size
 }

@@ -103,6 +103,9 @@ func (p *Pool) receiveHello(stream musterv1.Agent_SessionClient, cancel context.
 	}
 	h := hello.Host
 	hello.Fit, err = fit.NewHostLike(p.like.Load(), h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err == nil {
+		hello.Fit, err = hello.Fit.WithCounts(grant.AmountsOf(h.Counts))
+	}
 	if err != nil {
 		return Connected{}, &brokenError{fmt.Errorf("hello of %s: host: %w", node, err)}
 	}

@@ -37,6 +37,24 @@ func (s *State) SetUnhealthy(n *Node, unhealthy uint64) {
 	}
 }
 
+// SetClosedCounts sets which counted resources of the host take no new work, as
+// fit.Host.ClosedBits has them. The node has a host.
+func (s *State) SetClosedCounts(n *Node, closed uint32) {
+	s.needsNoCheckpoint("close resources of", n)
+	opened := n.Free.ClosedCounts&^closed != 0
+	if n.Free.ClosedCounts == closed {
+		return
+	}
+	n.unshare()
+	n.Free.ClosedCounts = closed
+	s.offered++
+	n.Refresh()
+	s.markStale(n)
+	if opened {
+		s.markGrown(n)
+	}
+}
+
 // SetReady sets whether the node is registered and a stream to its agent is open.
 func (s *State) SetReady(n *Node, ready bool) {
 	s.needsNoCheckpoint("set the readiness of", n)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/constraint"
@@ -200,7 +201,7 @@ func (x *index) remove(n *Node) {
 
 // rehost changes the host of a node.
 func (s *State) rehost(n *Node, host *fit.Host) {
-	if n.kind == nil || !n.kind.Has(host) {
+	if n.kind == nil || !n.kind.Has(host) || n.Host == nil || !maps.Equal(n.Host.Counts(), host.Counts()) {
 		s.offered++
 	}
 	s.index.leaveKind(n)

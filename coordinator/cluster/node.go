@@ -61,6 +61,8 @@ type Sums struct {
 	// Parts is the free part of each healthy device that is partly free, descending;
 	// of more than MaxParts such devices those with the greatest parts.
 	Parts [MaxParts]uint16
+	// Full: the host counts its members, and has no room for one more.
+	Full bool
 }
 
 // MaxParts is how many partly free devices Sums lists.
@@ -88,7 +90,7 @@ func (n *Node) Refresh() {
 	if n.Free == nil {
 		return
 	}
-	n.FreeCores = n.Host.FreeCores(n.Free)
+	n.FreeCores, n.Full = n.Host.FreeCores(n.Free), n.Host.IsFull(n.Free)
 	for _, m := range n.Free.CPU {
 		n.FreeCPU += m
 	}
@@ -116,19 +118,19 @@ func (n *Node) Refresh() {
 
 // MayFit is the cheap, never pessimistic test before a full fit.
 func (n *Node) MayFit(r *resource.Request) bool {
-	return n.Sums.MayFit(r) && (r.Hugepages == 0 && r.MIG == 0 || n.hasSlotsFor(r))
+	return n.Sums.MayFit(r) && (r.Hugepages == 0 && r.MIG == 0 && r.Counts == "" || n.hasSlotsFor(r))
 }
 
 // MayFit is false where no node of these sums has room for a member.
 func (f *Sums) MayFit(r *resource.Request) bool {
-	return f.WholeGPUs >= r.GPUs && f.FreeCPU >= r.CPU && f.FreeMemory >= r.Memory && f.LargestGPU >= r.GPUShare && f.FreeCores >= r.Cores
+	return !f.Full && f.WholeGPUs >= r.GPUs && f.FreeCPU >= r.CPU && f.FreeMemory >= r.Memory && f.LargestGPU >= r.GPUShare && f.FreeCores >= r.Cores
 }
 
 // hasSlotsFor is MayFit for what few requests ask for: apart, so that MayFit
 // is inlined into the search.
 func (n *Node) hasSlotsFor(r *resource.Request) bool {
 	return (r.Hugepages == 0 || n.Host.FreeHugepages(n.Free, r.HugepageSize) >= r.Hugepages) &&
-		(r.MIG == 0 || n.Host.FreeMIG(n.Free, r.MIGProfile) >= r.MIG)
+		(r.MIG == 0 || n.Host.FreeMIG(n.Free, r.MIGProfile) >= r.MIG) && n.Host.HasRoomForCounts(n.Free, r)
 }
 
 // FreeFor is what the node has left of each resource that the request is for.
@@ -145,6 +147,9 @@ func (n *Node) FreeFor(r *resource.Request) resource.Vector {
 	}
 	if r.MIG > 0 {
 		v[resource.MIG(r.MIGProfile)] = int64(n.Host.FreeMIG(n.Free, r.MIGProfile))
+	}
+	for name := range r.Counts.All() {
+		v[name] = n.Host.FreeCount(n.Free, name)
 	}
 	return v
 }

@@ -42,6 +42,12 @@ func (s *State) TakePresent(n *Node, a resource.Assignment) resource.Assignment 
 			got.MIG = append(got.MIG, g)
 		}
 	}
+	for _, g := range a.Counts {
+		g.Amount = min(g.Amount, n.Host.FreePart(n.Free, g.Name))
+		if has(resource.Assignment{Counts: []resource.CountGrant{g}}) {
+			got.Counts = append(got.Counts, g)
+		}
+	}
 	s.journal.note(entry{node: n, assignment: got, before: n.Sums})
 	n.Refresh()
 	s.markStale(n)

@@ -94,6 +94,11 @@ type Free struct {
 	// Hugepages and MIG are of the sizes and profiles that classes ask for.
 	Hugepages []FreePages `json:"hugepages,omitempty"`
 	MIG       []FreeMIG   `json:"mig,omitempty"`
+	// Full: the node has as many members as it takes. Counts are its free counted
+	// resources, where classes ask for some; a name that is left out is free nowhere.
+	Full    bool                  `json:"full,omitempty"`
+	Counts  []resource.CountGrant `json:"counts,omitempty"`
+	Counted bool                  `json:"counted,omitempty"` // Counts are given
 	// Held is held there by units of lower priority than classes that sleep.
 	Held []Held `json:"held,omitempty"`
 }

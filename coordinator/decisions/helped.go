@@ -87,7 +87,7 @@ func (c *class) mayUse(n *Free, labels map[resource.NodeID]*constraint.Labels) b
 // mayHold reports whether no amount that is free is too small for a member. An
 // amount that the event does not have is not too small.
 func (n *Free) mayHold(r *resource.Request) bool {
-	if n.GPUs < r.GPUs || n.CPU < r.CPU || n.Memory < r.Memory || n.Share < r.GPUShare || n.Cores < r.Cores {
+	if n.Full || n.GPUs < r.GPUs || n.CPU < r.CPU || n.Memory < r.Memory || n.Share < r.GPUShare || n.Cores < r.Cores {
 		return false
 	}
 	for _, p := range n.Hugepages {
@@ -97,6 +97,23 @@ func (n *Free) mayHold(r *resource.Request) bool {
 	}
 	for _, m := range n.MIG {
 		if r.MIG > 0 && m.Profile == r.MIGProfile && m.Free < r.MIG {
+			return false
+		}
+	}
+	return n.hasCounts(r)
+}
+
+// hasCounts is mayHold for counted resources.
+func (n *Free) hasCounts(r *resource.Request) bool {
+	if !n.Counted {
+		return true
+	}
+	free := resource.Vector{}
+	for _, c := range n.Counts {
+		free[c.Name] = c.Amount
+	}
+	for name, amount := range r.Counts.All() {
+		if free[name] < amount {
 			return false
 		}
 	}

@@ -20,6 +20,7 @@ type classes struct {
 	empty    int // classes without units
 	sizes    map[resource.Bytes]int
 	profiles map[string]int
+	counted  int // classes that ask for counted resources
 }
 
 // tracked is one class of the leader's room.
@@ -86,6 +87,9 @@ func (s *classes) count(c *tracked, by int) {
 	if r.MIG > 0 {
 		change(s.profiles, r.MIGProfile, by)
 	}
+	if r.Counts != "" {
+		s.counted += by
+	}
 }
 
 // change adds to a count, which is gone where it is zero.
@@ -125,6 +129,14 @@ func (s *classes) free(f *sched.Facts) Free {
 	}
 	for _, profile := range slices.Sorted(maps.Keys(s.profiles)) {
 		free.MIG = append(free.MIG, FreeMIG{profile, n.Host.FreeMIG(n.Free, profile)})
+	}
+	if free.Full, free.Counted = n.Full, s.counted > 0; free.Counted {
+		counts := n.Host.Counts()
+		for _, name := range counts.Names() {
+			if amount := n.Host.FreeCount(n.Free, name); amount > 0 {
+				free.Counts = append(free.Counts, resource.CountGrant{Name: name, Amount: amount})
+			}
+		}
 	}
 	for _, h := range f.Held {
 		held := Held{CPU: h.CPU, Memory: h.Memory, GPU: h.GPU}

@@ -41,6 +41,7 @@ func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) 
 	if !n.setSpec(spec, rev) {
 		return
 	}
+	l.declare(n.view.ID)
 	l.setReady(n)
 	l.sendKubeletPool(n)
 	now := &n.view

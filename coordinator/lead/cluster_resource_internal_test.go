@@ -40,16 +40,17 @@ func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 func TestARequestNamesAResourceOfTheCluster(t *testing.T) {
 	x := newScene(t)
 	for name, spec := range map[string]api.ResourceSpec{
-		"example.com/seat": {Scope: "cluster"}, "example.com/fpga": {}, "example.com/cache": {Scope: "cluster", Kind: "bytes"},
+		"example.com/seat": {Scope: "cluster"}, "example.com/fpga": {}, "example.com/cache": {Scope: "cluster", Kind: "bytes"}, "example.com/name": {Kind: "unique"},
 	} {
 		x.objects.Resources.Set(api.Resource{Metadata: api.ObjectMeta{Name: name}, Spec: spec}, 1)
 	}
 	for name, want := range map[resource.Name]string{
 		"example.com/seat":  "",
 		"example.com/seats": `spec.resources.requests["example.com/seats"]: unknown resource; is "example.com/seat" meant?`,
-		"other.org/thing":   `spec.resources.requests["other.org/thing"]: unknown resource: muster get resources lists the names; an operator may create one of scope cluster`,
-		"example.com/fpga":  `spec.resources.requests["example.com/fpga"]: the resource is of scope node, and no node can declare it in this version: an operator may create it with scope cluster`,
-		"example.com/cache": `spec.resources.requests["example.com/cache"]: the resource is of kind bytes; this version charges resources of kind count`,
+		"other.org/thing":   `spec.resources.requests["other.org/thing"]: unknown resource: muster get resources lists the names; a node may declare one, and an operator may create one of scope cluster`,
+		"example.com/fpga":  "",
+		"example.com/cache": "",
+		"example.com/name":  `spec.resources.requests["example.com/name"]: the resource is of kind unique; this version charges resources of kind count and bytes`,
 	} {
 		status := x.judgeNames("spec", api.AllocationSpec{Resources: api.Requirements{Requests: map[resource.Name]string{"cpu": "1", name: "1"}}})
 		if status != nil {

@@ -84,6 +84,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
 		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(), Made: made,
+		NodeResources: l.nodeResources(a.Spec),
 	}, a.Spec, nil, cmp.Or(made.User(), c.User))
 	if status != nil {
 		return nil, status
@@ -121,6 +122,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		rec := record.Unit{
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
+			NodeResources: l.nodeResources(doc.Spec.Template.Spec),
 		}
 		if n == 0 {
 			rec.StartByMillis = startBy(l.millis(), doc.MaxWait())

@@ -91,6 +91,7 @@ func (l *Leader) connected(e StreamOpened) {
 		return
 	}
 	n.setHost(e.Host, e.Fit, &l.out)
+	l.declare(e.Node)
 	n.connect()
 	n.setRegistration(e.Incarnation, e.Revision)
 	n.isolate(Clip(e.Quarantine))

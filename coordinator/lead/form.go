@@ -35,9 +35,13 @@ func formOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string,
 	if status != nil {
 		return form{}, status
 	}
+	cluster := api.SplitForeign(&request, spec, rec.NodeResources)
+	if err := request.Validate(); err != nil {
+		return form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
+	}
 	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
 	charge := ScopeOf(rec, spec, job, user)
-	member, cluster := request.Vector(), api.ClusterRequest(spec)
+	member := request.Vector()
 	maps.Copy(member, cluster)
 	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
 	return form{demand: demand, shape: shapeOf(demand), charge: charge, chargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil

@@ -39,6 +39,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadQuotas(in.Quotas) },
 		func() error { return l.loadObjects(in.Objects, in.Configured) },
 		l.loadQueueRules,
+		func() error { l.declareAll(); return nil },
 		func() error { return l.loadJobs(in.Jobs) },
 		func() error { return l.loadUnits(in.Units) },
 		func() error { return l.loadOrder(in.Orders) },

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // node is the leader's view of one host.
@@ -33,7 +34,8 @@ type node struct {
 	health       map[int]grant.DeviceHealth // by index; devices that are ok are left out
 	// kubeletPool is the operators' part of the kubelet's pool that the agent follows.
 	kubeletPool    grant.KubeletPool
-	withheld       uint64 // the bit of each device that an operator withholds, see withholding
+	withheld       uint64              // the bit of each device that an operator withholds, see withholding
+	conflicts      []registry.Conflict // resources that the node declares otherwise than others
 	diskFull       bool
 	memoryPressure bool
 	fence          *fence      // nil: its incarnation may be counted on

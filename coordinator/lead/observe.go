@@ -52,6 +52,7 @@ type flags struct {
 	withheld    uint64
 	lease       record.LeaseID
 	incarnation resource.Incarnation
+	conflicts   string // in words
 }
 
 // observed is the leader's observation of a node as the store has it.
@@ -74,7 +75,7 @@ func (n *node) observeNow() observation {
 		flags: flags{
 			connected: n.connected, unheard: n.unheard, diskFull: n.diskFull, memoryPressure: n.memoryPressure,
 			quarantined: n.quarantine != "", suspected: n.breaker.trips > 0, banned: n.ban != nil,
-			unregistered: n.connected && n.revision == 0 && n.quarantine == "", growth: n.unregistered.Message, withheld: n.withheld, lease: n.lease, incarnation: n.incarnation,
+			unregistered: n.connected && n.revision == 0 && n.quarantine == "", growth: n.unregistered.Message, conflicts: wordsOf(n.conflicts), withheld: n.withheld, lease: n.lease, incarnation: n.incarnation,
 		},
 		quarantine: n.quarantine, host: n.view.Host, health: n.observed.health, local: n.observed.local,
 	}
@@ -89,6 +90,9 @@ func (n *node) standingOf(o observation) record.NodeObserved {
 	r := record.NodeObserved{
 		Incarnation: o.incarnation, Connected: o.connected, Unheard: o.unheard, Quarantine: o.quarantine, DiskFull: o.diskFull, MemoryPressure: o.memoryPressure,
 		Unregistered: o.unregistered, Growth: o.growth, Suspicion: o.suspicion, Banned: o.banned, Lease: o.lease, Local: n.observed.grants,
+	}
+	for _, c := range n.conflicts {
+		r.Conflicts = append(r.Conflicts, record.ObservedConflict{Name: c.Name, Detail: Clip(c.Detail)})
 	}
 	for device := range devices.MaxDevices {
 		if o.withheld&(1<<device) != 0 {

@@ -41,6 +41,10 @@ func factsOf(h *fit.Host) *record.HostFacts {
 		}
 		facts.Devices = append(facts.Devices, device)
 	}
+	amounts := h.Counts()
+	for _, name := range amounts.Names() {
+		facts.Counts = append(facts.Counts, resource.CountGrant{Name: name, Amount: amounts[name]})
+	}
 	return facts
 }
 
@@ -78,6 +82,7 @@ func pagesOf(h *fit.Host, full *fit.Free, node int) (pages []record.PageFacts) {
 func sumOf(grants []grant.Grant) *resource.Assignment {
 	cpus, memory := map[int]resource.Millicores{}, map[int]resource.Bytes{}
 	pages := map[resource.HugepageGrant]resource.Bytes{} // by node and size
+	counts := resource.Vector{}
 	gpus, instances := map[resource.GPUGrant]resource.Milli{}, map[resource.MIGGrant]bool{}
 	for _, g := range grants {
 		for _, m := range g.Members {
@@ -96,9 +101,12 @@ func sumOf(grants []grant.Grant) *resource.Assignment {
 			for _, i := range m.Assignment.MIG {
 				instances[i] = true
 			}
+			for _, c := range m.Assignment.Counts {
+				counts[c.Name] += c.Amount
+			}
 		}
 	}
-	if len(cpus)+len(memory)+len(pages)+len(gpus)+len(instances) == 0 {
+	if len(cpus)+len(memory)+len(pages)+len(gpus)+len(instances)+len(counts) == 0 {
 		return nil
 	}
 	sum := &resource.Assignment{}
@@ -125,5 +133,8 @@ func sumOf(grants []grant.Grant) *resource.Assignment {
 	sum.MIG = slices.SortedFunc(maps.Keys(instances), func(a, b resource.MIGGrant) int {
 		return cmp.Or(cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.UUID, b.UUID))
 	})
+	for _, name := range counts.Names() {
+		sum.Counts = append(sum.Counts, resource.CountGrant{Name: name, Amount: counts[name]})
+	}
 	return sum
 }

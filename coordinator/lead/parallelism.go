@@ -52,7 +52,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 		rec := record.Unit{
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: first.Namespace, Name: first.Name, N: index - first.Members + 1,
 			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: first.Priority, Phase: string(api.Pending), Members: 1, FirstMember: index,
-			Created: l.stamp(), Parent: first.UID,
+			Created: l.stamp(), Parent: first.UID, NodeResources: first.NodeResources,
 		}
 		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc, j.record.Made.User())
 		if status != nil {

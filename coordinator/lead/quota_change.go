@@ -53,6 +53,9 @@ func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
 		}
 		w.Landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
 		l.out.info(subjectOfKey(w.Op.Key)+"_changed", "key", w.Op.Key, "revision", int64(rev), "deleted", w.Op.Delete)
+		if strings.HasPrefix(w.Op.Key, record.ResourcesPrefix) {
+			l.agree()
+		}
 		if !w.WakesNobody {
 			l.wakeAll()
 		}

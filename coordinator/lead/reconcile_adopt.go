@@ -245,7 +245,9 @@ func (l *Leader) free(namespace, name string, members int, gang bool) bool {
 }
 
 func specFor(a resource.Assignment) api.AllocationSpec {
-	return api.AllocationSpec{Resources: api.Requirements{Requests: api.Amounts(a.Vector())}}
+	amounts := a.Vector()
+	delete(amounts, resource.Pods) // each member has one
+	return api.AllocationSpec{Resources: api.Requirements{Requests: api.Amounts(amounts)}}
 }
 
 func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.Assignment) (adoptee, *api.Status) {
@@ -261,6 +263,7 @@ func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	}
 	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
+		NodeResources: namesOf(a.Counts),
 	}, doc.Spec, nil, "")
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
@@ -286,6 +289,7 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 	}
 	rec := record.Unit{
 		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
+		NodeResources: namesOf(members[0].Assignment.Counts),
 	}
 	j := &job{doc: doc, gang: true, record: record.Job{
 		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
@@ -299,6 +303,7 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 	for _, m := range members {
 		total.Add(m.Assignment.Vector())
 	}
+	delete(total, resource.Pods) // charged by members
 	u.setRequest(total)
 	u.setJob(j)
 	j.restoreUnit(u)

@@ -82,12 +82,15 @@ func (l judged) Tree(name string) (edit.Tree, bool) {
 func (l judged) DeclaredBy(name resource.Name) resource.NodeID {
 	var first resource.NodeID
 	for id, n := range l.nodes {
-		if n.specRev != 0 && registry.Declared(n.spec.Capacity)[name] && (first == "" || id < first) {
+		if n.specRev != 0 && registry.DeclaredBy(n.spec.Capacity)[name] && (first == "" || id < first) {
 			first = id
 		}
 	}
 	return first
 }
+
+// Describe implements edit.Names.
+func (l judged) Describe(name resource.Name) registry.Entry { return l.declared.describe(name) }
 
 // UserOf implements edit.Names. Its time is in proportion to the quotas and the units.
 func (l judged) UserOf(name resource.Name) string {

@@ -92,6 +92,7 @@ func (n *node) rebuild(out *outbox) {
 		return
 	}
 	n.state.Reset(&n.view, n.view.Host, n.closedDevices())
+	n.applyConflicts()
 	txs := slices.SortedFunc(maps.Keys(n.reservations), cmp.Compare[resource.TxID])
 	for _, rank := range []int{heldNow, heldSoon, heldNext, heldLast} {
 		for _, tx := range txs {

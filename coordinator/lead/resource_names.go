@@ -29,8 +29,9 @@ func (l *Leader) resources() *registry.Registry {
 		}
 	}
 	known := registry.New(capacities...)
+	known.AddDeclared(l.declared.agreement)
 	for _, name := range l.objects.Resources.Names() {
-		known.Create(edit.ResourceEntry(&l.objects.Resources.Get(name).Object))
+		known.Create(edit.ResourceEntryOver(l.declared.describe(resource.Name(name)), &l.objects.Resources.Get(name).Object))
 	}
 	return known
 }
@@ -38,7 +39,7 @@ func (l *Leader) resources() *registry.Registry {
 // judgeNames refuses a request for a resource with a domain that the cluster does not
 // have. path is the field of the specification.
 func (l *Leader) judgeNames(path string, spec api.AllocationSpec) *api.Status {
-	wanted := api.ClusterRequest(spec)
+	wanted := api.ForeignRequest(spec)
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -50,11 +51,9 @@ func (l *Leader) judgeNames(path string, spec api.AllocationSpec) *api.Status {
 		case !found && near != "":
 			return api.Errorf(422, "%s: unknown resource; is %q meant?", at, near)
 		case !found:
-			return api.Errorf(422, "%s: unknown resource: muster get resources lists the names; an operator may create one of scope cluster", at)
-		case e.Scope != registry.PerCluster:
-			return api.Errorf(422, "%s: the resource is of scope %s, and no node can declare it in this version: an operator may create it with scope cluster", at, e.Scope)
-		case e.Kind != registry.Count:
-			return api.Errorf(422, "%s: the resource is of kind %s; this version charges resources of kind count", at, e.Kind)
+			return api.Errorf(422, "%s: unknown resource: muster get resources lists the names; a node may declare one, and an operator may create one of scope cluster", at)
+		case e.Kind == registry.Unique:
+			return api.Errorf(422, "%s: the resource is of kind %s; this version charges resources of kind count and bytes", at, e.Kind)
 		}
 	}
 	return nil

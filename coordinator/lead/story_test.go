@@ -46,8 +46,10 @@ type story struct {
 	evictOnDeviceLost, requireNamespaces, rejectUnsatisfiable bool
 
 	placementPolicy string
-	namespaces      map[string]lead.Namespace
-	statuses        resource.Revision
+	// counts are the counted resources that nodes declare when they come.
+	counts     map[resource.NodeID][]grant.Count
+	namespaces map[string]lead.Namespace
+	statuses   resource.Revision
 }
 
 // storyAgent is an agent that carries out one command at a time.
@@ -60,7 +62,7 @@ type storyAgent struct {
 func newStory(t testing.TB) *story {
 	s := &story{
 		t: t, epoch: 1, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC),
-		store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*storyAgent{},
+		store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*storyAgent{}, counts: map[resource.NodeID][]grant.Count{},
 	}
 	t.Cleanup(func() { s.store.Close() })
 	return s
@@ -80,6 +82,33 @@ func storyHost(t testing.TB, node resource.NodeID) (grant.Host, *fit.Host) {
 	return h, f
 }
 
+// hostOf is the host of a node with its counted resources.
+func (s *story) hostOf(node resource.NodeID) (grant.Host, *fit.Host) {
+	s.t.Helper()
+	host, f := storyHost(s.t, node)
+	host.Counts = s.counts[node]
+	f, err := f.WithCounts(grant.AmountsOf(host.Counts))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return host, f
+}
+
+// declare has a node declare a counted resource: NAME=AMOUNT, NAME=AMOUNT/KIND or
+// NAME=AMOUNT/KIND/UNIT. The names ascend.
+func (s *story) declare(node resource.NodeID, name, text string) {
+	s.t.Helper()
+	words := append(strings.Split(text, "/"), "", "")
+	c := grant.Count{Name: resource.Name(name), Amount: int64(s.number(words[0])), Kind: words[1], Unit: words[2]}
+	if c.Kind == "" && resource.IsExtended(c.Name) {
+		c.Kind = grant.KindCount
+	}
+	s.counts[node] = append(s.counts[node], c)
+	if err := grant.CheckCounts(s.counts[node]); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func incarnationOf(node resource.NodeID) resource.Incarnation {
 	return resource.Incarnation{JournalID: string(node), BootID: "boot"}
 }
@@ -95,9 +124,9 @@ func (s *story) put(ops ...record.Op) resource.Revision {
 
 // addNode registers a node with eight GPUs.
 func (s *story) addNode(node resource.NodeID, labels map[string]string) {
-	host, f := storyHost(s.t, node)
+	host, f := s.hostOf(node)
 	capacity := admission.CapacityOf(host, f.Allocatable())
-	spec := record.NodeSpec{Hostname: string(node), Labels: labels, Capacity: capacity, Allocatable: f.Allocatable()}
+	spec := record.NodeSpec{Hostname: string(node), Labels: labels, Capacity: capacity, Allocatable: f.Allocatable(), Counts: host.Counts}
 	for _, d := range host.Inventory.Devices {
 		spec.Topology.GPUModels, spec.Topology.GPUModel = []string{d.Model}, append(spec.Topology.GPUModel, 0)
 	}
@@ -204,7 +233,7 @@ func (s *story) carry(effects []lead.Effect) {
 func (s *story) connect(node resource.NodeID) {
 	a := s.agents[node]
 	a.connected = true
-	host, f := storyHost(s.t, node)
+	host, f := s.hostOf(node)
 	s.apply(lead.AgentEvent{Event: lead.StreamOpened{
 		Hello: grant.Hello{Node: node, Incarnation: incarnationOf(node), Revision: a.ledger.Registration(), Host: host, Occupancy: a.occupancy()}, Fit: f,
 	}})

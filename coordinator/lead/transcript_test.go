@@ -122,6 +122,11 @@ func (s *story) do(line string) bool {
 		if s.l != nil {
 			s.connect(node)
 		}
+	case "declare": // before the node comes
+		for _, w := range words[2:] {
+			name, text, _ := strings.Cut(w, "=")
+			s.declare(resource.NodeID(words[1]), name, text)
+		}
 	case "lead":
 		s.lead()
 	case "rule":
@@ -339,6 +344,9 @@ func document(kind, name string, options map[string]string) string {
 	}}}
 	if options["memory"] != "" {
 		spec["resources"].(map[string]any)["requests"].(map[string]string)["memory"] = options["memory"]
+	}
+	if name, amount, given := strings.Cut(options["wants"], ":"); given {
+		spec["resources"].(map[string]any)["requests"].(map[string]string)[name] = amount
 	}
 	if options["policy"] != "" {
 		spec["preemptionPolicy"] = options["policy"]

@@ -40,6 +40,7 @@ type view struct {
 	quotas    *quotas
 	spaces    *spaces
 	objects   *edit.Objects
+	declared  declarations
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
@@ -81,6 +82,7 @@ func NotFound(kind, namespace, name string) *api.Status {
 // removeNode takes a node out.
 func (v *view) removeNode(id resource.NodeID) {
 	delete(v.nodes, id)
+	v.declare(id)
 	v.state.Remove(id)
 }
 

@@ -54,6 +54,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		c.outdateMembers(s)
 	}
 	var declared resource.Vector
+	defer func() { c.declareCounts(id) }()
 	if n := c.nodes[id]; n != nil && n.node != nil {
 		c.leaveAddress(id, n.node.Spec.AgentAddr)
 		declared = n.node.Spec.Capacity

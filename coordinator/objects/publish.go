@@ -11,6 +11,7 @@ import (
 // publish makes the entries that are out of date anew, in the order of kind,
 // namespace and name, which is the order of their events.
 func (c *Cache) publish(at resource.Revision, now time.Time) {
+	c.agreeResources()
 	if len(c.stale) == 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -67,7 +68,7 @@ func (w *resourcesWorld) node(name string, capacity resource.Vector) string {
 func TestNamesOfResourcesComeFromThreeSources(t *testing.T) {
 	w := &resourcesWorld{T: t, cache: New(), kvs: map[string]record.KV{}}
 	seat := record.MustEncode(record.Object{UID: "r", Name: "hugepages-2Mi", Document: []byte(`{"metadata":{"name":"hugepages-2Mi"},"spec":{"displayName":"pages"}}`)})
-	if got := strings.Join(w.names(), ""); got != "cpu:BuiltIn:0 memory:BuiltIn:0 muster.io/cores:BuiltIn:0 nvidia.com/gpu:BuiltIn:0 pods:BuiltIn:0 " {
+	if got := strings.Join(w.names(), ""); got != "cpu:BuiltIn:0 ephemeral-storage:BuiltIn:0 memory:BuiltIn:0 muster.io/cores:BuiltIn:0 nvidia.com/gpu:BuiltIn:0 pods:BuiltIn:0 " {
 		t.Errorf("at first: %s", got)
 	}
 	for _, c := range []struct{ after, got, want string }{
@@ -81,6 +82,38 @@ func TestNamesOfResourcesComeFromThreeSources(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("after %s: %q, want %q", c.after, c.got, c.want)
+		}
+	}
+}
+
+// A name with a domain is that of the earliest node, and a node that declares the name
+// otherwise does not count.
+func TestADeclaredNameIsTheEarliestNodes(t *testing.T) {
+	w := &resourcesWorld{T: t, cache: New(), kvs: map[string]record.KV{}}
+	node := func(name, created string, counts ...grant.Count) string {
+		return w.put(record.NodeSpecKey(resource.NodeID(name)), record.MustEncode(record.NodeSpec{
+			Capacity: grant.AmountsOf(counts), Counts: counts, Created: created, AgentAddr: name + ":1",
+		}))
+	}
+	boards := grant.Count{Name: "example.com/fpga", Amount: 2, Kind: grant.KindCount, Unit: "boards"}
+	bytes := grant.Count{Name: "example.com/fpga", Amount: 2, Kind: grant.KindBytes}
+	shown := func() string {
+		v, found := w.cache.View(w.rev, time.Unix(0, 0)).Resource("example.com/fpga")
+		return fmt.Sprintf("%t %s %s %d", found, v.Object.Spec.Kind, v.Object.Spec.Unit, v.Object.Status.Nodes)
+	}
+	for _, c := range []struct {
+		after, name, created string
+		counts               []grant.Count
+		want                 string
+	}{
+		{"the later node alone", "a", "2026-02-02T00:00:00Z", []grant.Count{bytes}, "true bytes example.com/fpga 1"},
+		{"the earlier node too", "b", "2026-01-01T00:00:00Z", []grant.Count{boards}, "true count boards 1"},
+		{"the later node agrees", "a", "2026-02-02T00:00:00Z", []grant.Count{boards}, "true count boards 2"},
+		{"the earlier node has none", "b", "2026-01-01T00:00:00Z", nil, "true count boards 1"},
+		{"no node has any", "a", "2026-02-02T00:00:00Z", nil, "false   0"},
+	} {
+		if node(c.name, c.created, c.counts...); shown() != c.want {
+			t.Errorf("after %s: %s, want %s", c.after, shown(), c.want)
 		}
 	}
 }

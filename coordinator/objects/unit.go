@@ -236,6 +236,7 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 	if status != nil {
 		return status
 	}
+	api.SplitForeign(&request, *spec, u.record.NodeResources)
 	user := u.record.Made.User()
 	if u.job != nil {
 		user = u.job.record.Made.User()
@@ -263,6 +264,7 @@ func (u *cachedUnit) useAlternative(number int) error {
 	if status != nil {
 		return status
 	}
+	api.SplitForeign(&request, form, u.record.NodeResources)
 	u.request, u.Alternative, u.Requested = request, number, form.Resources.Requests
 	return nil
 }

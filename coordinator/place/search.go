@@ -46,7 +46,7 @@ func newSearch(state *cluster.State, u *Unit, r *relations) search {
 	if r != nil {
 		s.ideal += r.most
 	}
-	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0
+	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0 && u.Request.Counts == ""
 	if s.policy == nil {
 		s.policy = Packed{}
 	}

@@ -44,8 +44,17 @@ type NodeObserved struct {
 	Health []ObservedHealth `json:"health,omitempty"`
 	// Local is the sum of the agent's grants that have no record in the store.
 	Local *resource.Assignment `json:"local,omitempty"`
+	// Conflicts say which resources the node declares otherwise than an earlier node or
+	// an operator, ascending: their amounts are not handed out.
+	Conflicts []ObservedConflict `json:"conflicts,omitempty"`
 	// Host is the hardware; nil as long as the leader has had no stream.
 	Host *HostFacts `json:"host,omitempty"`
+}
+
+// ObservedConflict is a resource that a node declares otherwise than others.
+type ObservedConflict struct {
+	Name   resource.Name `json:"name"`
+	Detail string        `json:"detail"`
 }
 
 // ObservedHealth is the health of a device that is not ok.
@@ -64,6 +73,8 @@ type HostFacts struct {
 	Elsewhere string        `json:"elsewhere,omitempty"`
 	Models    []string      `json:"models,omitempty"` // distinct
 	Devices   []DeviceFacts `json:"devices,omitempty"`
+	// Counts are the counted resources, ascending by name.
+	Counts []resource.CountGrant `json:"counts,omitempty"`
 }
 
 // NUMAFacts are those of one NUMA node.
@@ -137,9 +148,17 @@ func (r NodeObserved) check() error {
 		return fmt.Errorf("withheld: %d devices, want at most %d", len(r.Withheld), devices.MaxDevices)
 	}
 	if a := r.Local; a != nil && (len(a.CPUs) > numa.MaxCPUs || len(a.Memory) > numa.MaxNodes || len(a.Hugepages) > numa.MaxNodes*numa.MaxPageSizes ||
-		len(a.GPUs) > devices.MaxDevices || len(a.MIG) > devices.MaxUses) {
+		len(a.GPUs) > devices.MaxDevices || len(a.MIG) > devices.MaxUses || len(a.Counts) > resource.MaxCounts) {
 		return fmt.Errorf("local has %d CPUs, %d memories, %d huge pages, %d GPUs and %d MIG instances: more than a host has",
 			len(a.CPUs), len(a.Memory), len(a.Hugepages), len(a.GPUs), len(a.MIG))
+	}
+	if len(r.Conflicts) > resource.MaxCounts {
+		return fmt.Errorf("conflicts: %d resources, want at most %d", len(r.Conflicts), resource.MaxCounts)
+	}
+	for i, c := range r.Conflicts {
+		if len(c.Name) > resource.MaxCountName || len(c.Detail) > mostObservedText {
+			return fmt.Errorf("conflicts[%d]: a name of %d bytes and a detail of %d are too long", i, len(c.Name), len(c.Detail))
+		}
 	}
 	if r.Host == nil {
 		return nil
@@ -151,6 +170,14 @@ func (h *HostFacts) check() error {
 	if len(h.NUMA) > numa.MaxNodes || len(h.Devices) > devices.MaxDevices || len(h.Models) > devices.MaxDevices || len(h.Elsewhere) > mostCPUList {
 		return fmt.Errorf("host has %d NUMA nodes, %d devices and %d models, want at most %d, %d and %d",
 			len(h.NUMA), len(h.Devices), len(h.Models), numa.MaxNodes, devices.MaxDevices, devices.MaxDevices)
+	}
+	if len(h.Counts) > resource.MaxCounts {
+		return fmt.Errorf("host.counts: %d resources, want at most %d", len(h.Counts), resource.MaxCounts)
+	}
+	for i, c := range h.Counts {
+		if err := resource.CheckCount(c.Name, c.Amount); err != nil {
+			return fmt.Errorf("host.counts[%d]: %w", i, err)
+		}
 	}
 	for i, n := range h.NUMA {
 		if n.Memory < 0 || n.Ordinary < 0 || len(n.Pages) > numa.MaxPageSizes || len(n.Cores) > mostCoreKinds || max(len(n.CPUs), len(n.Usable)) > mostCPUList {

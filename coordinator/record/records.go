@@ -177,6 +177,9 @@ type Unit struct {
 	// Requeues: notice was given to an allocation that its owner had suspended. The
 	// allocation waits again once nothing of it is held, in place of its end.
 	Requeues bool `json:"requeues,omitempty"`
+	// NodeResources are the names with a domain that the unit's members ask nodes for,
+	// ascending. Other names with a domain are of the whole cluster.
+	NodeResources []resource.Name `json:"nodeResources,omitempty"`
 	// Hidden: the owner has deleted the allocation in the background. Once that is
 	// durable no get and no list shows it; the key goes when nothing is held.
 	Hidden  bool   `json:"hidden,omitempty"`
@@ -362,6 +365,9 @@ type NodeSpec struct {
 	// Kubelet is the operators' part of the pool of devices that the kubelet of the host
 	// hands out; nil where they have named none. Registrations keep it.
 	Kubelet *KubeletPool `json:"kubelet,omitempty"`
+	// Counts are the counted resources as the agent declares them, ascending by name.
+	// Their amounts are in Capacity and Allocatable too.
+	Counts []grant.Count `json:"counts,omitempty"`
 }
 
 // KubeletPool is the operators' part of a kubelet's pool, by the UUIDs of GPUs and MIG

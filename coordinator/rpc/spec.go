@@ -16,6 +16,9 @@ import (
 // agent's stream.
 func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (record.NodeSpec, error) {
 	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{CPUs: h.ReservedCPUs, Memory: h.ReservedMemory})
+	if err == nil {
+		host, err = host.WithCounts(grant.AmountsOf(h.Counts))
+	}
 	if err != nil {
 		return record.NodeSpec{}, err
 	}
@@ -23,6 +26,7 @@ func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (re
 	spec := record.NodeSpec{
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: now, Registrations: []string{now},
 		Allocatable: host.Allocatable(), Topology: SummaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(),
+		Counts: slices.Clone(h.Counts),
 	}
 	spec.Capacity = admission.CapacityOf(h, spec.Allocatable)
 	spec.Labels, spec.IgnoredLabels = admission.AgentLabels(admission.RegisteredAs(node, spec), h.Labels)

@@ -78,6 +78,7 @@ func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]
 		s.Conditions = append(s.Conditions, showLost(m.Lost[m.Index], at.Node))
 	}
 	granted := at.Assignment.Vector()
+	delete(granted, resource.Pods) // every member has one
 	if m.Request.Cores > 0 { // an assignment lists their threads; a quota is charged one CPU a core
 		charged := m.Request.Vector()
 		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]

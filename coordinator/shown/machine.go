@@ -20,6 +20,7 @@ type Machine struct {
 	elsewhere bitset.Set // CPUs of none of the nodes
 	models    []string
 	devices   []record.DeviceFacts
+	counts    []resource.CountGrant
 }
 
 // numaNode is one NUMA node.
@@ -37,7 +38,7 @@ type coreKind struct {
 
 // MachineOf parses the hardware of an observation.
 func MachineOf(h *record.HostFacts) (*Machine, error) {
-	m := &Machine{models: h.Models, devices: h.Devices}
+	m := &Machine{models: h.Models, devices: h.Devices, counts: h.Counts}
 	var err error
 	if m.elsewhere, err = bitset.Parse(h.Elsewhere); err != nil {
 		return nil, fmt.Errorf("host.elsewhere: %w", err)
@@ -82,11 +83,15 @@ type free struct {
 	pages  [][]resource.Bytes          // by position of the node and of the size
 	gpus   []resource.Milli            // by device
 	mig    []uint16                    // by device: the instances that are free
+	counts resource.Vector             // the counted resources
 }
 
 // newFree is the empty machine.
 func (m *Machine) newFree() *free {
-	f := &free{of: m, cpus: map[int]resource.Millicores{}, gpus: make([]resource.Milli, len(m.devices)), mig: make([]uint16, len(m.devices))}
+	f := &free{of: m, cpus: map[int]resource.Millicores{}, gpus: make([]resource.Milli, len(m.devices)), mig: make([]uint16, len(m.devices)), counts: resource.Vector{}}
+	for _, c := range m.counts {
+		f.counts[c.Name] = c.Amount
+	}
 	for _, n := range m.numa {
 		f.memory = append(f.memory, n.Ordinary)
 		pages := make([]resource.Bytes, len(n.Pages))
@@ -141,6 +146,16 @@ func (f *free) take(a resource.Assignment) {
 		}
 		if has := f.of.devices[g.GPU].Instances; g.Instance >= 0 && g.Instance < len(has) && has[g.Instance].UUID == g.UUID {
 			f.mig[g.GPU] &^= 1 << g.Instance
+		}
+	}
+	f.takeCounts(a.Counts)
+}
+
+// takeCounts subtracts counted resources.
+func (f *free) takeCounts(grants []resource.CountGrant) {
+	for _, g := range grants {
+		if have, known := f.counts[g.Name]; known {
+			f.counts[g.Name] = max(0, have-g.Amount)
 		}
 	}
 }
@@ -200,6 +215,9 @@ func (f *free) vector(healthy func(device int) bool) resource.Vector {
 				v[resource.MIG(g.Profile)]++
 			}
 		}
+	}
+	for name, amount := range f.counts {
+		v[name] += amount
 	}
 	return v
 }

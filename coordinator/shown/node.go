@@ -136,6 +136,9 @@ func (n *Node) showFree(s *api.NodeStatus) {
 	if n.Observed.Local != nil {
 		f.take(*n.Observed.Local)
 	}
+	for _, c := range n.Observed.Conflicts {
+		delete(f.counts, c.Name)
+	}
 	health := healthOf(n.Observed.Health)
 	s.Available = api.Amounts(f.vector(func(device int) bool {
 		return health[device].Health.Allocatable() && !slices.Contains(n.Observed.Withheld, device)

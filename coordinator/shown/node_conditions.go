@@ -26,6 +26,7 @@ const (
 	suspected        = "Suspect"     // failures have opened its breaker
 	awaitingApproval = "AwaitingApproval"
 	capacityDiffers  = "CapacityDiffers"
+	resourceConflict = "ResourceConflict"
 	capacityLowered  = "CapacityLowered"
 	labelsIgnored    = "LabelsIgnored"
 )
@@ -213,6 +214,15 @@ func (n *Node) showAdmission(s *api.NodeStatus) {
 			Type: capacityLowered, Status: "True", Reason: "ByOperator", Message: "an operator has lowered the allocatable part: " + text + n.withheldInWords(),
 		})
 	}
+	if n.Observed != nil && len(n.Observed.Conflicts) > 0 {
+		var details []string
+		for _, c := range n.Observed.Conflicts {
+			details = append(details, c.Detail)
+		}
+		s.Conditions = append(s.Conditions, api.Condition{
+			Type: resourceConflict, Status: "True", Reason: "DeclaredOtherwise", Message: "amounts that are not handed out: " + strings.Join(details, "; "),
+		})
+	}
 	if keys := n.Spec.IgnoredLabels; len(keys) > 0 {
 		s.Conditions = append(s.Conditions, api.Condition{
 			Type: labelsIgnored, Status: "True", Reason: "Reserved",
@@ -251,7 +261,7 @@ func (n *Node) showTold(s *api.NodeStatus) {
 	for _, c := range n.Told.Conditions {
 		said := slices.ContainsFunc(s.Conditions, func(o api.Condition) bool { return o.Type == c.Type })
 		ended := over && c.Type == quarantined && c.Status == "True"
-		if said || ended || c.Type == "Ready" || c.Type == awaitingApproval || c.Type == labelsIgnored || c.Type == capacityDiffers || c.Type == capacityLowered {
+		if said || ended || c.Type == "Ready" || c.Type == awaitingApproval || c.Type == labelsIgnored || c.Type == capacityDiffers || c.Type == capacityLowered || c.Type == resourceConflict {
 			continue
 		}
 		o := api.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition}

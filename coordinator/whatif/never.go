@@ -65,6 +65,7 @@ func (w *World) holds(u *Unit) bool {
 			holds = k.AtMost(&u.Demand.Request)
 			most[k] = holds
 		}
+		holds = min(holds, n.Host.MostByCounts(&u.Demand.Request))
 		if holds == 0 {
 			continue
 		}
@@ -149,14 +150,22 @@ type kind struct {
 
 func hostsOf(nodes []*cluster.Node, r *resource.Request) *hosts {
 	h := &hosts{request: r, wanted: wantedOf(r), nodes: len(nodes)}
-	at := map[*cluster.Kind]int{}
+	type bounded struct { // nodes of a kind may have different amounts of counted resources
+		kind *cluster.Kind
+		most int
+	}
+	at := map[bounded]int{}
 	for _, n := range nodes {
 		k := n.Kind()
-		i, known := at[k]
+		by := bounded{kind: k}
+		if k != nil {
+			by.most = n.Host.MostByCounts(r)
+		}
+		i, known := at[by]
 		if k != nil && !known {
 			i = len(h.kinds)
-			at[k] = i
-			h.kinds = append(h.kinds, kind{Kind: k, node: n, shown: n.Host.Allocatable(), capacity: k.Capacity(r), most: k.AtMost(r)})
+			at[by] = i
+			h.kinds = append(h.kinds, kind{Kind: k, node: n, shown: n.Host.Allocatable(), capacity: capacityOf(n, r), most: min(k.AtMost(r), by.most)})
 		}
 		if k == nil || h.isLess(h.kinds[i].shown, n.Registered) {
 			h.loose = append(h.loose, n)
@@ -166,6 +175,15 @@ func hostsOf(nodes []*cluster.Node, r *resource.Request) *hosts {
 	}
 	h.kinds = slices.DeleteFunc(h.kinds, func(k kind) bool { return k.count == 0 })
 	return h
+}
+
+// capacityOf is the part of the empty host of a node that serves a request.
+func capacityOf(n *cluster.Node, r *resource.Request) resource.Vector {
+	capacity, counts := n.Kind().Capacity(r), n.Host.Counts()
+	for name := range r.Counts.All() {
+		capacity[name] = counts[name]
+	}
+	return capacity
 }
 
 // wantedOf is what a member takes of a host. A whole core takes its threads, however

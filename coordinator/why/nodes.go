@@ -167,7 +167,13 @@ func words(r *resource.Reason, least int64, q *resource.Request) string {
 	want := amount(r.Resource, r.Want)
 	switch r.Code {
 	case resource.ReasonInsufficient:
+		if r.Resource == resource.Pods {
+			return "as many members as it takes at once (pods)"
+		}
 		text := fmt.Sprintf("%s free, a member wants %s", have, want)
+		if r.Detail != "" && resource.IsExtended(r.Resource) {
+			text += " (" + r.Detail + ")"
+		}
 		if r.Have == 0 && r.Detail != "" && strings.HasPrefix(string(r.Resource), "hugepages-") {
 			text += " (" + r.Detail + ")"
 		}

@@ -27,6 +27,10 @@ func amount(name resource.Name, v int64) string {
 		return plural(text, "whole core")
 	case name == resource.Memory:
 		return text + " of memory"
+	case name == resource.EphemeralStorage:
+		return text + " of storage"
+	case name == resource.Pods:
+		return plural(text, "member")
 	}
 	return text + " " + string(name)
 }
@@ -62,6 +66,9 @@ func request(r *resource.Request) string {
 		if v[name] > 0 {
 			parts = append(parts, amount(name, v[name]))
 		}
+	}
+	for name, n := range r.Counts.All() {
+		parts = append(parts, amount(name, n))
 	}
 	return join(parts, "and")
 }

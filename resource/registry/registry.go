@@ -53,15 +53,18 @@ type Registry struct {
 }
 
 // New returns the registry of the built-in resources and of the nodes that the
-// capacities are of. An amount of 0 declares nothing.
+// capacities are of. An amount of 0 declares nothing. AddDeclared adds the names with a
+// domain, on which nodes may disagree.
 func New(capacities ...resource.Vector) *Registry {
 	r := &Registry{entries: map[resource.Name]Entry{}, nodes: len(capacities)}
 	for _, e := range builtIn() {
 		r.entries[e.Name] = e
 	}
 	for _, capacity := range capacities {
-		for name := range Declared(capacity) {
-			r.declare(name)
+		for name := range DeclaredBy(capacity) {
+			if !resource.IsExtended(name) { // see AddDeclared
+				r.declare(name)
+			}
 		}
 	}
 	return r
@@ -73,7 +76,8 @@ func builtIn() []Entry {
 		{Name: resource.Cores, DisplayName: "whole cores", Unit: "cores", Kind: Count, Scope: PerNode, Rank: 2, BuiltIn: true},
 		{Name: resource.Memory, DisplayName: "memory", Unit: "bytes", Kind: Bytes, Scope: PerNode, Rank: 3, BuiltIn: true},
 		{Name: resource.GPU, DisplayName: "GPU", Unit: "devices", Kind: Count, Scope: PerNode, Rank: 4, BuiltIn: true},
-		{Name: resource.Pods, DisplayName: "members", Unit: "members", Kind: Count, Scope: PerCluster, Rank: 5, BuiltIn: true},
+		{Name: resource.Pods, DisplayName: "members", Unit: "members", Kind: Count, Scope: PerNode, Rank: 5, BuiltIn: true},
+		{Name: resource.EphemeralStorage, DisplayName: "storage of the work folder", Unit: "bytes", Kind: Bytes, Scope: PerNode, Rank: 5, BuiltIn: true},
 	}
 }
 
@@ -84,9 +88,9 @@ const (
 	rankOther     = 100
 )
 
-// Declared are the resources that a node with a capacity declares: those of which it
+// DeclaredBy are the resources that a node with a capacity declares: those of which it
 // has an amount, and whole cores where it has CPUs.
-func Declared(capacity resource.Vector) map[resource.Name]bool {
+func DeclaredBy(capacity resource.Vector) map[resource.Name]bool {
 	names := map[resource.Name]bool{}
 	for name, amount := range capacity {
 		if amount > 0 {

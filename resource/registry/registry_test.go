@@ -84,7 +84,7 @@ func TestEntriesAreInTheOrderOfTheirRanks(t *testing.T) {
 	}
 	want := []string{
 		"cpu count node logical CPUs 2", "muster.io/cores count node cores 2", "memory bytes node bytes 1", "nvidia.com/gpu count node devices 1",
-		"pods count cluster members 0", "hugepages-2Mi bytes node bytes 1", "nvidia.com/mig-1g.10gb count node instances 1",
+		"ephemeral-storage bytes node bytes 0", "pods count node members 0", "hugepages-2Mi bytes node bytes 1", "nvidia.com/mig-1g.10gb count node instances 1",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
@@ -103,6 +103,7 @@ func TestPropertyDeclaredNamesAreKnown(t *testing.T) {
 			capacity[n] = 1
 		}
 		r := registry.New(capacity)
+		r.AddDeclared(registry.Agree([]registry.Declaration{{Node: "n", Declared: []registry.Declared{{Name: "example.com/fpga", Kind: registry.Count}}}}, nil))
 		for _, n := range names {
 			if v := r.Judge(n); v.Code != registry.Known {
 				t.Fatalf("%q is declared and judged %+v", n, v)

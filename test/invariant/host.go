@@ -158,7 +158,8 @@ func (c *Checker) checkProtected(tx resource.TxID, r record.Tx) {
 // sameThings compares assignments. Cards are told by their UUIDs: their indices
 // change when others come and go.
 func sameThings(a, b resource.Assignment) bool {
-	return maps.Equal(devices(a), devices(b)) && slices.Equal(a.CPUs, b.CPUs) && slices.Equal(a.Memory, b.Memory) && slices.Equal(a.Hugepages, b.Hugepages)
+	return maps.Equal(devices(a), devices(b)) && slices.Equal(a.CPUs, b.CPUs) && slices.Equal(a.Memory, b.Memory) && slices.Equal(a.Hugepages, b.Hugepages) &&
+		slices.Equal(a.Counts, b.Counts)
 }
 
 // devices are the devices and MIG instances of an assignment, in milli.

@@ -131,6 +131,7 @@ var resourceFields = map[string]Limit{
 	"muster.v1.Request.hugepage_size": anyInt,
 	"muster.v1.Request.mig":           anyInt,
 	"muster.v1.Request.mig_profile":   prose(maxID),
+	"muster.v1.Request.counts":        id(resource.MaxCounts * (resource.MaxCountName + 20)),
 
 	"muster.v1.MemberAssignment.member":     memberIndex,
 	"muster.v1.MemberAssignment.assignment": message,
@@ -140,6 +141,7 @@ var resourceFields = map[string]Limit{
 	"muster.v1.Assignment.gpus":      listOf(devices.MaxDevices, message),
 	"muster.v1.Assignment.hugepages": listOf(numa.MaxNodes*8, message),
 	"muster.v1.Assignment.mig":       listOf(maxMIG, message),
+	"muster.v1.Assignment.counts":    listOf(resource.MaxCounts, message),
 
 	"muster.v1.CPUGrant.id":    cpuID,
 	"muster.v1.CPUGrant.milli": between(0, int64(resource.WholeCPU)),
@@ -160,6 +162,9 @@ var resourceFields = map[string]Limit{
 	"muster.v1.MIGGrant.uuid":     migUUID,
 	"muster.v1.MIGGrant.profile":  migProfile,
 
+	"muster.v1.CountGrant.name":   id(resource.MaxCountName),
+	"muster.v1.CountGrant.amount": between(0, resource.MaxCount),
+
 	"muster.v1.Reason.code":     id(maxName),
 	"muster.v1.Reason.resource": id(maxID),
 	"muster.v1.Reason.want":     anyInt,
@@ -172,6 +177,12 @@ var resourceFields = map[string]Limit{
 	"muster.v1.Host.reserved_cpus":   cpuList,
 	"muster.v1.Host.reserved_memory": memory,
 	"muster.v1.Host.labels":          dictOf(MaxLabels, labelKey(253+1+63), prose(253)),
+	"muster.v1.Host.counts":          listOf(resource.MaxCounts, message),
+
+	"muster.v1.HostCount.name":   id(resource.MaxCountName),
+	"muster.v1.HostCount.amount": between(0, resource.MaxCount),
+	"muster.v1.HostCount.kind":   id(maxName),
+	"muster.v1.HostCount.unit":   prose(maxName),
 
 	"muster.v1.Topology.nodes":     listOf(numa.MaxNodes, message),
 	"muster.v1.Topology.cpus":      listOf(numa.MaxCPUs, message),

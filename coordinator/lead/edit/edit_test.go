@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // world is the state that changes are judged by, and the store that they are written to.
@@ -49,6 +50,8 @@ func (w *world) Members(queue string) (waiting, running int) {
 }
 
 func (w *world) DeclaredBy(name resource.Name) resource.NodeID { return w.declared[name] }
+
+func (w *world) Describe(name resource.Name) registry.Entry { return registry.Describe(name) }
 
 func (w *world) UserOf(name resource.Name) string { return w.users[name] }
 

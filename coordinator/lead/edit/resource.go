@@ -51,8 +51,9 @@ func (v View) userOf(name resource.Name) string {
 // or a node has for the name, and a change of either while something names it.
 func judgeResource(v View, before *Kept[api.Resource], r *api.Resource, _ *Write) *api.Status {
 	name := resource.Name(r.Metadata.Name)
-	now := ResourceEntry(r)
-	switch base := registry.Describe(name); {
+	base := v.Cluster.Describe(name)
+	now := ResourceEntryOver(base, r)
+	switch {
 	case base.BuiltIn && (now.Kind != base.Kind || now.Scope != base.Scope):
 		return fixed(now, base, "it is built in")
 	case !base.BuiltIn && v.Cluster.DeclaredBy(name) != "" && (now.Kind != base.Kind || now.Scope != base.Scope):
@@ -63,7 +64,7 @@ func judgeResource(v View, before *Kept[api.Resource], r *api.Resource, _ *Write
 	if before == nil {
 		return nil
 	}
-	if was := ResourceEntry(&before.Object); was.Kind != now.Kind || was.Scope != now.Scope {
+	if was := ResourceEntryOver(base, &before.Object); was.Kind != now.Kind || was.Scope != now.Scope {
 		if user := v.userOf(name); user != "" {
 			return api.Errorf(409, "resource %s is in use: %s names it, so it stays %s per %s", name, user, was.Kind, was.Scope).Because(api.FailedPrecondition)
 		}
@@ -88,7 +89,18 @@ func fixed(now, base registry.Entry, why string) *api.Status {
 // ResourceEntry is the entry of a resource that an operator wrote: a field that is left
 // out has the value of the name, else its default.
 func ResourceEntry(r *api.Resource) registry.Entry {
-	e := registry.Describe(resource.Name(r.Metadata.Name))
+	return ResourceEntryOver(registry.Describe(resource.Name(r.Metadata.Name)), r)
+}
+
+// GivenEntry is the part of an entry that an operator wrote: a field that is left out is
+// zero.
+func GivenEntry(r *api.Resource) registry.Entry {
+	return ResourceEntryOver(registry.Entry{Name: resource.Name(r.Metadata.Name)}, r)
+}
+
+// ResourceEntryOver is the entry of a resource that an operator wrote over the entry that
+// the name has without the operator.
+func ResourceEntryOver(e registry.Entry, r *api.Resource) registry.Entry {
 	e.DisplayName, e.Unit = cmp.Or(r.Spec.DisplayName, e.DisplayName), cmp.Or(r.Spec.Unit, e.Unit)
 	e.Kind = cmp.Or(registry.Kind(r.Spec.Kind), e.Kind)
 	e.Scope = cmp.Or(registry.Scope(r.Spec.Scope), e.Scope)

@@ -1,6 +1,9 @@
 package edit
 
-import "github.com/musterd/muster/resource"
+import (
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
+)
 
 // View is the state by which a change is judged.
 type View struct {
@@ -30,6 +33,9 @@ type Names interface {
 	// DeclaredBy is the first node by id that declares an amount of a resource; "" for
 	// none.
 	DeclaredBy(name resource.Name) resource.NodeID
+	// Describe is the entry of a name without the operators' object: built in, declared by
+	// nodes, or neither.
+	Describe(name resource.Name) registry.Entry
 	// UserOf names an object that limits or requests a resource: "resource quota q of
 	// namespace n"; "" for none.
 	UserOf(name resource.Name) string

@@ -79,20 +79,22 @@ func (x *Incarnation) GetBootId() string {
 // hugepage_size (of one page) in bytes, gpu_share in device-milli, mig in
 // instances of mig_profile.
 type Request struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Cpu           int64                  `protobuf:"varint,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
-	Memory        int64                  `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	Gpus          int32                  `protobuf:"varint,3,opt,name=gpus,proto3" json:"gpus,omitempty"`
-	GpuShare      int64                  `protobuf:"varint,4,opt,name=gpu_share,json=gpuShare,proto3" json:"gpu_share,omitempty"`
-	GpuModel      string                 `protobuf:"bytes,5,opt,name=gpu_model,json=gpuModel,proto3" json:"gpu_model,omitempty"`
-	GpuMemory     int64                  `protobuf:"varint,6,opt,name=gpu_memory,json=gpuMemory,proto3" json:"gpu_memory,omitempty"`
-	NumaPolicy    uint32                 `protobuf:"varint,7,opt,name=numa_policy,json=numaPolicy,proto3" json:"numa_policy,omitempty"`
-	Link          uint32                 `protobuf:"varint,8,opt,name=link,proto3" json:"link,omitempty"`
-	Cores         int32                  `protobuf:"varint,9,opt,name=cores,proto3" json:"cores,omitempty"`
-	Hugepages     int64                  `protobuf:"varint,10,opt,name=hugepages,proto3" json:"hugepages,omitempty"`
-	HugepageSize  int64                  `protobuf:"varint,11,opt,name=hugepage_size,json=hugepageSize,proto3" json:"hugepage_size,omitempty"`
-	Mig           int32                  `protobuf:"varint,12,opt,name=mig,proto3" json:"mig,omitempty"`
-	MigProfile    string                 `protobuf:"bytes,13,opt,name=mig_profile,json=migProfile,proto3" json:"mig_profile,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Cpu          int64                  `protobuf:"varint,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	Memory       int64                  `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	Gpus         int32                  `protobuf:"varint,3,opt,name=gpus,proto3" json:"gpus,omitempty"`
+	GpuShare     int64                  `protobuf:"varint,4,opt,name=gpu_share,json=gpuShare,proto3" json:"gpu_share,omitempty"`
+	GpuModel     string                 `protobuf:"bytes,5,opt,name=gpu_model,json=gpuModel,proto3" json:"gpu_model,omitempty"`
+	GpuMemory    int64                  `protobuf:"varint,6,opt,name=gpu_memory,json=gpuMemory,proto3" json:"gpu_memory,omitempty"`
+	NumaPolicy   uint32                 `protobuf:"varint,7,opt,name=numa_policy,json=numaPolicy,proto3" json:"numa_policy,omitempty"`
+	Link         uint32                 `protobuf:"varint,8,opt,name=link,proto3" json:"link,omitempty"`
+	Cores        int32                  `protobuf:"varint,9,opt,name=cores,proto3" json:"cores,omitempty"`
+	Hugepages    int64                  `protobuf:"varint,10,opt,name=hugepages,proto3" json:"hugepages,omitempty"`
+	HugepageSize int64                  `protobuf:"varint,11,opt,name=hugepage_size,json=hugepageSize,proto3" json:"hugepage_size,omitempty"`
+	Mig          int32                  `protobuf:"varint,12,opt,name=mig,proto3" json:"mig,omitempty"`
+	MigProfile   string                 `protobuf:"bytes,13,opt,name=mig_profile,json=migProfile,proto3" json:"mig_profile,omitempty"`
+	// Counted resources as text, "ephemeral-storage=1024,example.com/fpga=2".
+	Counts        string `protobuf:"bytes,14,opt,name=counts,proto3" json:"counts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +220,13 @@ func (x *Request) GetMigProfile() string {
 	return ""
 }
 
+func (x *Request) GetCounts() string {
+	if x != nil {
+		return x.Counts
+	}
+	return ""
+}
+
 type MemberAssignment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
@@ -277,6 +286,7 @@ type Assignment struct {
 	Gpus          []*GPUGrant            `protobuf:"bytes,3,rep,name=gpus,proto3" json:"gpus,omitempty"`
 	Hugepages     []*HugepageGrant       `protobuf:"bytes,4,rep,name=hugepages,proto3" json:"hugepages,omitempty"`
 	Mig           []*MIGGrant            `protobuf:"bytes,5,rep,name=mig,proto3" json:"mig,omitempty"`
+	Counts        []*CountGrant          `protobuf:"bytes,6,rep,name=counts,proto3" json:"counts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -346,6 +356,66 @@ func (x *Assignment) GetMig() []*MIGGrant {
 	return nil
 }
 
+func (x *Assignment) GetCounts() []*CountGrant {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// CountGrant is an amount of a counted resource, in base units.
+type CountGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Amount        int64                  `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountGrant) Reset() {
+	*x = CountGrant{}
+	mi := &file_muster_v1_resource_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountGrant) ProtoMessage() {}
+
+func (x *CountGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_resource_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountGrant.ProtoReflect.Descriptor instead.
+func (*CountGrant) Descriptor() ([]byte, []int) {
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CountGrant) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CountGrant) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
 type CPUGrant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -356,7 +426,7 @@ type CPUGrant struct {
 
 func (x *CPUGrant) Reset() {
 	*x = CPUGrant{}
-	mi := &file_muster_v1_resource_proto_msgTypes[4]
+	mi := &file_muster_v1_resource_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -368,7 +438,7 @@ func (x *CPUGrant) String() string {
 func (*CPUGrant) ProtoMessage() {}
 
 func (x *CPUGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[4]
+	mi := &file_muster_v1_resource_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -381,7 +451,7 @@ func (x *CPUGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CPUGrant.ProtoReflect.Descriptor instead.
 func (*CPUGrant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CPUGrant) GetId() int32 {
@@ -408,7 +478,7 @@ type MemoryGrant struct {
 
 func (x *MemoryGrant) Reset() {
 	*x = MemoryGrant{}
-	mi := &file_muster_v1_resource_proto_msgTypes[5]
+	mi := &file_muster_v1_resource_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +490,7 @@ func (x *MemoryGrant) String() string {
 func (*MemoryGrant) ProtoMessage() {}
 
 func (x *MemoryGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[5]
+	mi := &file_muster_v1_resource_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +503,7 @@ func (x *MemoryGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryGrant.ProtoReflect.Descriptor instead.
 func (*MemoryGrant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MemoryGrant) GetNode() int32 {
@@ -461,7 +531,7 @@ type GPUGrant struct {
 
 func (x *GPUGrant) Reset() {
 	*x = GPUGrant{}
-	mi := &file_muster_v1_resource_proto_msgTypes[6]
+	mi := &file_muster_v1_resource_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +543,7 @@ func (x *GPUGrant) String() string {
 func (*GPUGrant) ProtoMessage() {}
 
 func (x *GPUGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[6]
+	mi := &file_muster_v1_resource_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +556,7 @@ func (x *GPUGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUGrant.ProtoReflect.Descriptor instead.
 func (*GPUGrant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GPUGrant) GetIndex() int32 {
@@ -522,7 +592,7 @@ type HugepageGrant struct {
 
 func (x *HugepageGrant) Reset() {
 	*x = HugepageGrant{}
-	mi := &file_muster_v1_resource_proto_msgTypes[7]
+	mi := &file_muster_v1_resource_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +604,7 @@ func (x *HugepageGrant) String() string {
 func (*HugepageGrant) ProtoMessage() {}
 
 func (x *HugepageGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[7]
+	mi := &file_muster_v1_resource_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +617,7 @@ func (x *HugepageGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageGrant.ProtoReflect.Descriptor instead.
 func (*HugepageGrant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HugepageGrant) GetNode() int32 {
@@ -585,7 +655,7 @@ type MIGGrant struct {
 
 func (x *MIGGrant) Reset() {
 	*x = MIGGrant{}
-	mi := &file_muster_v1_resource_proto_msgTypes[8]
+	mi := &file_muster_v1_resource_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +667,7 @@ func (x *MIGGrant) String() string {
 func (*MIGGrant) ProtoMessage() {}
 
 func (x *MIGGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[8]
+	mi := &file_muster_v1_resource_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +680,7 @@ func (x *MIGGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGGrant.ProtoReflect.Descriptor instead.
 func (*MIGGrant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MIGGrant) GetGpu() int32 {
@@ -654,7 +724,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_v1_resource_proto_msgTypes[9]
+	mi := &file_muster_v1_resource_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +736,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[9]
+	mi := &file_muster_v1_resource_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +749,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Reason) GetCode() string {
@@ -727,13 +797,15 @@ type Host struct {
 	ReservedCpus   string            `protobuf:"bytes,4,opt,name=reserved_cpus,json=reservedCpus,proto3" json:"reserved_cpus,omitempty"`
 	ReservedMemory int64             `protobuf:"varint,5,opt,name=reserved_memory,json=reservedMemory,proto3" json:"reserved_memory,omitempty"`
 	Labels         map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The counted resources, ascending by name.
+	Counts        []*HostCount `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_muster_v1_resource_proto_msgTypes[10]
+	mi := &file_muster_v1_resource_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +817,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[10]
+	mi := &file_muster_v1_resource_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +830,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Host) GetHostname() string {
@@ -803,6 +875,83 @@ func (x *Host) GetLabels() map[string]string {
 	return nil
 }
 
+func (x *Host) GetCounts() []*HostCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// HostCount is a counted resource of a host: an amount in base units, and how the node
+// declares the resource. kind and unit are "" of resources that Muster has built in.
+type HostCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Amount        int64                  `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostCount) Reset() {
+	*x = HostCount{}
+	mi := &file_muster_v1_resource_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostCount) ProtoMessage() {}
+
+func (x *HostCount) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_resource_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostCount.ProtoReflect.Descriptor instead.
+func (*HostCount) Descriptor() ([]byte, []int) {
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *HostCount) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostCount) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *HostCount) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *HostCount) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
 type Topology struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Nodes []*NUMANode            `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
@@ -815,7 +964,7 @@ type Topology struct {
 
 func (x *Topology) Reset() {
 	*x = Topology{}
-	mi := &file_muster_v1_resource_proto_msgTypes[11]
+	mi := &file_muster_v1_resource_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +976,7 @@ func (x *Topology) String() string {
 func (*Topology) ProtoMessage() {}
 
 func (x *Topology) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[11]
+	mi := &file_muster_v1_resource_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +989,7 @@ func (x *Topology) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topology.ProtoReflect.Descriptor instead.
 func (*Topology) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Topology) GetNodes() []*NUMANode {
@@ -877,7 +1026,7 @@ type NUMANode struct {
 
 func (x *NUMANode) Reset() {
 	*x = NUMANode{}
-	mi := &file_muster_v1_resource_proto_msgTypes[12]
+	mi := &file_muster_v1_resource_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +1038,7 @@ func (x *NUMANode) String() string {
 func (*NUMANode) ProtoMessage() {}
 
 func (x *NUMANode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[12]
+	mi := &file_muster_v1_resource_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +1051,7 @@ func (x *NUMANode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMANode.ProtoReflect.Descriptor instead.
 func (*NUMANode) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NUMANode) GetId() int32 {
@@ -959,7 +1108,7 @@ type CPU struct {
 
 func (x *CPU) Reset() {
 	*x = CPU{}
-	mi := &file_muster_v1_resource_proto_msgTypes[13]
+	mi := &file_muster_v1_resource_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1120,7 @@ func (x *CPU) String() string {
 func (*CPU) ProtoMessage() {}
 
 func (x *CPU) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[13]
+	mi := &file_muster_v1_resource_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1133,7 @@ func (x *CPU) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CPU.ProtoReflect.Descriptor instead.
 func (*CPU) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CPU) GetId() int32 {
@@ -1065,7 +1214,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_muster_v1_resource_proto_msgTypes[14]
+	mi := &file_muster_v1_resource_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1226,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[14]
+	mi := &file_muster_v1_resource_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1239,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Inventory) GetDriver() string {
@@ -1137,7 +1286,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_muster_v1_resource_proto_msgTypes[15]
+	mi := &file_muster_v1_resource_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1298,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[15]
+	mi := &file_muster_v1_resource_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1311,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Device) GetUuid() string {
@@ -1232,7 +1381,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_v1_resource_proto_msgTypes[16]
+	mi := &file_muster_v1_resource_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1393,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_resource_proto_msgTypes[16]
+	mi := &file_muster_v1_resource_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1406,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_v1_resource_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -1289,7 +1438,7 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\vIncarnation\x12\x1d\n" +
 	"\n" +
 	"journal_id\x18\x01 \x01(\tR\tjournalId\x12\x17\n" +
-	"\aboot_id\x18\x02 \x01(\tR\x06bootId\"\xe1\x02\n" +
+	"\aboot_id\x18\x02 \x01(\tR\x06bootId\"\xf9\x02\n" +
 	"\aRequest\x12\x10\n" +
 	"\x03cpu\x18\x01 \x01(\x03R\x03cpu\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x12\n" +
@@ -1307,19 +1456,25 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\rhugepage_size\x18\v \x01(\x03R\fhugepageSize\x12\x10\n" +
 	"\x03mig\x18\f \x01(\x05R\x03mig\x12\x1f\n" +
 	"\vmig_profile\x18\r \x01(\tR\n" +
-	"migProfile\"a\n" +
+	"migProfile\x12\x16\n" +
+	"\x06counts\x18\x0e \x01(\tR\x06counts\"a\n" +
 	"\x10MemberAssignment\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x125\n" +
 	"\n" +
 	"assignment\x18\x02 \x01(\v2\x15.muster.v1.AssignmentR\n" +
-	"assignment\"\xed\x01\n" +
+	"assignment\"\x9c\x02\n" +
 	"\n" +
 	"Assignment\x12'\n" +
 	"\x04cpus\x18\x01 \x03(\v2\x13.muster.v1.CPUGrantR\x04cpus\x12.\n" +
 	"\x06memory\x18\x02 \x03(\v2\x16.muster.v1.MemoryGrantR\x06memory\x12'\n" +
 	"\x04gpus\x18\x03 \x03(\v2\x13.muster.v1.GPUGrantR\x04gpus\x126\n" +
 	"\thugepages\x18\x04 \x03(\v2\x18.muster.v1.HugepageGrantR\thugepages\x12%\n" +
-	"\x03mig\x18\x05 \x03(\v2\x13.muster.v1.MIGGrantR\x03mig\"0\n" +
+	"\x03mig\x18\x05 \x03(\v2\x13.muster.v1.MIGGrantR\x03mig\x12-\n" +
+	"\x06counts\x18\x06 \x03(\v2\x15.muster.v1.CountGrantR\x06counts\"8\n" +
+	"\n" +
+	"CountGrant\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"0\n" +
 	"\bCPUGrant\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x14\n" +
 	"\x05milli\x18\x02 \x01(\x03R\x05milli\"7\n" +
@@ -1344,17 +1499,23 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\bresource\x18\x02 \x01(\tR\bresource\x12\x12\n" +
 	"\x04want\x18\x03 \x01(\x03R\x04want\x12\x12\n" +
 	"\x04have\x18\x04 \x01(\x03R\x04have\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xc5\x02\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xf3\x02\n" +
 	"\x04Host\x12\x1a\n" +
 	"\bhostname\x18\x01 \x01(\tR\bhostname\x12/\n" +
 	"\btopology\x18\x02 \x01(\v2\x13.muster.v1.TopologyR\btopology\x122\n" +
 	"\tinventory\x18\x03 \x01(\v2\x14.muster.v1.InventoryR\tinventory\x12#\n" +
 	"\rreserved_cpus\x18\x04 \x01(\tR\freservedCpus\x12'\n" +
 	"\x0freserved_memory\x18\x05 \x01(\x03R\x0ereservedMemory\x123\n" +
-	"\x06labels\x18\x06 \x03(\v2\x1b.muster.v1.Host.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x06 \x03(\v2\x1b.muster.v1.Host.LabelsEntryR\x06labels\x12,\n" +
+	"\x06counts\x18\a \x03(\v2\x14.muster.v1.HostCountR\x06counts\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"w\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"_\n" +
+	"\tHostCount\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\"w\n" +
 	"\bTopology\x12)\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x13.muster.v1.NUMANodeR\x05nodes\x12\"\n" +
 	"\x04cpus\x18\x02 \x03(\v2\x0e.muster.v1.CPUR\x04cpus\x12\x1c\n" +
@@ -1412,48 +1573,52 @@ func file_muster_v1_resource_proto_rawDescGZIP() []byte {
 	return file_muster_v1_resource_proto_rawDescData
 }
 
-var file_muster_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_muster_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_muster_v1_resource_proto_goTypes = []any{
 	(*Incarnation)(nil),      // 0: muster.v1.Incarnation
 	(*Request)(nil),          // 1: muster.v1.Request
 	(*MemberAssignment)(nil), // 2: muster.v1.MemberAssignment
 	(*Assignment)(nil),       // 3: muster.v1.Assignment
-	(*CPUGrant)(nil),         // 4: muster.v1.CPUGrant
-	(*MemoryGrant)(nil),      // 5: muster.v1.MemoryGrant
-	(*GPUGrant)(nil),         // 6: muster.v1.GPUGrant
-	(*HugepageGrant)(nil),    // 7: muster.v1.HugepageGrant
-	(*MIGGrant)(nil),         // 8: muster.v1.MIGGrant
-	(*Reason)(nil),           // 9: muster.v1.Reason
-	(*Host)(nil),             // 10: muster.v1.Host
-	(*Topology)(nil),         // 11: muster.v1.Topology
-	(*NUMANode)(nil),         // 12: muster.v1.NUMANode
-	(*CPU)(nil),              // 13: muster.v1.CPU
-	(*Inventory)(nil),        // 14: muster.v1.Inventory
-	(*Device)(nil),           // 15: muster.v1.Device
-	(*MIGInstance)(nil),      // 16: muster.v1.MIGInstance
-	nil,                      // 17: muster.v1.Host.LabelsEntry
-	nil,                      // 18: muster.v1.NUMANode.HugepagesEntry
+	(*CountGrant)(nil),       // 4: muster.v1.CountGrant
+	(*CPUGrant)(nil),         // 5: muster.v1.CPUGrant
+	(*MemoryGrant)(nil),      // 6: muster.v1.MemoryGrant
+	(*GPUGrant)(nil),         // 7: muster.v1.GPUGrant
+	(*HugepageGrant)(nil),    // 8: muster.v1.HugepageGrant
+	(*MIGGrant)(nil),         // 9: muster.v1.MIGGrant
+	(*Reason)(nil),           // 10: muster.v1.Reason
+	(*Host)(nil),             // 11: muster.v1.Host
+	(*HostCount)(nil),        // 12: muster.v1.HostCount
+	(*Topology)(nil),         // 13: muster.v1.Topology
+	(*NUMANode)(nil),         // 14: muster.v1.NUMANode
+	(*CPU)(nil),              // 15: muster.v1.CPU
+	(*Inventory)(nil),        // 16: muster.v1.Inventory
+	(*Device)(nil),           // 17: muster.v1.Device
+	(*MIGInstance)(nil),      // 18: muster.v1.MIGInstance
+	nil,                      // 19: muster.v1.Host.LabelsEntry
+	nil,                      // 20: muster.v1.NUMANode.HugepagesEntry
 }
 var file_muster_v1_resource_proto_depIdxs = []int32{
 	3,  // 0: muster.v1.MemberAssignment.assignment:type_name -> muster.v1.Assignment
-	4,  // 1: muster.v1.Assignment.cpus:type_name -> muster.v1.CPUGrant
-	5,  // 2: muster.v1.Assignment.memory:type_name -> muster.v1.MemoryGrant
-	6,  // 3: muster.v1.Assignment.gpus:type_name -> muster.v1.GPUGrant
-	7,  // 4: muster.v1.Assignment.hugepages:type_name -> muster.v1.HugepageGrant
-	8,  // 5: muster.v1.Assignment.mig:type_name -> muster.v1.MIGGrant
-	11, // 6: muster.v1.Host.topology:type_name -> muster.v1.Topology
-	14, // 7: muster.v1.Host.inventory:type_name -> muster.v1.Inventory
-	17, // 8: muster.v1.Host.labels:type_name -> muster.v1.Host.LabelsEntry
-	12, // 9: muster.v1.Topology.nodes:type_name -> muster.v1.NUMANode
-	13, // 10: muster.v1.Topology.cpus:type_name -> muster.v1.CPU
-	18, // 11: muster.v1.NUMANode.hugepages:type_name -> muster.v1.NUMANode.HugepagesEntry
-	15, // 12: muster.v1.Inventory.devices:type_name -> muster.v1.Device
-	16, // 13: muster.v1.Device.mig_instances:type_name -> muster.v1.MIGInstance
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	5,  // 1: muster.v1.Assignment.cpus:type_name -> muster.v1.CPUGrant
+	6,  // 2: muster.v1.Assignment.memory:type_name -> muster.v1.MemoryGrant
+	7,  // 3: muster.v1.Assignment.gpus:type_name -> muster.v1.GPUGrant
+	8,  // 4: muster.v1.Assignment.hugepages:type_name -> muster.v1.HugepageGrant
+	9,  // 5: muster.v1.Assignment.mig:type_name -> muster.v1.MIGGrant
+	4,  // 6: muster.v1.Assignment.counts:type_name -> muster.v1.CountGrant
+	13, // 7: muster.v1.Host.topology:type_name -> muster.v1.Topology
+	16, // 8: muster.v1.Host.inventory:type_name -> muster.v1.Inventory
+	19, // 9: muster.v1.Host.labels:type_name -> muster.v1.Host.LabelsEntry
+	12, // 10: muster.v1.Host.counts:type_name -> muster.v1.HostCount
+	14, // 11: muster.v1.Topology.nodes:type_name -> muster.v1.NUMANode
+	15, // 12: muster.v1.Topology.cpus:type_name -> muster.v1.CPU
+	20, // 13: muster.v1.NUMANode.hugepages:type_name -> muster.v1.NUMANode.HugepagesEntry
+	17, // 14: muster.v1.Inventory.devices:type_name -> muster.v1.Device
+	18, // 15: muster.v1.Device.mig_instances:type_name -> muster.v1.MIGInstance
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_resource_proto_init() }
@@ -1467,7 +1632,7 @@ func file_muster_v1_resource_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_resource_proto_rawDesc), len(file_muster_v1_resource_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
