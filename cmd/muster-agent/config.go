@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/pressure"
 	"github.com/musterd/muster/cmd/configfile"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
 	"github.com/musterd/muster/rpcauth"
@@ -40,17 +42,22 @@ type config struct {
 	Coordinators       []string `json:"coordinators"`
 	// Enrollment are the addresses where a node without a certificate enrols; none:
 	// those of Coordinators.
-	Enrollment      []string            `json:"enrollment"`
-	Labels          map[string]string   `json:"labels"`
-	Reserved        reservedConfig      `json:"reserved"`
-	Discovery       discoveryConfig     `json:"discovery"`
-	Gossip          gossipConfig        `json:"gossip"`
-	Orphans         orphansConfig       `json:"orphans"`
-	Heartbeat       configfile.Duration `json:"heartbeat"`
-	AssumeDeadAfter configfile.Duration `json:"assumeDeadAfter"`
-	MemoryPressure  memoryConfig        `json:"memoryPressure"`
-	Kubelet         kubeletConfig       `json:"kubelet"`
-	Log             logConfig           `json:"log"`
+	Enrollment []string          `json:"enrollment"`
+	Labels     map[string]string `json:"labels"`
+	Reserved   reservedConfig    `json:"reserved"`
+	// Pods is the most members at once, 0 for no bound.
+	Pods int `json:"pods"`
+	// Resources are further resources that the node declares: amounts by name, with a
+	// unit behind the amount where there is one. The unit "bytes" makes the kind bytes.
+	Resources       map[string]configfile.Scalar `json:"resources"`
+	Discovery       discoveryConfig              `json:"discovery"`
+	Gossip          gossipConfig                 `json:"gossip"`
+	Orphans         orphansConfig                `json:"orphans"`
+	Heartbeat       configfile.Duration          `json:"heartbeat"`
+	AssumeDeadAfter configfile.Duration          `json:"assumeDeadAfter"`
+	MemoryPressure  memoryConfig                 `json:"memoryPressure"`
+	Kubelet         kubeletConfig                `json:"kubelet"`
+	Log             logConfig                    `json:"log"`
 }
 
 type tlsConfig struct {
@@ -60,6 +67,46 @@ type tlsConfig struct {
 type reservedConfig struct {
 	CPUs   string            `json:"cpus"`
 	Memory configfile.Scalar `json:"memory"`
+}
+
+// maxPods is the most members at once that can be configured.
+const maxPods = 1_000_000
+
+// counts are the counted resources of the host but its storage, ascending by name.
+func (c config) counts() ([]grant.Count, error) {
+	var errs []error
+	var counts []grant.Count
+	if c.Pods < 0 || c.Pods > maxPods {
+		errs = append(errs, fmt.Errorf("pods: %d is outside 0..%d; 0 sets no bound", c.Pods, maxPods))
+	} else if c.Pods > 0 {
+		counts = append(counts, grant.Count{Name: resource.Pods, Amount: int64(c.Pods)})
+	}
+	if most := resource.MaxCounts - 2; len(c.Resources) > most {
+		errs = append(errs, fmt.Errorf("resources: %d names, a node declares %d at most", len(c.Resources), most))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Resources)) {
+		number, unit, _ := strings.Cut(string(c.Resources[name]), " ")
+		amount, err := resource.ParseQuantity(number, 1)
+		d := grant.Count{Name: resource.Name(name), Amount: amount, Kind: grant.KindCount, Unit: unit}
+		if unit == grant.KindBytes {
+			d.Kind = grant.KindBytes
+		}
+		switch {
+		case !resource.IsExtended(d.Name):
+			err = fmt.Errorf("want DOMAIN/NAME, outside the domains nvidia.com, muster.io and kubernetes.io")
+		case err == nil && amount == 0:
+			continue
+		case err == nil:
+			err = d.Check()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("resources.%.80s: %.80q: %w", name, c.Resources[name], err))
+			continue
+		}
+		counts = append(counts, d)
+	}
+	slices.SortFunc(counts, func(a, b grant.Count) int { return cmp.Compare(a.Name, b.Name) })
+	return counts, errors.Join(errs...)
 }
 
 type discoveryConfig struct {
@@ -154,11 +201,14 @@ type logConfig struct {
 	Format string `json:"format"`
 }
 
+// defaultPods is the most members at once on a node, as of a kubelet.
+const defaultPods = 110
+
 // defaults is the configuration without a file or flags.
 func defaults() config {
 	return config{
 		Cluster: "muster", DataDir: "/var/lib/muster-agent", AssignmentsMode: "0640",
-		Listen: "127.0.0.1:8472", MetricsListen: "127.0.0.1:8473",
+		Listen: "127.0.0.1:8472", MetricsListen: "127.0.0.1:8473", Pods: defaultPods,
 		Discovery: discoveryConfig{
 			SysfsRoot: "/", Rediscover: configfile.DurationOf(5 * time.Minute), Timeout: configfile.DurationOf(agent.DiscoveryLimit),
 			HangAfter: configfile.DurationOf(30 * time.Second), Retry: configfile.DurationOf(30 * time.Second),
@@ -186,6 +236,7 @@ type settings struct {
 	filesMode      fs.FileMode
 	reservedCPUs   bitset.Set
 	reservedMemory resource.Bytes
+	declared       []grant.Count // but the storage
 	token          rpcauth.Token
 	serfToken      rpcauth.Token
 	metricsToken   rpcauth.Token // zero where the metrics need none
@@ -275,6 +326,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 		}
 		s.reservedMemory = resource.Bytes(amount)
 	}
+	s.declared, err = c.counts()
+	keep(err)
 	s.heartbeat, err = c.Heartbeat.Check("heartbeat", 100*time.Millisecond, 5*time.Minute)
 	keep(err)
 	if c.AssumeDeadAfter != configfile.DurationOf(0) { // off

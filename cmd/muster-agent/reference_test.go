@@ -27,6 +27,7 @@ func sample() samplefile.File {
 			"log.format":                      {Range: "text, json", Within: []string{"text", "json"}, Outside: []string{"xml"}},
 			"nodeID":                          {Range: "1 to 63 characters", Within: []string{"a", "gpu-17.example"}, Outside: []string{"-a", "a/b"}},
 			"cluster":                         {Range: "1 to 63 characters", Within: []string{"a"}, Outside: []string{`""`, "a_b"}},
+			"pods":                            {Range: "0 to 1000000", Within: []string{"0", "1", "1000000"}, Outside: []string{"-1", "1000001"}},
 			"reserved.memory":                 {Range: "0 or more", Unit: "bytes", Within: []string{"4Gi", `"0"`}, Outside: []string{"-1"}},
 		},
 		Check: func(t *testing.T, yaml string) error {
@@ -60,7 +61,10 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"metricsTokenFile": {"/nowhere/token"}, "enrollment": append([]string{"['127.0.0.1:8475']"}, noPeer...),
 		"labels":        {"{'a b': c}", "{muster.dev/assume-dead-after: 5m}", "{a: " + strings.Repeat("z", 300) + "}"},
 		"reserved.cpus": {"zzz", "3-1", "-1"},
-		"gossip.join":   noPeer, "gossip.joinCapacity": noPeer,
+		"resources": {
+			"{fpga: 1}", "{nvidia.com/fpga: 1}", "{example.com/fpga: -1}", "{example.com/fpga: x}", "{example.com/fpga: 2Pi}", "{example.com/fpga: 1 " + strings.Repeat("z", 64) + "}",
+		},
+		"gossip.join": noPeer, "gossip.joinCapacity": noPeer,
 		"gossip.serfBind": noAddress, "gossip.serfRPC": noAddress, "gossip.capacityBind": noAddress,
 		"gossip.serfRPCTokenFile": {"/nowhere/token"}, "discovery.sysfsRoot": {"here", `""`},
 		"tokenFile": {"/nowhere/token", `""`}, "orphans.ignore": {"[/usr/bin/x]", "['']", "['a b']"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/musterd/muster/devices/nvml"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 )
@@ -59,6 +61,9 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	deps.Metrics = metrics
+	if s.declared, err = withStorage(ctx, s.declared, s.DataDir); err != nil {
+		log.Warn("storage_not_measured", "folder", s.DataDir, "error", err, "effect", "the node has no ephemeral-storage")
+	}
 	a, err := agent.New(agentConfig(s, newJournal), deps)
 	if err != nil {
 		if errors.Is(err, journal.ErrLocked) {
@@ -103,7 +108,7 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 	c := agent.Config{
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir, AssignmentsMode: s.filesMode,
 		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, MetricsToken: s.metricsToken, Coordinators: s.Coordinators, Labels: s.Labels,
-		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory,
+		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory, Counts: s.declared,
 		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, MemoryPressure: s.memory, NewJournal: newJournal, Kubelet: s.kubelet,
 		Orphans: agent.OrphansConfig{Enabled: s.Orphans.Enabled, Ignore: s.Orphans.Ignore},
 	}
@@ -116,6 +121,18 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 		}
 	}
 	return c
+}
+
+// withStorage adds the storage of the file system that holds a folder, which may not be
+// made yet, to counted resources. With an error it adds nothing.
+func withStorage(ctx context.Context, counts []grant.Count, dir string) ([]grant.Count, error) {
+	storage, err := usage.Storage(ctx, dir)
+	if err != nil || storage == 0 {
+		return counts, err
+	}
+	c := grant.Count{Name: resource.EphemeralStorage, Amount: int64(storage)}
+	at, _ := slices.BinarySearchFunc(counts, c, func(a, b grant.Count) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.Insert(slices.Clone(counts), at, c), nil
 }
 
 func newLogger(s settings, w io.Writer) *slog.Logger {
