@@ -109,7 +109,7 @@ func DeclarationOf(id resource.NodeID, spec *record.NodeSpec) registry.Declarati
 
 // closeCounts keeps the resources of which the node has conflicts from new work.
 func (n *node) closeCounts(a registry.Agreement) {
-	n.conflicts = a.Conflicts[string(n.view.ID)]
+	n.setConflicts(a.Conflicts[string(n.view.ID)])
 	n.applyConflicts()
 }
 

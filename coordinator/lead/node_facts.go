@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // This file takes over what agents, the store and operators say of a node.
@@ -120,6 +121,9 @@ func (n *node) setUnanswered() { n.unanswered = true }
 
 // clearUnanswered notes that the agent was asked for everything.
 func (n *node) clearUnanswered() { n.unanswered = false }
+
+// setConflicts takes over the resources that the node declares otherwise than others.
+func (n *node) setConflicts(list []registry.Conflict) { n.conflicts = list }
 
 // setSaid keeps the agent's own conditions.
 func (n *node) setSaid(s said) { n.said = s }
