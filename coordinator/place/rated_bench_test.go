@@ -74,6 +74,24 @@ func BenchmarkDefault(b *testing.B) {
 				}
 			})
 		}
+		b.Run(fmt.Sprintf("soft-taints/nodes=%d", n), func(b *testing.B) { // on nodes of their own
+			worn := dgx(b, n)
+			wear(b, worn)
+			for i, v := range worn {
+				if i%10 == 0 {
+					v.Labels = table.Intern(nil, []constraint.Taint{{Key: "old", Effect: constraint.PreferNoSchedule}})
+				}
+			}
+			state := cluster.NewState(worn...)
+			u := place.Unit{Members: 1, Request: oneGPU, Policy: learner.Policy(place.NameFragmentation, state)}
+			for b.Loop() {
+				mark := state.Checkpoint()
+				if _, ok := place.Place(state, u); !ok {
+					b.Fatal("no place")
+				}
+				state.Rollback(mark)
+			}
+		})
 		b.Run(fmt.Sprintf("new-shape/nodes=%d", n), func(b *testing.B) {
 			u := place.Unit{Members: 1, Request: oneGPU, Policy: learner.Policy(place.NameFragmentation, state)}
 			for b.Loop() {

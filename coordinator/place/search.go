@@ -26,6 +26,7 @@ type search struct {
 	relations *relations // nil for none
 	policy    Policy
 	rated     bool  // the State remembers the policy's scores, which cost much
+	soft      bool  // nodes have taints that take points off, of which a rating knows nothing
 	ideal     int64 // points of a node that matches all preferred terms
 	prefers   bool  // some nodes have more points than others
 	// sumsDecide: a node needs nothing for a member but the room by its sums, and a
@@ -51,7 +52,7 @@ func newSearch(state *cluster.State, u *Unit, r *relations) search {
 		s.policy = Packed{}
 	}
 	_, s.rated = s.policy.(*Fragmentation)
-	s.rated = s.rated && !state.HasSoftTaints() // a rating knows no taints
+	s.soft = state.HasSoftTaints()
 	return s
 }
 
@@ -125,32 +126,47 @@ func (s *search) firstRated() *cluster.Node {
 	var best candidate
 	ratings, peers := s.state.Rated(s.policy, &s.unit.Request)
 	s.seen = len(ratings)
-	ideal := int64(0)
-	if s.prefers {
+	bounds, ideal := ratings, int64(0) // of the best node that a slot may have
+	switch {
+	case s.soft:
+		bounds = s.boundsOf(ratings, peers)
+	case s.prefers:
 		ideal = s.policy.Prefer(0, s.ideal)
 	}
 	target := cluster.Rating{Doubt: math.MaxInt32, Score: math.MinInt64}
-	for slot := range ratings {
-		if at := &ratings[slot]; at.Room && (at.Doubt < target.Doubt || at.Doubt == target.Doubt && at.Score > target.Score) {
+	for slot := range bounds {
+		if at := &bounds[slot]; at.Room && (at.Doubt < target.Doubt || at.Doubt == target.Doubt && at.Score > target.Score) {
 			target = *at
 		}
 	}
-	for slot := range ratings {
-		if at := &ratings[slot]; *at == target {
-			s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, at.Score, peers[slot], &best)
+	for slot := range bounds {
+		if at := &bounds[slot]; *at == target {
+			s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, ratings[slot].Score, peers[slot], &best)
 		}
 	}
 	if best.node != nil && best.rank == (rank{int(target.Doubt), target.Score + ideal}) {
 		return best.node
 	}
-	for slot := range ratings {
-		at := &ratings[slot]
+	for slot := range bounds {
+		at := &bounds[slot]
 		if !at.Room || best.node != nil && (int(at.Doubt) > best.doubt || int(at.Doubt) == best.doubt && at.Score+ideal < best.score) {
 			continue
 		}
-		s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, at.Score, peers[slot], &best)
+		s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, ratings[slot].Score, peers[slot], &best)
 	}
 	return best.node
+}
+
+// boundsOf are ratings with the points of the best node and without those that taints take
+// off: a rating knows of neither.
+func (s *search) boundsOf(ratings []cluster.Rating, peers []*cluster.Peers) []cluster.Rating {
+	bounds := slices.Clone(ratings)
+	for slot := range bounds {
+		if at := &bounds[slot]; at.Room {
+			at.Score = s.boundOf(at, peers[slot]).score
+		}
+	}
+	return bounds
 }
 
 // score rates a node by the policy.
@@ -225,7 +241,7 @@ func (s *search) fillFromPeers() {
 		ratings, peers := s.state.Rated(s.policy, &s.unit.Request)
 		for slot := range ratings {
 			if at := &ratings[slot]; at.Room {
-				s.enqueue(s.boundOf(at), at.Score, peers[slot])
+				s.enqueue(s.boundOf(at, peers[slot]), at.Score, peers[slot])
 			}
 		}
 		return
@@ -341,11 +357,17 @@ func (s *search) bound(standing *cluster.Standing, p *cluster.Peers, score int64
 	return rank{s.policy.Doubt(standing, 0), score}
 }
 
-// boundOf is bound for a rating that the State remembers.
-func (s *search) boundOf(at *cluster.Rating) rank {
-	score := at.Score
-	if s.prefers {
-		score = s.policy.Prefer(score, s.ideal)
+// boundOf is bound for a rating of peers that the State remembers, which knows no taints.
+func (s *search) boundOf(at *cluster.Rating, p *cluster.Peers) rank {
+	score, cost := at.Score, int64(0)
+	if s.soft {
+		cost = s.cost(p.Taints())
+	}
+	switch {
+	case s.prefers:
+		score = s.policy.Prefer(score, s.ideal-cost)
+	case cost > 0:
+		score = s.policy.Prefer(score, -cost)
 	}
 	return rank{int(at.Doubt), score}
 }
