@@ -79,7 +79,7 @@ func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]
 	}
 	granted := at.Assignment.Vector()
 	delete(granted, resource.Pods) // every member has one
-	if m.Request.Cores > 0 { // an assignment lists their threads; a quota is charged one CPU a core
+	if m.Request.Cores > 0 {       // an assignment lists their threads; a quota is charged one CPU a core
 		charged := m.Request.Vector()
 		granted[resource.Cores], granted[resource.CPU] = charged[resource.Cores], charged[resource.CPU]
 	}
