@@ -44,7 +44,8 @@ type AccessToken struct {
 // AccessTokenSpec says who uses a token, and with which rights.
 type AccessTokenSpec struct {
 	// User is the person or the program that uses the token: one line of at most 256
-	// bytes. Records and logs have it.
+	// bytes. Records and logs have it. Not a role, not the path of a file, and not a name
+	// that begins with system:, oidc: or node:, in any case of letters.
 	User string `json:"user" required:"true" example:"ada@example.org"`
 	// Role is the role of the token. A token without a role has the roles that role
 	// bindings give to its user.
@@ -225,6 +226,24 @@ func (s *AccessTokenSpec) Owner() string {
 	return CertificatePrefix + strings.TrimPrefix(s.User, CertificatePrefix)
 }
 
+// reservedPrefixes begin names that are not for tokens: those of the system, of the
+// identity provider and of hosts.
+var reservedPrefixes = []string{"system:", "oidc:", "node:"}
+
+// checkReserved refuses a name that records and the audit would show as if another
+// had acted: the bearer of the administrator's token, a role, a file, a person of the
+// identity provider, or a part of the system.
+func (s *AccessTokenSpec) checkReserved() *Status {
+	name := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(s.User, CertificatePrefix)))
+	path := strings.HasPrefix(name, "/") || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "~")
+	prefixed := slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	role := slices.Contains([]string{RoleViewer, RoleEditor, RoleTenantAdmin, RoleOperator, RoleAdmin, "node"}, name)
+	if !path && !prefixed && !role {
+		return nil
+	}
+	return invalid("spec.user", "%q is reserved: want a name that is not a role (viewer, editor, tenant-admin, operator, admin, node), does not begin with system:, oidc: or node:, and is not the path of a file (/, ./, ../, ~)", clip(s.User))
+}
+
 // checkProof refuses a request that is none, and a name that needs one.
 func (s *AccessTokenSpec) checkProof() *Status {
 	name, certified := strings.CutPrefix(s.User, CertificatePrefix)
@@ -253,6 +272,7 @@ func (s *AccessTokenSpec) Validate() *Status {
 		faults.add(invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority))
 	}
 	faults.add(checkLine("spec.description", s.Description))
+	faults.add(s.checkReserved())
 	faults.add(s.checkProof())
 	faults.add(statusOf(s.lifetime()))
 	return faults.status()

@@ -50,7 +50,7 @@ func admitTenants(c *cluster.Cluster) (*tenants, error) {
 	_, t.honest = made(api.AccessTokenSpec{User: "honest", Role: api.RoleEditor, Tenant: "default"})
 	id, attacker := made(api.AccessTokenSpec{User: "mallory", Role: api.RoleEditor, Tenant: evil.TenantNamespace, PriorityCeiling: &most})
 	t.attacker = attacker
-	_, t.bad["viewer"] = made(api.AccessTokenSpec{User: "viewer", Role: api.RoleViewer, Tenant: evil.TenantNamespace})
+	_, t.bad["viewer"] = made(api.AccessTokenSpec{User: "a-viewer", Role: api.RoleViewer, Tenant: evil.TenantNamespace})
 	_, t.bad["editor of another tenant"] = made(api.AccessTokenSpec{User: "stranger", Role: api.RoleEditor, Tenant: "strangers"})
 	_, t.bad["expired"] = made(api.AccessTokenSpec{User: "late", Role: api.RoleEditor, Tenant: evil.TenantNamespace, TTL: "1s"})
 	revoked, token := made(api.AccessTokenSpec{User: "gone", Role: api.RoleEditor, Tenant: evil.TenantNamespace})
