@@ -88,8 +88,8 @@ func TestARefusalNamesAllFaultsOfADocument(t *testing.T) {
 			[]string{"metadata.name", "spec.owner", "spec.unsatisfiable", "spec.contacts[0]"},
 		},
 		"a namespace": {
-			refusalOf(DecodeNamespace), `{"metadata": {"name": "A"}, "spec": {"admission": "maybe", "priorityCeiling": -1, "defaultQueue": "Q"}}`, 422,
-			[]string{"metadata.name", "spec.admission", "spec.priorityCeiling", "spec.defaultQueue"},
+			refusalOf(DecodeNamespace), `{"metadata": {"name": "A"}, "spec": {"admission": "maybe", "priorityCeiling": -1, "defaultQueue": "Q", "roleCeilings": {"viewer": 1, "editor": -1}, "limits": {"jobs": -1, "documentBytes": 2000000000}}}`, 422,
+			[]string{"metadata.name", "spec.admission", "spec.priorityCeiling", "spec.roleCeilings.editor", "spec.roleCeilings.viewer", "spec.defaultQueue", "spec.limits.jobs", "spec.limits.documentBytes"},
 		},
 		"an access token": {
 			func(doc []byte) *Status { _, _, status := DecodeAccessToken(doc); return status },

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/musterd/muster/api/internal/strict"
 )
 
@@ -19,6 +22,8 @@ type Namespace struct {
 	Metadata ObjectMeta `json:"metadata"`
 	// Spec has the owner and the rules.
 	Spec NamespaceSpec `json:"spec"`
+	// Status counts the objects of the namespace. It makes no event of a watch.
+	Status NamespaceStatus `json:"status,omitzero" by:"server"`
 }
 
 // NamespaceSpec has the owner of a namespace and the rules for its work. A change
@@ -43,8 +48,46 @@ type NamespaceSpec struct {
 	// PriorityCeiling is the greatest priority that work may ask for, 0 to 1000000000.
 	// Absent: no ceiling.
 	PriorityCeiling *int32 `json:"priorityCeiling,omitempty" example:"1000"`
+	// RoleCeilings are the greatest priorities that callers may ask for by their role
+	// editor, tenant-admin or admin, beside priorityCeiling: 0 to 1000000000. A caller of
+	// several roles has the ceiling of the role that may do most. A role that is absent has
+	// no ceiling of its own.
+	RoleCeilings map[string]int32 `json:"roleCeilings,omitempty" example:"{editor: 200}"`
 	// DefaultQueue is the queue of work that names none; default: the queue default.
 	DefaultQueue string `json:"defaultQueue,omitempty" example:"research"`
+	// Limits bound the number and the size of the objects in the namespace. Work, and a
+	// change of work, beyond a limit is refused with 429; objects beyond a limit that was
+	// lowered stay.
+	Limits *NamespaceCounts `json:"limits,omitempty"`
+}
+
+// NamespaceCounts has the number and the size of the objects of a namespace: as
+// limits the greatest values, where an absent value is no limit if it has no default.
+type NamespaceCounts struct {
+	// Allocations counts the allocations; each member of a job is an allocation. Limit:
+	// 0 to 10000000, default: limits.allocationsPerNamespace of the coordinators'
+	// configuration.
+	Allocations *int64 `json:"allocations,omitempty" example:"500"`
+	// Jobs counts the jobs. Limit: 0 to 10000000.
+	Jobs *int64 `json:"jobs,omitempty" example:"100"`
+	// WaitingUnits counts the units that have no place yet: allocations, gangs of jobs,
+	// and members of jobs that start by themselves. New work waits until it has its place,
+	// so a limit of 0 takes no new work. Limit: 0 to 10000000.
+	WaitingUnits *int64 `json:"waitingUnits,omitempty" example:"200"`
+	// AnnotationBytes is the size of the keys and values of all annotations of
+	// allocations, jobs and templates of jobs. Limit: 0 to 1073741824.
+	AnnotationBytes *int64 `json:"annotationBytes,omitempty" unit:"bytes" example:"1048576"`
+	// DocumentBytes is the size of the stored documents of allocations and jobs. Limit: 0
+	// to 1073741824, default: 67108864.
+	DocumentBytes *int64 `json:"documentBytes,omitempty" unit:"bytes" example:"16777216"`
+}
+
+// NamespaceStatus is the part of a Namespace that the server adds.
+type NamespaceStatus struct {
+	// Used is the present number and size of the objects.
+	Used *NamespaceCounts `json:"used,omitempty"`
+	// Hard is the limits in force.
+	Hard *NamespaceCounts `json:"hard,omitempty"`
 }
 
 // NamespaceList is a list of namespaces, ordered by name.
@@ -64,6 +107,7 @@ var namespaceDecoder = strict.For[Namespace]()
 func DecodeNamespace(doc []byte) (*Namespace, *Status) {
 	return decodeValid(namespaceDecoder, doc, func(n *Namespace) *Status {
 		status := n.Metadata.settable(&n.APIVersion, &n.Kind, KindNamespace)
+		n.Status = NamespaceStatus{}
 		return allFaults(status, n.Validate())
 	})
 }
@@ -89,8 +133,36 @@ func (n *Namespace) Validate() *Status {
 	if c := s.PriorityCeiling; c != nil && (*c < 0 || *c > MaxPriority) {
 		faults.add(invalid("spec.priorityCeiling", "%d is outside 0..%d", *c, MaxPriority))
 	}
+	for _, role := range slices.Sorted(maps.Keys(s.RoleCeilings)) {
+		path := "spec.roleCeilings." + clip(role)
+		if role != RoleEditor && role != RoleTenantAdmin && role != RoleAdmin {
+			faults.add(invalid(path, "%q is no role that submits work: want editor, tenant-admin or admin", clip(role)))
+		} else if c := s.RoleCeilings[role]; c < 0 || c > MaxPriority {
+			faults.add(invalid(path, "%d is outside 0..%d", c, MaxPriority))
+		}
+	}
 	if s.DefaultQueue != "" && !IsLabel(s.DefaultQueue) {
 		faults.add(invalid("spec.defaultQueue", "%q is not the name of a queue: %s", clip(s.DefaultQueue), labelRule))
 	}
+	if l := s.Limits; l != nil {
+		for _, f := range []struct {
+			name  string
+			value *int64
+			most  int64
+		}{
+			{"allocations", l.Allocations, maxCount}, {"jobs", l.Jobs, maxCount}, {"waitingUnits", l.WaitingUnits, maxCount},
+			{"annotationBytes", l.AnnotationBytes, maxCountedBytes}, {"documentBytes", l.DocumentBytes, maxCountedBytes},
+		} {
+			if v := f.value; v != nil && (*v < 0 || *v > f.most) {
+				faults.add(invalid("spec.limits."+f.name, "%d is outside 0..%d", *v, f.most))
+			}
+		}
+	}
 	return faults.status()
 }
+
+// The greatest limits of a namespace.
+const (
+	maxCount        = 10_000_000
+	maxCountedBytes = 1 << 30
+)

@@ -9,7 +9,7 @@ import (
 
 const (
 	wholeTenant    = `{"apiVersion":"muster/v1","kind":"Tenant","metadata":{"name":"vision","labels":{"floor":"3"}},"spec":{"displayName":"Computer Vision","owner":"ada@example.org","contacts":["Zoë, room 3.14"]}}`
-	wholeNamespace = `{"apiVersion":"muster/v1","kind":"Namespace","metadata":{"name":"vision-dev"},"spec":{"tenant":"vision","admission":"queue","unsatisfiable":"reject","deviceLost":"evict","priorityCeiling":0,"defaultQueue":"research"}}`
+	wholeNamespace = `{"apiVersion":"muster/v1","kind":"Namespace","metadata":{"name":"vision-dev"},"spec":{"tenant":"vision","admission":"queue","unsatisfiable":"reject","deviceLost":"evict","priorityCeiling":0,"roleCeilings":{"editor":5},"defaultQueue":"research","limits":{"allocations":0,"waitingUnits":5}}}`
 )
 
 func TestTenantsThatAreRefused(t *testing.T) {

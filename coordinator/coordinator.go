@@ -66,7 +66,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	c.rights = access.NewTable(c.log)
 	c.logs, c.readers = &agents.Logs{Cluster: config.Cluster, Dial: config.DialAgents}, semaphore.NewWeighted(mostLogReaders)
 	c.follower = follow.New(follow.Options{
-		Rights: c.rights, Noted: config.Noted,
+		Rights: c.rights, Noted: config.Noted, NamespaceAllocations: config.NamespaceAllocations,
 		Name: config.ID, Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
 		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)) },
 	})

@@ -88,6 +88,9 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 		t.asked++
 		mine = t.asked
 		t.clients[mine] = replies
+		if caller, bounded := service.CeilingsOf(ctx); bounded {
+			r = lead.Bounded{Caller: caller, Request: r}
+		}
 		if by := service.ChangeOf(ctx); by != nil {
 			r = lead.AskedBy{By: by, Request: r}
 		}

@@ -77,12 +77,18 @@ func (c *Coordinator) DeleteNamespace(ctx context.Context, name string, require 
 }
 
 // followOwner waits until this coordinator's own requests go by the new owner of a
-// namespace. The others follow with the next event of their watch.
+// namespace, and adds the use. The others follow with the next event of their watch.
 func (c *Coordinator) followOwner(ctx context.Context, n *api.Namespace, err error) (*api.Namespace, error) {
-	if err == nil {
-		if _, late := c.follower.Fresh(ctx); late != nil {
-			c.log.Debug("owner_not_followed_yet", "namespace", n.Metadata.Name, "error", late)
-		}
+	if err != nil {
+		return n, err
 	}
-	return n, err
+	v, late := c.follower.Fresh(ctx)
+	if late != nil {
+		c.log.Debug("owner_not_followed_yet", "namespace", n.Metadata.Name, "error", late)
+		return n, nil
+	}
+	if s, found := v.Namespace(n.Metadata.Name); found {
+		n.Status = s.Object.Status
+	}
+	return n, nil
 }

@@ -99,6 +99,12 @@ var (
 	wrongLists  = []wrong{{[]any{"zzz!"}, "zzz!"}, {[]any{tooLong}, "zzz"}}
 )
 
+// wrongCounts and wrongSizes are no count quotas.
+var (
+	wrongCounts = []wrong{{-1, "-1"}, {10_000_001, "10000001"}}
+	wrongSizes  = []wrong{{-1, "-1"}, {1<<30 + 1, "1073741825"}}
+)
+
 // wrongByMeaning are values that the meaning of a field excludes, by the end of its
 // path, the longest end first.
 var wrongByMeaning = map[string][]wrong{
@@ -118,11 +124,13 @@ var wrongByMeaning = map[string][]wrong{
 	"Queue metadata.name": {{"Zzz", "Zzz"}, {tooLong, "zzz"}}, "Queue spec.maxRunningMembers": {{-1, "-1"}}, "Queue spec.maxWaitingMembers": {{-1, "-1"}},
 	"Resource spec.rank":    {{-1, "-1"}, {32768, "32768"}},
 	"Namespace spec.tenant": wrongNames, "Namespace spec.defaultQueue": wrongNames, "Namespace spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}},
+	"Namespace spec.roleCeilings": {{map[string]any{"viewer": 1}, "viewer"}, {map[string]any{"editor": -1}, "-1"}, {map[string]any{"admin": 1_000_000_001}, "1000000001"}},
+	"limits.allocations":          wrongCounts, "limits.jobs": wrongCounts, "limits.waitingUnits": wrongCounts, "limits.annotationBytes": wrongSizes, "limits.documentBytes": wrongSizes,
 	"Tenant spec.requestsPerMinute": {{-1, "-1"}, {10_000_001, "10000001"}},
 	"Consumer spec.id":              {{"", "missing"}}, "Consumer spec.trees.treeName": {{"", "missing"}},
 	"BootstrapToken spec.nodes": {{"", "empty"}}, "labelSelector": {{" ", "an empty selector"}},
 	"RoleBinding spec.tenant": wrongNames, "RoleBinding spec.namespaces": wrongLists, "RoleBinding spec.subjects.name": wrongLines,
-	"AccessToken spec.user": append([]wrong{{" ", "required"}}, wrongLines...), "AccessToken spec.tenant": wrongNames, "AccessToken spec.namespaces": wrongLists,
+	"AccessToken spec.user": append([]wrong{{" ", "required"}, {"Admin", "Admin"}, {"system:x", "system:x"}, {"/etc/passwd", "/etc/passwd"}}, wrongLines...), "AccessToken spec.tenant": wrongNames, "AccessToken spec.namespaces": wrongLists,
 	"AccessToken spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "AccessToken spec.description": wrongLines, "AccessToken spec.request": {{"zzz", "zzz"}, {"-----BEGIN CERTIFICATE-----", "BEGIN CERTIFICATE-----"}},
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 	"QuotaModePatch reason": wrongLines,

@@ -36,8 +36,10 @@ type Follower struct {
 	leads      func() bool
 	registered func(News)
 	noted      func(record.Audit)
-	loading    bool          // of all keys at once, under mu
-	rights     *access.Table // changed under mu
+	// allocations is Options.NamespaceAllocations.
+	allocations int
+	loading     bool          // of all keys at once, under mu
+	rights      *access.Table // changed under mu
 
 	owners atomic.Pointer[owners]        // replaced under mu
 	mode   atomic.Pointer[api.QuotaMode] // likewise; nil for Normal, never changed
@@ -76,6 +78,8 @@ type Options struct {
 	Log   *slog.Logger
 	// Check is how often the store is asked how far it is.
 	Check time.Duration
+	// NamespaceAllocations is the limit of a namespace that has none of its own.
+	NamespaceAllocations int
 	// Moved takes the cache's revision whenever it changes; it must not block.
 	Moved func(resource.Revision)
 	// Forget ends the term that is built on the store's past, and has the store
@@ -102,6 +106,7 @@ func New(o Options) *Follower {
 	return &Follower{
 		name: o.Name, store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
 		registered: o.Registered, rights: o.Rights, noted: o.Noted, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
+		allocations: o.NamespaceAllocations,
 	}
 }
 
@@ -256,6 +261,7 @@ func (f *Follower) refresh() {
 	first := f.unseen
 	if f.unseen {
 		f.unseen, f.broken, f.cache = false, nil, objects.New()
+		f.cache.BoundAllocations(f.allocations)
 		for key := range f.kvs {
 			f.cache.Touch(key)
 		}

@@ -24,6 +24,8 @@ type replay struct {
 	cache   *objects.Cache
 	batches <-chan record.Batch
 	end     func()
+	// allocations is Options.NamespaceAllocations.
+	allocations int
 }
 
 // replay begins behind a place, for a kind. The store keeps its past until it is
@@ -39,7 +41,7 @@ func (f *Follower) replay(ctx context.Context, after objects.ID, kind objects.Ki
 		return nil, ctx.Err()
 	}
 	watching, cancel := context.WithCancel(ctx)
-	r := &replay{end: func() { cancel(); <-f.replays }}
+	r := &replay{end: func() { cancel(); <-f.replays }, allocations: f.allocations}
 	if err := r.load(ctx, f.store, from); err != nil {
 		r.end()
 		return nil, gone(err, after)
@@ -59,6 +61,7 @@ func (r *replay) load(ctx context.Context, from store.KVStore, at resource.Revis
 		return err
 	}
 	r.kvs, r.cache = make(map[string]record.KV, len(kvs)), objects.New()
+	r.cache.BoundAllocations(r.allocations)
 	for _, kv := range kvs {
 		if !isApart(kv.Key) {
 			r.kvs[kv.Key] = kv

@@ -1,79 +1,103 @@
 package lead
 
-import "github.com/musterd/muster/api"
+import (
+	"fmt"
+	"maps"
 
-// maxNamespaceDocuments bounds the documents of a namespace together, in bytes.
-const maxNamespaceDocuments = 64 << 20
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
+)
 
-// census counts what each namespace has stored. The zero value has not counted
-// yet.
+// census counts the objects of each namespace. nil has not counted yet.
 //
-// Invariant: once counted, it agrees with the leader's units.
-type census map[string]holding
+// Invariant: once counted, the use of a namespace is the sum of counted over its units.
+type census map[string]count.Use
 
-// holding is what one namespace has stored.
-type holding struct {
-	allocations int
-	documents   int64 // bytes
+// set replaces the part of a unit in the use of its namespace.
+func (c census) set(u *unit, use count.Use) {
+	if c == nil || use == u.counted {
+		return
+	}
+	namespace := u.record.Namespace
+	c[namespace] = c[namespace].Plus(use.Minus(u.counted))
+	u.setCounted(use)
+	if c[namespace] == (count.Use{}) {
+		delete(c, namespace)
+	}
 }
 
-// holdingOf is what a unit adds to its namespace. A job's document counts with
-// its first unit, which lives as long as the job.
-func holdingOf(u *unit) holding {
-	h := holding{allocations: u.record.Members, documents: int64(len(u.record.Document))}
+// note counts a unit as it is now.
+func (c census) note(u *unit) {
+	if c != nil {
+		c.set(u, countedUse(u))
+	}
+}
+
+// countedUse is the part of a unit in the use of its namespace. A job counts with its first
+// unit.
+func countedUse(u *unit) count.Use {
+	if u.gone {
+		return count.Use{}
+	}
+	use := count.OfUnit(&u.record, u.allocation)
 	if u.job != nil && u.record.N == 0 {
-		h.documents += int64(len(u.job.record.Document))
+		use = use.Plus(count.OfJob(&u.job.record, u.job.doc))
 	}
-	return h
+	return use
 }
 
-func (c census) add(u *unit) {
-	if c == nil {
-		return
+// used is the use of a namespace.
+func (l *Leader) used(namespace string) count.Use {
+	if l.census == nil {
+		l.census = census{}
+		for _, u := range l.units {
+			l.census.note(u)
+		}
 	}
-	h, more := c[u.record.Namespace], holdingOf(u)
-	c[u.record.Namespace] = holding{h.allocations + more.allocations, h.documents + more.documents}
+	return l.census[namespace]
 }
 
-func (c census) remove(u *unit) {
-	if c == nil {
-		return
+// checkCensus verifies the invariant of the census. A document that is being written
+// counts already.
+func (l *Leader) checkCensus() error {
+	if l.census == nil {
+		return nil
 	}
-	h, less := c[u.record.Namespace], holdingOf(u)
-	if h = (holding{h.allocations - less.allocations, h.documents - less.documents}); h == (holding{}) {
-		delete(c, u.record.Namespace)
-		return
+	sums := census{}
+	for _, u := range l.units {
+		is := countedUse(u)
+		if is.Annotations, is.Documents = u.counted.Annotations, u.counted.Documents; is != u.counted {
+			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
+		}
+		sums[u.record.Namespace] = sums[u.record.Namespace].Plus(is)
 	}
-	c[u.record.Namespace] = h
+	if !maps.Equal(sums, l.census) {
+		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", l.census, sums)
+	}
+	return nil
 }
 
 // hasRoom refuses a submission with 429 where its namespace has too much stored
 // already.
 func (l *Leader) hasRoom(s *submission) *api.Status {
-	if l.census == nil {
-		l.census = census{}
-		for _, u := range l.units {
-			l.census.add(u)
-		}
-	}
-	namespace := s.units[0].record.Namespace
-	has, most := l.census[namespace], l.rules.NamespaceAllocations
-	allocations, documents := 0, int64(0)
+	var more count.Use
 	for _, u := range s.units {
-		more := holdingOf(u)
-		allocations, documents = allocations+more.allocations, documents+more.documents
+		more = more.Plus(countedUse(u))
 	}
-	var status *api.Status
-	switch {
-	case has.allocations+allocations > most:
-		status = api.Errorf(429, "namespace %s has %d allocations and may have %d: there is no room for %d more; delete what has ended, or ask an operator to raise limits.allocationsPerNamespace",
-			namespace, has.allocations, most, allocations)
-	case has.documents+documents > maxNamespaceDocuments:
-		status = api.Errorf(429, "namespace %s has documents of %d bytes and may have %d: there is no room for %d more; delete what has ended",
-			namespace, has.documents, maxNamespaceDocuments, documents)
-	default:
-		return nil
+	return l.hasRoomFor(s.units[0].record.Namespace, more)
+}
+
+// hasRoomFor is hasRoom of a request that adds a use to a namespace.
+func (l *Leader) hasRoomFor(namespace string, more count.Use) *api.Status {
+	return count.LimitsOf(l.namespace(namespace).Limits, l.rules.NamespaceAllocations).Refuse(namespace, l.used(namespace), more)
+}
+
+// growthOf is the use that a change of a job adds to the namespace.
+func (l *Leader) growthOf(change *jobChange) count.Use {
+	j := change.job
+	more := count.OfJob(&change.rec, change.doc).Minus(count.OfJob(&j.record, j.doc))
+	for _, u := range change.added {
+		more = more.Plus(countedUse(u))
 	}
-	status.Reason = api.TooManyObjects
-	return status
+	return more
 }

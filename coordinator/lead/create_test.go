@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/grant"
 )
 
@@ -77,42 +78,25 @@ func TestANameThatIsJustBeingTakenIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfAllocationsOfANamespace: up to the limit, and documents up to theirs.
-func TestTheNumberOfAllocationsOfANamespace(t *testing.T) {
-	for most, refused := range map[int]bool{1: true, 2: false} {
-		x := newScene(t)
-		x.accepts(x.submission("a", "", ""))
-		x.rules.NamespaceAllocations = most
-		if status := x.hasRoom(x.submission("b", "", "")); status != nil != refused {
-			t.Errorf("of %d: %v", most, status)
-		}
-	}
-	for more, refused := range map[int64]bool{0: false, 1: true} {
-		x := newScene(t)
-		s := x.submission("b", "", "")
-		x.census = census{"default": {documents: maxNamespaceDocuments - int64(len(s.units[0].record.Document)) + more}}
-		if status := x.hasRoom(s); status != nil != refused {
-			t.Errorf("%d bytes too many: %v", more, status)
-		}
-	}
-}
-
-// TestTheCensusAgreesWithTheUnits: whatever comes and goes.
+// TestTheCensusAgreesWithTheUnits: whatever comes and goes. Check compares the two.
 func TestTheCensusAgreesWithTheUnits(t *testing.T) {
 	x := newScene(t)
 	x.submitJob("j", 3, 1)
 	x.accepts(x.submission("a", "", ""))
-	counted := x.census["default"]
+	counted := x.used("default")
+	for _, u := range x.units {
+		u.counted = count.Use{}
+	}
 	x.census = nil
-	x.hasRoom(x.submission("b", "", ""))
-	if again := x.census["default"]; again != counted || again.allocations != 4 {
+	if again := x.used("default"); again != counted || again.Allocations != 4 || again.Jobs != 1 {
 		t.Errorf("kept %+v, counted %+v", counted, again)
 	}
 	a := x.units["default/alloc/a/0"]
 	x.do(func() { x.removeUnit(a); x.removeUnit(a) })
-	if got := x.census["default"].allocations; got != 3 {
+	if got := x.used("default").Allocations; got != 3 {
 		t.Errorf("%d allocations are left, want 3", got)
 	}
+	x.check()
 }
 
 // TestWhatTheStoreTakesInOneTxn: a submission that needs more is refused at once.

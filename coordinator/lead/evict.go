@@ -166,6 +166,7 @@ func (l *Leader) onUnitReleased(a *attempt) {
 		e = l.endOfUnit(a)
 	}
 	u.setReleased(e, a.machine.Revision())
+	l.census.note(u)
 	switch {
 	case e.requeued:
 		l.out.info("unit_requeued", "unit", u.path)

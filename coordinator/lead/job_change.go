@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -41,6 +42,9 @@ func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *
 		}
 	}
 	if status = l.resize(change); status == nil {
+		status = l.hasRoomFor(j.record.Namespace, l.growthOf(change))
+	}
+	if status == nil {
 		status = l.fitsTxn(change)
 	}
 	if status == nil {
@@ -114,6 +118,7 @@ func (l *Leader) writeJobChange(c *call, change *jobChange) {
 		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 	}
 	j.beginWrite()
+	l.census.set(j.units[0], count.OfUnit(&j.units[0].record, nil).Plus(count.OfJob(&rec, change.doc)))
 	for _, u := range change.moved {
 		u.beginWrite(writeChange)
 		l.offer(u)
@@ -153,8 +158,8 @@ func (l *Leader) writeJobChange(c *call, change *jobChange) {
 func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 	j := change.job
 	resumed := j.doc.IsSuspended() != change.doc.IsSuspended()
-	l.keepJob(j, change.rec, rev)
 	j.setDocument(change.doc)
+	l.keepJob(j, change.rec, rev)
 	for _, u := range j.units {
 		u.setLabels(memberLabels(j.doc))
 		l.occupancy.noteUnit(u)
@@ -181,6 +186,7 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 
 // dropJobChange takes over that the store does not have a change.
 func (l *Leader) dropJobChange(change *jobChange) {
+	l.census.note(change.job.units[0])
 	for _, u := range change.moved {
 		u.finishWrite(writeChange)
 		l.takeWish(u)
@@ -194,7 +200,6 @@ func (l *Leader) dropJobChange(change *jobChange) {
 
 // keepJob takes over the job as it was written at rev.
 func (l *Leader) keepJob(j *job, written record.Job, rev resource.Revision) {
-	l.census.remove(j.units[0])
 	j.keep(written, rev)
-	l.census.add(j.units[0])
+	l.census.note(j.units[0])
 }

@@ -17,15 +17,13 @@ func (l *Leader) add(u *unit) {
 		l.offerAgain(u.record.Namespace)
 	}
 	l.offer(u)
-	l.census.add(u)
+	l.census.note(u)
 }
 
 // removeUnit removes a unit from memory.
 func (l *Leader) removeUnit(u *unit) {
-	if !u.gone {
-		l.census.remove(u)
-	}
 	u.remove()
+	l.census.note(u)
 	l.room.Remove(u.key)
 	l.removeConsumer(u)
 	delete(l.fates.marked, u)
@@ -194,6 +192,7 @@ func (l *Leader) endQueued(u *unit) {
 			return
 		}
 		u.end(unit, rev)
+		l.census.note(u)
 		l.finish(u)
 	}
 	write = func() {

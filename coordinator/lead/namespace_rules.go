@@ -1,18 +1,32 @@
 package lead
 
-import "github.com/musterd/muster/api"
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/ceiling"
+)
 
 // This file holds the refusals of new work by the rules of its namespace.
 
-// barredFrom is the reason why a namespace takes no new work of a priority, nil where
-// it does.
+// Bounded is a request of a caller, whose roles and token bound the priority of new work.
+type Bounded struct {
+	Caller ceiling.Caller
+	Request
+}
+
+func (r Bounded) serve(l *Leader, c *call) {
+	c.caller = r.Caller
+	r.Request.serve(l, c)
+}
+
+// barredFrom is the reason why a namespace takes no new work of a priority from the
+// caller that the leader acts for, nil where it does.
 func (l *Leader) barredFrom(namespace string, priority int32) *api.Status {
 	if l.rules.RequireNamespaces && !l.isKnown(namespace) {
 		return api.Errorf(404, "namespace %s does not exist, and requireNamespaces is set: ask an operator to create it", namespace)
 	}
-	if ceiling := l.namespace(namespace).PriorityCeiling; ceiling != nil && priority > *ceiling {
-		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of namespace %s: ask for %d or less, or ask an operator to raise spec.priorityCeiling",
-			priority, *ceiling, namespace, *ceiling)
+	n, caller := l.namespace(namespace), ceiling.Caller{}
+	if l.acting != nil {
+		caller = l.acting.caller
 	}
-	return nil
+	return ceiling.Refuse(ceiling.Rules{Namespace: namespace, Owner: n.Tenant, All: n.PriorityCeiling, Roles: n.RoleCeilings}, caller, priority)
 }

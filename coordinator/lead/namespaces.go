@@ -93,6 +93,7 @@ func (l *Leader) isPaused(c *call, namespace string, serve func()) bool {
 	if paused {
 		l.spaces.paused[namespace] = append(waiting, func() {
 			if !c.over {
+				defer l.actFor(c)() // not for the caller of the change
 				serve()
 			}
 		})

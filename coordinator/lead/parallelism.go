@@ -68,10 +68,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 	if ops := l.opsOf(&submission{units: append(slices.Clone(j.units), change.added...)}); ops > l.maxOps {
 		return api.Errorf(422, "spec.parallelism: %d members of job %s take %d operations of the store, which takes %d in one transaction", want, first.Name, ops, l.maxOps)
 	}
-	if status := l.barredFrom(first.Namespace, first.Priority); status != nil {
-		return status
-	}
-	return l.hasRoom(&submission{job: j, units: change.added})
+	return l.barredFrom(first.Namespace, first.Priority)
 }
 
 // isTaken refuses a new unit of a job whose member's name another object has.

@@ -103,7 +103,7 @@ func TestWhatAJobCannotBecome(t *testing.T) {
 			return j
 		}, `{"parallelism":3}`, "409 spec.parallelism: the name j-2 of a new member of job j is taken in namespace default"},
 		"the namespace is full": {func(x *scene) *job { return x.sweep(2, 0) }, `{"parallelism":40}`,
-			"429 namespace default has 2 allocations and may have 20: there is no room for 38 more; delete what has ended, or ask an operator to raise limits.allocationsPerNamespace"},
+			"429 namespace default has 2 allocations and may have 20: there is no room for 38 more; delete objects that have ended, or ask an operator to raise limits.allocationsPerNamespace"},
 		"it is ending": {func(x *scene) *job {
 			j := x.sweep(2, 2)
 			x.give(ClientRequest{1, EndJob{Namespace: "default", Name: "j", Options: api.DeleteOptions{}, Remove: true}})

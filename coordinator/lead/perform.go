@@ -107,6 +107,7 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	l.noteSeats(a)
 	create := u.create
 	u.commit(a.machine.ID(), revision, a.started)
+	l.census.note(u)
 	if create != nil {
 		l.out.measure(MetricLatency, l.now.Sub(create.started).Seconds())
 		l.activity.addLatency(l.now.Sub(create.started))

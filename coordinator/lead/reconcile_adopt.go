@@ -83,6 +83,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 			return
 		}
 		u.readopt(a, written, rev)
+		l.census.note(u)
 		if who.job != nil {
 			who.job.setStored(rev)
 		}
@@ -183,7 +184,7 @@ func (l *Leader) reserveName(who adoptee) {
 		l.insertJob(who.job)
 	}
 	l.insertUnit(u)
-	l.census.add(u)
+	l.census.note(u)
 }
 
 // adoptee is the unit that waits for the grant, or a new one with a document

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/ceiling"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -45,6 +46,8 @@ type call struct {
 	// has it.
 	by    *record.Audit
 	noted bool
+	// caller bounds the priority of new work (Bounded).
+	caller ceiling.Caller
 	// on is the unit that the call waits for, due when the client wants an answer
 	// at the latest.
 	on  *unit

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -109,13 +110,16 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 			status = l.refusesEntry(u.record.Namespace, to, doc.Spec.Queue != "", u.record.Members, u.record.Members)
 		}
 	}
+	if status == nil {
+		status = l.hasRoomFor(u.record.Namespace, changed(u, raw, doc).Minus(countedUse(u)))
+	}
 	if status != nil {
 		c.answer(nil, status)
 		return
 	}
 	c.begun = true
 	former := u.record.Document
-	l.setDocument(u, raw)
+	l.setDocument(u, raw, doc)
 	u.beginWrite(writeChange)
 	l.offer(u) // which holds a unit that waits
 	key, unit := u.record.Path().Key(), u.record
@@ -134,6 +138,7 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 		switch {
 		case landed:
 			u.keepDocument(doc, rev)
+			l.census.note(u)
 			l.occupancy.noteUnit(u) // rules of other units may see other labels
 			if moves && u.queued {
 				u.setQueue(unit.Queue, rev)
@@ -142,7 +147,7 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 		case u.gone:
 			c.answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 		default:
-			l.setDocument(u, former)
+			l.setDocument(u, former, u.allocation)
 			c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the change (%v); ask again", u.record.Name, err))
 		}
 		if !u.gone && u.ending != nil && u.attempt == nil {
@@ -164,10 +169,16 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 }
 
 // setDocument takes over the document that is to be written with an allocation.
-func (l *Leader) setDocument(u *unit, raw []byte) {
-	l.census.remove(u)
+func (l *Leader) setDocument(u *unit, raw []byte, doc *api.Allocation) {
 	u.setDocument(raw)
-	l.census.add(u)
+	l.census.set(u, count.OfUnit(&u.record, doc))
+}
+
+// changed is the use of an allocation with another document.
+func changed(u *unit, raw []byte, doc *api.Allocation) count.Use {
+	rec := u.record
+	rec.Document = raw
+	return count.OfUnit(&rec, doc)
 }
 
 // isPlaced refuses to change the queue of a unit that does not wait.

@@ -59,12 +59,16 @@ type Namespace struct {
 	PriorityCeiling *int32
 	// DefaultQueue is the queue of work that names none; "" = DefaultQueue.
 	DefaultQueue string
+	// RoleCeilings are the greatest priorities of new work by the role of its submitter.
+	RoleCeilings map[string]int32
+	// Limits are the count quotas of its object; nil where it has none.
+	Limits *api.NamespaceCounts
 }
 
 // ruleOf are the owner and the rules in a namespace's object.
 func ruleOf(spec *api.NamespaceSpec) Namespace {
 	return Namespace{
 		Tenant: resource.TenantID(spec.Tenant), Admission: spec.Admission, Unsatisfiable: spec.Unsatisfiable, DeviceLost: spec.DeviceLost,
-		PriorityCeiling: spec.PriorityCeiling, DefaultQueue: spec.DefaultQueue,
+		PriorityCeiling: spec.PriorityCeiling, DefaultQueue: spec.DefaultQueue, RoleCeilings: spec.RoleCeilings, Limits: spec.Limits,
 	}
 }

@@ -97,6 +97,7 @@ func (l *Leader) writeOverdue(u *unit) {
 		}
 		l.room.Remove(u.key)
 		u.end(unit, rev)
+		l.census.note(u)
 		l.out.info("timed_out", "unit", u.path, "reason", unit.Reason)
 		l.finishOverdue(u)
 	}

@@ -50,7 +50,7 @@ import (
 //	mode                         asks for the mode
 //	bind a Org/lab               charges a namespace to a group
 //	tenant vision                puts a tenant
-//	namespace a tenant=vision    puts a namespace: admission=, ceiling=, lost=, queue=, unsatisfiable=
+//	namespace a tenant=vision    puts a namespace: admission=, allocations=, ceiling=, lost=, queue=, unsatisfiable=
 //	queue q state=Hold           puts a queue: state=, order=, running=, waiting=, policy=
 //	move a q                     changes the queue of an allocation
 //	suspend a, resume a
@@ -289,6 +289,10 @@ func (s *story) putNamespace(name string, options map[string]string) lead.Put[ap
 	if text := options["ceiling"]; text != "" {
 		ceiling := int32(s.number(text))
 		n.Spec.PriorityCeiling = &ceiling
+	}
+	if text := options["allocations"]; text != "" {
+		most := int64(s.number(text))
+		n.Spec.Limits = &api.NamespaceCounts{Allocations: &most}
 	}
 	if status := n.Validate(); status != nil {
 		s.t.Fatal(status)

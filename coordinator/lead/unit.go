@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -95,6 +96,9 @@ type unit struct {
 	failed      failure // the last one since the last commit
 	attempts    int
 	lastAttempt time.Time
+
+	// counted is the unit's part in the use of its namespace, as the census has it.
+	counted count.Use
 
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
@@ -46,6 +47,9 @@ func (u *unit) avoidNode(id resource.NodeID) {
 
 // noteFailure notes how an attempt failed.
 func (u *unit) noteFailure(f failure) { u.failed = f }
+
+// setCounted notes the unit's part in the use of its namespace.
+func (u *unit) setCounted(use count.Use) { u.counted = use }
 
 // setRequest replaces the amounts that the limits are charged.
 func (u *unit) setRequest(total resource.Vector) { u.charge.Request = total }

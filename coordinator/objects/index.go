@@ -143,12 +143,12 @@ func (v *View) Namespace(name string) (shown.Versioned[api.Namespace], bool) {
 	if !found {
 		return shown.Versioned[api.Namespace]{}, false
 	}
-	return e.Versioned, true
+	return e.show(), true
 }
 
 // Namespaces are all of them by name.
 func (v *View) Namespaces() iter.Seq[shown.Versioned[api.Namespace]] {
-	return each(v, Namespaces, "", func(e *namespaceEntry) shown.Versioned[api.Namespace] { return e.Versioned })
+	return each(v, Namespaces, "", func(e *namespaceEntry) shown.Versioned[api.Namespace] { return e.show() })
 }
 
 // Queue counts the units that wait, and returns the first of them, as many as head.

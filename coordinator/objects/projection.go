@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/events"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -28,6 +29,7 @@ type Cache struct {
 	// tenants and namespaces are the objects, by name.
 	tenants    map[string]shown.Versioned[api.Tenant]
 	namespaces map[string]shown.Versioned[api.Namespace]
+	counts     cachedCounts
 	resources  cachedResources
 	queues     cachedQueues
 	// accessTokens by id, roleBindings by name.
@@ -55,6 +57,7 @@ func New() *Cache {
 		nodes: map[resource.NodeID]*cachedNode{}, units: map[string]*cachedUnit{}, jobs: map[string]*cachedJob{},
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), trees: newCachedTrees(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
+		counts:    cachedCounts{used: map[string]count.Use{}},
 		resources: newCachedResources(), queues: newCachedQueues(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},

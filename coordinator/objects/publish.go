@@ -74,7 +74,7 @@ func (c *Cache) entry(n Name) entry {
 		}
 	case Namespaces:
 		if s, found := c.namespaces[n.Name]; found {
-			return &namespaceEntry{s}
+			return &namespaceEntry{s, c.counts.used[n.Name], c.counts.configured}
 		}
 	case Resources:
 		return c.resources.entry(n.Name)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
@@ -31,6 +32,8 @@ type cachedUnit struct {
 	job        *cachedJob
 	scope      quota.Charge // the part of a charge that the specification holds
 	holding    *cachedTx    // nil: nothing
+	// counted is its part in the use of its namespace.
+	counted count.Use
 	// freed are the nodes whose agents hold nothing of the unit any more.
 	freed []resource.NodeID
 }
@@ -91,6 +94,7 @@ func (c *Cache) remakeUnit(path string, kvs map[string]record.KV) error {
 		return err
 	}
 	c.addUnit(u)
+	c.countUnit(u)
 	if err := c.readOrder(u, kvs); err != nil {
 		return err
 	}
@@ -316,6 +320,7 @@ func (c *Cache) hold(u *cachedUnit, rec *record.Tx, kv record.KV) {
 func (c *Cache) dropUnit(u *cachedUnit) {
 	delete(c.units, u.path)
 	c.countQueued(u, -1)
+	c.discountUnit(u)
 	c.queue.Delete(u.waiting())
 	c.lines.Delete(u.waiting())
 	for i := range u.record.Members {

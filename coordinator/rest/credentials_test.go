@@ -227,7 +227,65 @@ func TestATokenSubmitsNoWorkAboveItsCeiling(t *testing.T) {
 			}
 		})
 	}
+	// More members of a job are new work of its priority, and so is each dry run.
+	if code, text := g.got("POST", "/namespaces/ml/jobs", token, `{"metadata":{"name":"urgent"},"spec":{"priorityClass":"high-priority","parallelism":1,"template":{"spec":{`+requests+`}}}}`); code != 201 {
+		t.Fatal(code, text)
+	}
+	code, text := g.got("PATCH", "/namespaces/ml/jobs/urgent", ada, `{"spec":{"parallelism":2}}`)
+	if code != 403 || !strings.Contains(text, "spec.priority: 1000 is above the priority ceiling 100 of the token") {
+		t.Errorf("members of an urgent job: %d %s", code, text)
+	}
+	if code, text := g.got("PATCH", "/namespaces/ml/jobs/urgent", ada, `{"metadata":{"annotations":{"note":"ours"}}}`); code != 200 {
+		t.Errorf("an annotation of an urgent job: %d %s", code, text)
+	}
 	if code, text := g.got("POST", "/namespaces/ml/allocations", token, `{"metadata":{"name":"boss"},"spec":{"priority":101,`+requests+`}}`); code != 201 {
 		t.Errorf("an administrator without a ceiling: %d %s", code, text)
+	}
+}
+
+// The ceilings of a namespace by role bound the priority that a caller may ask for, by
+// its number, its class, in a dry run, and by more members of a job.
+func TestARoleSubmitsNoWorkAboveItsCeiling(t *testing.T) {
+	g := newGate(t)
+	_, ada := g.made(`{"user":"ada","role":"editor","tenant":"ml"}`)
+	_, tess := g.made(`{"user":"tess","role":"tenant-admin","tenant":"ml"}`)
+	if code, text := g.got("POST", "/namespaces", token, `{"kind":"Namespace","metadata":{"name":"ml"},"spec":{"priorityCeiling":2000,"roleCeilings":{"editor":200,"tenant-admin":1000}}}`); code != 201 {
+		t.Fatal(code, text)
+	}
+	const cpu = `"resources":{"requests":{"cpu":"1"}}`
+	const ofEditors, ofTenantAdmins, ofAll = "200 of the role editor in namespace ml", "1000 of the role tenant-admin in namespace ml", "2000 of namespace ml"
+	for name, c := range map[string]struct {
+		path, token, spec, want string
+	}{
+		"an editor at the ceiling":            {"allocations", ada, `"priority":200,` + cpu, ""},
+		"an editor above":                     {"allocations", ada, `"priority":201,` + cpu, ofEditors},
+		"an editor by a class":                {"allocations", ada, `"priorityClass":"high-priority",` + cpu, ofEditors},
+		"a dry run of an editor":              {"allocations?dryRun=All", ada, `"priority":201,` + cpu, ofEditors},
+		"a job of an editor":                  {"jobs", ada, `"priority":201,"template":{"spec":{` + cpu + `}}`, ofEditors},
+		"a job of an editor by a class":       {"jobs", ada, `"priorityClass":"system-critical","template":{"spec":{` + cpu + `}}`, ofAll},
+		"a dry run of a job":                  {"jobs?dryRun=All", ada, `"priorityClass":"high-priority","template":{"spec":{` + cpu + `}}`, ofEditors},
+		"a tenant-admin above the editors'":   {"allocations", tess, `"priorityClass":"high-priority",` + cpu, ""},
+		"a tenant-admin above":                {"allocations", tess, `"priority":1001,` + cpu, ofTenantAdmins},
+		"an admin has no ceiling of the role": {"allocations", token, `"priority":2000,` + cpu, ""},
+		"an admin above the namespace's":      {"allocations", token, `"priorityClass":"system-critical",` + cpu, ofAll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, text := g.got("POST", "/namespaces/ml/"+c.path, c.token, `{"metadata":{"name":"`+strings.NewReplacer(" ", "-", "'", "").Replace(name)+`"},"spec":{`+c.spec+`}}`)
+			switch {
+			case c.want == "" && code != 201:
+				t.Errorf("%d %s", code, text)
+			case c.want != "" && (code != 403 || !strings.Contains(text, "is above the priority ceiling "+c.want)):
+				t.Errorf("got %d %s, want 403 with %q", code, text, c.want)
+			}
+		})
+	}
+	if code, text := g.got("POST", "/namespaces/ml/jobs", tess, `{"metadata":{"name":"urgent"},"spec":{"priority":500,"parallelism":1,"template":{"spec":{`+cpu+`}}}}`); code != 201 {
+		t.Fatal(code, text)
+	}
+	for by, want := range map[string]int{ada: 403, tess: 200} {
+		code, text := g.got("PATCH", "/namespaces/ml/jobs/urgent", by, `{"spec":{"parallelism":2}}`)
+		if code != want || code == 403 && !strings.Contains(text, "spec.priority: 500 is above the priority ceiling "+ofEditors) {
+			t.Errorf("more members: %d, want %d: %s", code, want, text)
+		}
 	}
 }

@@ -1,14 +1,33 @@
 package service
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/ceiling"
 )
+
+// CeilingsOf is the caller of a request as far as ceilings of priorities depend on the
+// caller; false where they do not.
+func CeilingsOf(ctx context.Context) (ceiling.Caller, bool) {
+	by, found := ctx.Value(callerKey{}).(*Caller)
+	if !found {
+		return ceiling.Caller{}, false
+	}
+	c := ceiling.Caller{Token: by.Ceiling}
+	for g := range by.everyGrant {
+		if Editors.Has(g.Role) {
+			c.Grants = append(c.Grants, ceiling.Grant{Role: g.Role.String(), Tenant: g.Tenant, Namespaces: g.Namespaces})
+		}
+	}
+	return c, c.Token != nil || len(c.Grants) > 0
+}
 
 // CheckPriority returns the 403 of work whose priority is above the ceiling of the
 // caller's token, nil for all other work. number and class are those of the document,
-// which was checked before. The ceiling of the namespace is the leader's to check.
+// which was checked before. The leader checks the ceilings of the namespace, and all
+// ceilings where a change adds work.
 func (p Principal) CheckPriority(number *int32, class string) *api.Status {
 	if p.Ceiling == nil {
 		return nil

@@ -53,7 +53,7 @@ func NamespaceDocuments(s Spaces) Documents[api.Namespace] {
 		Typed: func(n *api.Namespace) {
 			n.APIVersion, n.Kind = cmp.Or(n.APIVersion, api.APIVersion), cmp.Or(n.Kind, api.KindNamespace)
 		},
-		bare:   func(*api.Namespace) {},
+		bare:   func(n *api.Namespace) { n.Status = api.NamespaceStatus{} },
 		Get:    named(s.GetNamespace),
 		create: puts(s.PutNamespace, true),
 		update: puts(s.PutNamespace, false),

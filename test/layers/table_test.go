@@ -60,14 +60,16 @@ var table = map[string]row{
 	"coordinator/decisions/logfile": {layer: adapter},
 	"coordinator/txn":               {layer: decision},
 	"coordinator/record":            {layer: decision},
+	"coordinator/ceiling":           {layer: decision},
+	"coordinator/count":             {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/events":            {layer: decision},
 	"coordinator/objects": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/events", "coordinator/lead", "coordinator/lead/edit", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
+		"coordinator/admission", "coordinator/count", "coordinator/events", "coordinator/lead", "coordinator/lead/edit", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
 	"coordinator/pace": {layer: decision},
 	"coordinator/loss": {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/cluster", "coordinator/decisions", "coordinator/lead/edit", "coordinator/loss", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/lead/edit", "coordinator/loss", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/window":     {layer: decision},

@@ -55,6 +55,9 @@ type Cluster struct {
 
 var _ service.Service = (*Cluster)(nil)
 
+// mostAllocations is the limit of a namespace that has none of its own.
+const mostAllocations = 10_000
+
 // New builds a cluster; now is its clock. Where that stands still, time goes on
 // only when a request has waited.
 func New(now func() time.Time, nodes ...Node) *Cluster {
@@ -62,6 +65,7 @@ func New(now func() time.Time, nodes ...Node) *Cluster {
 		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*alone.Agent{}, told: map[resource.NodeID]lead.NodeFacts{},
 		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), sampled: now(), shows: newShows(now()),
 	}
+	c.cache.BoundAllocations(mostAllocations)
 	key := record.LeaderKey(1)
 	elected := c.write(record.Txn{Then: []record.Op{record.Put(key, nil)}})
 	c.held = record.CreateRevIs(key, elected)
@@ -82,7 +86,7 @@ func New(now func() time.Time, nodes ...Node) *Cluster {
 func (c *Cluster) lead(epoch resource.Epoch) {
 	c.leader = lead.NewLeader(lead.Beginning{
 		Rules: lead.Rules{
-			Id: "resttest", NamespaceAllocations: 10_000, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second,
+			Id: "resttest", NamespaceAllocations: mostAllocations, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second,
 			EvictionGrace: lead.DefaultGrace * time.Second, RecordRetention: 10 * time.Minute,
 		},
 		Epoch: epoch, Held: c.held, MaxOps: c.store.MaxTxnOps(), Now: c.time(),

@@ -30,6 +30,9 @@ func ask[T any](ctx context.Context, c *Cluster, r lead.Request) (T, error) {
 	c.asked++
 	mine := c.asked
 	c.clients[mine] = replies
+	if caller, bounded := service.CeilingsOf(ctx); bounded {
+		r = lead.Bounded{Caller: caller, Request: r}
+	}
 	if by := service.ChangeOf(ctx); by != nil {
 		r = lead.AskedBy{By: by, Request: r}
 	}

@@ -47,7 +47,16 @@ func (c *Cluster) PutNamespace(ctx context.Context, n *api.Namespace, create boo
 	if status := n.Validate(); status != nil {
 		return nil, status
 	}
-	return ask[*api.Namespace](ctx, c, lead.Put[api.Namespace]{Object: n, Create: create})
+	got, err := ask[*api.Namespace](ctx, c, lead.Put[api.Namespace]{Object: n, Create: create})
+	if err != nil {
+		return nil, err
+	}
+	return see(ctx, c, func(v *objects.View) (*api.Namespace, *api.Status) {
+		if s, found := v.Namespace(got.Metadata.Name); found {
+			got.Status = s.Object.Status
+		}
+		return got, nil
+	})
 }
 
 // GetNamespace implements service.Spaces.

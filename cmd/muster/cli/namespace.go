@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,10 +41,46 @@ func ceilingOf(s *api.NamespaceSpec) string {
 	return strconv.Itoa(int(*s.PriorityCeiling))
 }
 
+// roleCeilingsOf are the ceilings by role, "" for none.
+func roleCeilingsOf(s *api.NamespaceSpec) string {
+	var words []string
+	for _, role := range slices.Sorted(maps.Keys(s.RoleCeilings)) {
+		words = append(words, role+" "+strconv.Itoa(int(s.RoleCeilings[role])))
+	}
+	return strings.Join(words, ", ")
+}
+
 func (a *app) describeNamespace(n *api.Namespace) {
 	s := &n.Spec
 	a.facts(append(metaFacts(&n.Metadata),
 		"Tenant", cmp.Or(s.Tenant, n.Metadata.Name), "Admission", cmp.Or(s.Admission, "reject"), "Unsatisfiable", cmp.Or(s.Unsatisfiable, "as its tenant or the coordinators' configuration says"),
-		"Device lost", cmp.Or(s.DeviceLost, "as the coordinators' configuration says"), "Priority ceiling", cmp.Or(ceilingOf(s), "none"),
+		"Device lost", cmp.Or(s.DeviceLost, "as the coordinators' configuration says"), "Priority ceiling", cmp.Or(ceilingOf(s), "none"), "Role ceilings", roleCeilingsOf(s),
 		"Default queue", cmp.Or(s.DefaultQueue, "default"))...)
+	if n.Status.Used != nil && n.Status.Hard != nil {
+		a.describeCounts(n.Status.Used, n.Status.Hard)
+	}
+}
+
+// describeCounts prints the use of each count quota with its limit.
+func (a *app) describeCounts(used, hard *api.NamespaceCounts) {
+	t := newTable("OBJECTS", "USED", "HARD")
+	for _, row := range []struct {
+		name       string
+		used, hard *int64
+	}{
+		{"allocations", used.Allocations, hard.Allocations}, {"jobs", used.Jobs, hard.Jobs}, {"waitingUnits", used.WaitingUnits, hard.WaitingUnits},
+		{"annotationBytes", used.AnnotationBytes, hard.AnnotationBytes}, {"documentBytes", used.DocumentBytes, hard.DocumentBytes},
+	} {
+		t.add(row.name, countOf(row.used, "0"), countOf(row.hard, "none"))
+	}
+	a.printf("\n")
+	t.write(a.Stdout, "")
+}
+
+// countOf is a number, or the word for none.
+func countOf(n *int64, none string) string {
+	if n == nil {
+		return none
+	}
+	return strconv.FormatInt(*n, 10)
 }

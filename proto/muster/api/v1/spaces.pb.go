@@ -233,6 +233,7 @@ type Namespace struct {
 	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Metadata      *ObjectMeta            `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	Spec          *NamespaceSpec         `protobuf:"bytes,4,opt,name=spec,proto3" json:"spec,omitempty"`
+	Status        *NamespaceStatus       `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -295,6 +296,13 @@ func (x *Namespace) GetSpec() *NamespaceSpec {
 	return nil
 }
 
+func (x *Namespace) GetStatus() *NamespaceStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
 type NamespaceSpec struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Tenant          string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -303,6 +311,8 @@ type NamespaceSpec struct {
 	DeviceLost      string                 `protobuf:"bytes,4,opt,name=device_lost,json=deviceLost,proto3" json:"device_lost,omitempty"`
 	PriorityCeiling *int32                 `protobuf:"varint,5,opt,name=priority_ceiling,json=priorityCeiling,proto3,oneof" json:"priority_ceiling,omitempty"`
 	DefaultQueue    string                 `protobuf:"bytes,6,opt,name=default_queue,json=defaultQueue,proto3" json:"default_queue,omitempty"`
+	Limits          *NamespaceCounts       `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
+	RoleCeilings    map[string]int32       `protobuf:"bytes,8,rep,name=role_ceilings,json=roleCeilings,proto3" json:"role_ceilings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -379,6 +389,148 @@ func (x *NamespaceSpec) GetDefaultQueue() string {
 	return ""
 }
 
+func (x *NamespaceSpec) GetLimits() *NamespaceCounts {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *NamespaceSpec) GetRoleCeilings() map[string]int32 {
+	if x != nil {
+		return x.RoleCeilings
+	}
+	return nil
+}
+
+type NamespaceCounts struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Allocations     *int64                 `protobuf:"varint,1,opt,name=allocations,proto3,oneof" json:"allocations,omitempty"`
+	Jobs            *int64                 `protobuf:"varint,2,opt,name=jobs,proto3,oneof" json:"jobs,omitempty"`
+	WaitingUnits    *int64                 `protobuf:"varint,3,opt,name=waiting_units,json=waitingUnits,proto3,oneof" json:"waiting_units,omitempty"`
+	AnnotationBytes *int64                 `protobuf:"varint,4,opt,name=annotation_bytes,json=annotationBytes,proto3,oneof" json:"annotation_bytes,omitempty"`
+	DocumentBytes   *int64                 `protobuf:"varint,5,opt,name=document_bytes,json=documentBytes,proto3,oneof" json:"document_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *NamespaceCounts) Reset() {
+	*x = NamespaceCounts{}
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceCounts) ProtoMessage() {}
+
+func (x *NamespaceCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceCounts.ProtoReflect.Descriptor instead.
+func (*NamespaceCounts) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NamespaceCounts) GetAllocations() int64 {
+	if x != nil && x.Allocations != nil {
+		return *x.Allocations
+	}
+	return 0
+}
+
+func (x *NamespaceCounts) GetJobs() int64 {
+	if x != nil && x.Jobs != nil {
+		return *x.Jobs
+	}
+	return 0
+}
+
+func (x *NamespaceCounts) GetWaitingUnits() int64 {
+	if x != nil && x.WaitingUnits != nil {
+		return *x.WaitingUnits
+	}
+	return 0
+}
+
+func (x *NamespaceCounts) GetAnnotationBytes() int64 {
+	if x != nil && x.AnnotationBytes != nil {
+		return *x.AnnotationBytes
+	}
+	return 0
+}
+
+func (x *NamespaceCounts) GetDocumentBytes() int64 {
+	if x != nil && x.DocumentBytes != nil {
+		return *x.DocumentBytes
+	}
+	return 0
+}
+
+type NamespaceStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Used          *NamespaceCounts       `protobuf:"bytes,1,opt,name=used,proto3" json:"used,omitempty"`
+	Hard          *NamespaceCounts       `protobuf:"bytes,2,opt,name=hard,proto3" json:"hard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceStatus) Reset() {
+	*x = NamespaceStatus{}
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceStatus) ProtoMessage() {}
+
+func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceStatus.ProtoReflect.Descriptor instead.
+func (*NamespaceStatus) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *NamespaceStatus) GetUsed() *NamespaceCounts {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *NamespaceStatus) GetHard() *NamespaceCounts {
+	if x != nil {
+		return x.Hard
+	}
+	return nil
+}
+
 type NamespaceList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -390,7 +542,7 @@ type NamespaceList struct {
 
 func (x *NamespaceList) Reset() {
 	*x = NamespaceList{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +554,7 @@ func (x *NamespaceList) String() string {
 func (*NamespaceList) ProtoMessage() {}
 
 func (x *NamespaceList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +567,7 @@ func (x *NamespaceList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceList.ProtoReflect.Descriptor instead.
 func (*NamespaceList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NamespaceList) GetKind() string {
@@ -452,7 +604,7 @@ type Resource struct {
 
 func (x *Resource) Reset() {
 	*x = Resource{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +616,7 @@ func (x *Resource) String() string {
 func (*Resource) ProtoMessage() {}
 
 func (x *Resource) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +629,7 @@ func (x *Resource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resource.ProtoReflect.Descriptor instead.
 func (*Resource) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Resource) GetApiVersion() string {
@@ -528,7 +680,7 @@ type ResourceSpec struct {
 
 func (x *ResourceSpec) Reset() {
 	*x = ResourceSpec{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +692,7 @@ func (x *ResourceSpec) String() string {
 func (*ResourceSpec) ProtoMessage() {}
 
 func (x *ResourceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +705,7 @@ func (x *ResourceSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceSpec.ProtoReflect.Descriptor instead.
 func (*ResourceSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ResourceSpec) GetDisplayName() string {
@@ -601,7 +753,7 @@ type ResourceStatus struct {
 
 func (x *ResourceStatus) Reset() {
 	*x = ResourceStatus{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -613,7 +765,7 @@ func (x *ResourceStatus) String() string {
 func (*ResourceStatus) ProtoMessage() {}
 
 func (x *ResourceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -626,7 +778,7 @@ func (x *ResourceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceStatus.ProtoReflect.Descriptor instead.
 func (*ResourceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResourceStatus) GetSources() []string {
@@ -654,7 +806,7 @@ type ResourceList struct {
 
 func (x *ResourceList) Reset() {
 	*x = ResourceList{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +818,7 @@ func (x *ResourceList) String() string {
 func (*ResourceList) ProtoMessage() {}
 
 func (x *ResourceList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +831,7 @@ func (x *ResourceList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceList.ProtoReflect.Descriptor instead.
 func (*ResourceList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResourceList) GetKind() string {
@@ -725,13 +877,14 @@ const file_muster_api_v1_spaces_proto_rawDesc = "" +
 	"TenantList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
 	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x12+\n" +
-	"\x05items\x18\x03 \x03(\v2\x15.muster.api.v1.TenantR\x05items\"\xa9\x01\n" +
+	"\x05items\x18\x03 \x03(\v2\x15.muster.api.v1.TenantR\x05items\"\xe1\x01\n" +
 	"\tNamespace\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x120\n" +
-	"\x04spec\x18\x04 \x01(\v2\x1c.muster.api.v1.NamespaceSpecR\x04spec\"\xf6\x01\n" +
+	"\x04spec\x18\x04 \x01(\v2\x1c.muster.api.v1.NamespaceSpecR\x04spec\x126\n" +
+	"\x06status\x18\x05 \x01(\v2\x1e.muster.api.v1.NamespaceStatusR\x06status\"\xc4\x03\n" +
 	"\rNamespaceSpec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
 	"\tadmission\x18\x02 \x01(\tR\tadmission\x12$\n" +
@@ -739,8 +892,27 @@ const file_muster_api_v1_spaces_proto_rawDesc = "" +
 	"\vdevice_lost\x18\x04 \x01(\tR\n" +
 	"deviceLost\x12.\n" +
 	"\x10priority_ceiling\x18\x05 \x01(\x05H\x00R\x0fpriorityCeiling\x88\x01\x01\x12#\n" +
-	"\rdefault_queue\x18\x06 \x01(\tR\fdefaultQueueB\x13\n" +
-	"\x11_priority_ceiling\"\x88\x01\n" +
+	"\rdefault_queue\x18\x06 \x01(\tR\fdefaultQueue\x126\n" +
+	"\x06limits\x18\a \x01(\v2\x1e.muster.api.v1.NamespaceCountsR\x06limits\x12S\n" +
+	"\rrole_ceilings\x18\b \x03(\v2..muster.api.v1.NamespaceSpec.RoleCeilingsEntryR\froleCeilings\x1a?\n" +
+	"\x11RoleCeilingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01B\x13\n" +
+	"\x11_priority_ceiling\"\xaa\x02\n" +
+	"\x0fNamespaceCounts\x12%\n" +
+	"\vallocations\x18\x01 \x01(\x03H\x00R\vallocations\x88\x01\x01\x12\x17\n" +
+	"\x04jobs\x18\x02 \x01(\x03H\x01R\x04jobs\x88\x01\x01\x12(\n" +
+	"\rwaiting_units\x18\x03 \x01(\x03H\x02R\fwaitingUnits\x88\x01\x01\x12.\n" +
+	"\x10annotation_bytes\x18\x04 \x01(\x03H\x03R\x0fannotationBytes\x88\x01\x01\x12*\n" +
+	"\x0edocument_bytes\x18\x05 \x01(\x03H\x04R\rdocumentBytes\x88\x01\x01B\x0e\n" +
+	"\f_allocationsB\a\n" +
+	"\x05_jobsB\x10\n" +
+	"\x0e_waiting_unitsB\x13\n" +
+	"\x11_annotation_bytesB\x11\n" +
+	"\x0f_document_bytes\"y\n" +
+	"\x0fNamespaceStatus\x122\n" +
+	"\x04used\x18\x01 \x01(\v2\x1e.muster.api.v1.NamespaceCountsR\x04used\x122\n" +
+	"\x04hard\x18\x02 \x01(\v2\x1e.muster.api.v1.NamespaceCountsR\x04hard\"\x88\x01\n" +
 	"\rNamespaceList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
 	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x12.\n" +
@@ -778,40 +950,48 @@ func file_muster_api_v1_spaces_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_spaces_proto_rawDescData
 }
 
-var file_muster_api_v1_spaces_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_muster_api_v1_spaces_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_muster_api_v1_spaces_proto_goTypes = []any{
-	(*Tenant)(nil),         // 0: muster.api.v1.Tenant
-	(*TenantSpec)(nil),     // 1: muster.api.v1.TenantSpec
-	(*TenantList)(nil),     // 2: muster.api.v1.TenantList
-	(*Namespace)(nil),      // 3: muster.api.v1.Namespace
-	(*NamespaceSpec)(nil),  // 4: muster.api.v1.NamespaceSpec
-	(*NamespaceList)(nil),  // 5: muster.api.v1.NamespaceList
-	(*Resource)(nil),       // 6: muster.api.v1.Resource
-	(*ResourceSpec)(nil),   // 7: muster.api.v1.ResourceSpec
-	(*ResourceStatus)(nil), // 8: muster.api.v1.ResourceStatus
-	(*ResourceList)(nil),   // 9: muster.api.v1.ResourceList
-	(*ObjectMeta)(nil),     // 10: muster.api.v1.ObjectMeta
-	(*ListMeta)(nil),       // 11: muster.api.v1.ListMeta
+	(*Tenant)(nil),          // 0: muster.api.v1.Tenant
+	(*TenantSpec)(nil),      // 1: muster.api.v1.TenantSpec
+	(*TenantList)(nil),      // 2: muster.api.v1.TenantList
+	(*Namespace)(nil),       // 3: muster.api.v1.Namespace
+	(*NamespaceSpec)(nil),   // 4: muster.api.v1.NamespaceSpec
+	(*NamespaceCounts)(nil), // 5: muster.api.v1.NamespaceCounts
+	(*NamespaceStatus)(nil), // 6: muster.api.v1.NamespaceStatus
+	(*NamespaceList)(nil),   // 7: muster.api.v1.NamespaceList
+	(*Resource)(nil),        // 8: muster.api.v1.Resource
+	(*ResourceSpec)(nil),    // 9: muster.api.v1.ResourceSpec
+	(*ResourceStatus)(nil),  // 10: muster.api.v1.ResourceStatus
+	(*ResourceList)(nil),    // 11: muster.api.v1.ResourceList
+	nil,                     // 12: muster.api.v1.NamespaceSpec.RoleCeilingsEntry
+	(*ObjectMeta)(nil),      // 13: muster.api.v1.ObjectMeta
+	(*ListMeta)(nil),        // 14: muster.api.v1.ListMeta
 }
 var file_muster_api_v1_spaces_proto_depIdxs = []int32{
-	10, // 0: muster.api.v1.Tenant.metadata:type_name -> muster.api.v1.ObjectMeta
+	13, // 0: muster.api.v1.Tenant.metadata:type_name -> muster.api.v1.ObjectMeta
 	1,  // 1: muster.api.v1.Tenant.spec:type_name -> muster.api.v1.TenantSpec
-	11, // 2: muster.api.v1.TenantList.metadata:type_name -> muster.api.v1.ListMeta
+	14, // 2: muster.api.v1.TenantList.metadata:type_name -> muster.api.v1.ListMeta
 	0,  // 3: muster.api.v1.TenantList.items:type_name -> muster.api.v1.Tenant
-	10, // 4: muster.api.v1.Namespace.metadata:type_name -> muster.api.v1.ObjectMeta
+	13, // 4: muster.api.v1.Namespace.metadata:type_name -> muster.api.v1.ObjectMeta
 	4,  // 5: muster.api.v1.Namespace.spec:type_name -> muster.api.v1.NamespaceSpec
-	11, // 6: muster.api.v1.NamespaceList.metadata:type_name -> muster.api.v1.ListMeta
-	3,  // 7: muster.api.v1.NamespaceList.items:type_name -> muster.api.v1.Namespace
-	10, // 8: muster.api.v1.Resource.metadata:type_name -> muster.api.v1.ObjectMeta
-	7,  // 9: muster.api.v1.Resource.spec:type_name -> muster.api.v1.ResourceSpec
-	8,  // 10: muster.api.v1.Resource.status:type_name -> muster.api.v1.ResourceStatus
-	11, // 11: muster.api.v1.ResourceList.metadata:type_name -> muster.api.v1.ListMeta
-	6,  // 12: muster.api.v1.ResourceList.items:type_name -> muster.api.v1.Resource
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	6,  // 6: muster.api.v1.Namespace.status:type_name -> muster.api.v1.NamespaceStatus
+	5,  // 7: muster.api.v1.NamespaceSpec.limits:type_name -> muster.api.v1.NamespaceCounts
+	12, // 8: muster.api.v1.NamespaceSpec.role_ceilings:type_name -> muster.api.v1.NamespaceSpec.RoleCeilingsEntry
+	5,  // 9: muster.api.v1.NamespaceStatus.used:type_name -> muster.api.v1.NamespaceCounts
+	5,  // 10: muster.api.v1.NamespaceStatus.hard:type_name -> muster.api.v1.NamespaceCounts
+	14, // 11: muster.api.v1.NamespaceList.metadata:type_name -> muster.api.v1.ListMeta
+	3,  // 12: muster.api.v1.NamespaceList.items:type_name -> muster.api.v1.Namespace
+	13, // 13: muster.api.v1.Resource.metadata:type_name -> muster.api.v1.ObjectMeta
+	9,  // 14: muster.api.v1.Resource.spec:type_name -> muster.api.v1.ResourceSpec
+	10, // 15: muster.api.v1.Resource.status:type_name -> muster.api.v1.ResourceStatus
+	14, // 16: muster.api.v1.ResourceList.metadata:type_name -> muster.api.v1.ListMeta
+	8,  // 17: muster.api.v1.ResourceList.items:type_name -> muster.api.v1.Resource
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_spaces_proto_init() }
@@ -821,13 +1001,14 @@ func file_muster_api_v1_spaces_proto_init() {
 	}
 	file_muster_api_v1_objects_proto_init()
 	file_muster_api_v1_spaces_proto_msgTypes[4].OneofWrappers = []any{}
+	file_muster_api_v1_spaces_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_spaces_proto_rawDesc), len(file_muster_api_v1_spaces_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
