@@ -68,6 +68,9 @@ func (g gate) ask(method, path, bearer, body string) *http.Response {
 	r.Header.Set("Authorization", "Bearer "+bearer)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
+		if method == http.MethodPatch {
+			r.Header.Set("Content-Type", "application/merge-patch+json")
+		}
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
