@@ -21,13 +21,15 @@ func (a *app) auditCommand() *cobra.Command {
 	var o sdk.AuditOptions
 	var of forObject
 	var since time.Duration
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show the changes that persons have made, and the requests that were refused",
 		Long: "audit shows entries of the last 25 hours, the newest last. Changes are in the store, so every\n" +
 			"coordinator shows the same; a refused request is shown by the coordinator that has refused it.\n" +
-			"Admins see all entries, a tenant-admin those of the own tenant.",
-		Example: "  muster audit --for job/train -n vision\n  muster audit --person ada@example.org --since 1h\n  muster audit --result refused --limit 500 -o json",
+			"Admins see all entries, a tenant-admin those of the own tenant. With -w the command goes on with\n" +
+			"each further entry, until it is interrupted or the token is revoked.",
+		Example: "  muster audit --for job/train -n vision\n  muster audit --person ada@example.org --since 1h\n  muster audit --result refused --limit 500 -o json\n  muster audit -w --person ada@example.org",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := cmd.Flags()
@@ -53,6 +55,9 @@ func (a *app) auditCommand() *cobra.Command {
 			if flags.Changed("namespace") || of.kind != "" && kind(of.kind).namespaced() {
 				o.Namespace = a.namespace
 			}
+			if watch {
+				return a.followAudit(cmd.Context(), o)
+			}
 			return a.audit(cmd.Context(), o)
 		},
 	}
@@ -63,6 +68,7 @@ func (a *app) auditCommand() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("result", cobra.FixedCompletions([]string{api.AuditDone, api.AuditRefused}, cobra.ShellCompDirectiveNoFileComp))
 	flags.DurationVar(&since, "since", 0, "show the entries of this last time, e.g. 1h")
 	flags.IntVar(&o.Limit, "limit", 100, "how many entries to show, 1 to 1000")
+	flags.BoolVarP(&watch, "watch", "w", false, "go on with each further entry")
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "leave the heads of tables out")
 	return cmd
 }
@@ -88,29 +94,69 @@ func (a *app) audit(ctx context.Context, o sdk.AuditOptions) error {
 	if a.output == "json" || a.output == "yaml" {
 		return a.encode(list)
 	}
-	t := newTable("TIME", "PERSON", "VERB", "OBJECT", "RESULT", "ADDRESS", "REASON")
-	if a.output == "wide" {
-		t = newTable("TIME", "PERSON", "VERB", "OBJECT", "RESULT", "ADDRESS", "REASON", "TOKEN", "TENANT", "VIA", "COORDINATOR", "REQUEST")
+	if a.output == "name" {
+		for i := range list.Items {
+			a.printf("%s\n", list.Items[i].ID)
+		}
+		return nil
 	}
-	if a.noHeaders {
-		t = &table{}
-	}
+	t := a.auditTable()
 	for i := range list.Items {
-		e := &list.Items[i]
-		if a.output == "name" {
-			a.printf("%s\n", e.ID)
-			continue
-		}
-		row := []string{e.Time, cmp.Or(e.Person, "unknown"), e.Verb, auditObject(e), auditResult(e), e.Address, e.Reason}
-		if a.output == "wide" {
-			row = append(row, e.Token, e.Tenant, e.Via, e.Coordinator, e.RequestID)
-		}
-		t.add(row...)
+		t.add(a.auditRow(&list.Items[i])...)
 	}
-	if a.isTable() {
-		t.write(a.Stdout, "")
+	t.write(a.Stdout, "")
+	return nil
+}
+
+// followAudit prints entries, and each further one, until it is interrupted.
+func (a *app) followAudit(ctx context.Context, o sdk.AuditOptions) error {
+	var widths []int
+	t, begun := a.auditTable(), false
+	for e, err := range a.client.FollowAudit(ctx, o) {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil // interrupted, which is how a watch ends
+		case err != nil:
+			return err
+		case a.output == "name":
+			a.printf("%s\n", e.ID)
+		case a.isTable():
+			t.add(a.auditRow(e)...)
+			widths = t.writeWide(a.Stdout, "", widths)
+			t = &table{}
+		default:
+			if a.output == "yaml" && begun {
+				a.printf("---\n")
+			}
+			if err := a.encode(e); err != nil {
+				return err
+			}
+		}
+		begun = true
+		if _, broken := unwritten(a.Stdout); broken {
+			return nil
+		}
 	}
 	return nil
+}
+
+// auditTable is a table with the heads of entries alone.
+func (a *app) auditTable() *table {
+	switch {
+	case a.noHeaders:
+		return &table{}
+	case a.output == "wide":
+		return newTable("TIME", "PERSON", "VERB", "OBJECT", "RESULT", "ADDRESS", "REASON", "TOKEN", "TENANT", "VIA", "COORDINATOR", "REQUEST")
+	}
+	return newTable("TIME", "PERSON", "VERB", "OBJECT", "RESULT", "ADDRESS", "REASON")
+}
+
+func (a *app) auditRow(e *api.AuditEntry) []string {
+	row := []string{e.Time, cmp.Or(e.Person, "unknown"), e.Verb, auditObject(e), auditResult(e), e.Address, e.Reason}
+	if a.output == "wide" {
+		row = append(row, e.Token, e.Tenant, e.Via, e.Coordinator, e.RequestID)
+	}
+	return row
 }
 
 // auditObject is "allocations vision/train", without the parts that an entry lacks.

@@ -1,0 +1,147 @@
+package sdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/sdk"
+)
+
+// register answers questions about the audit from a list of entries, two a page.
+type register struct {
+	entries []api.AuditEntry // newest first
+	fails   []int            // codes of the next answers
+	asked   []string         // the queries
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *register) RoundTrip(q *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	r.asked = append(r.asked, q.URL.Query().Get("person"))
+	if len(r.fails) > 0 {
+		code := r.fails[0]
+		r.fails = r.fails[1:]
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(api.Errorf(code, "fails"))
+		return w.Result(), nil
+	}
+	since, _ := time.Parse(time.RFC3339, q.URL.Query().Get("since"))
+	var list api.AuditEntryList
+	for _, e := range r.entries {
+		at, err := time.Parse(time.RFC3339, e.Time)
+		if err != nil {
+			return nil, err
+		}
+		switch after := q.URL.Query().Get("continue"); {
+		case after != "" && e.ID >= after, at.Before(since):
+		case len(list.Items) == 2:
+			list.Metadata.Continue = list.Items[1].ID
+		default:
+			list.Items = append(list.Items, e)
+		}
+		if list.Metadata.Continue != "" {
+			break
+		}
+	}
+	_ = json.NewEncoder(w).Encode(list)
+	return w.Result(), nil
+}
+
+// add adds an entry of a request that began some time ago.
+func (r *register) add(n int, ago time.Duration) {
+	at := time.Now().Add(-ago).UTC()
+	e := api.AuditEntry{ID: fmt.Sprintf("%d-%03d", at.UnixMilli(), n), Time: at.Format("2006-01-02T15:04:05.000Z07:00"), Name: fmt.Sprint("e", n)}
+	r.entries = append(r.entries, e)
+	slices.SortFunc(r.entries, func(a, b api.AuditEntry) int { return -1 * compare(a.ID, b.ID) })
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// FollowAudit yields each entry once, in the order in which entries are seen: also where
+// pages are short, where an entry comes late, and where no coordinator answers for a
+// while. A revoked token ends it.
+func TestFollowAudit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &register{}
+		for n := range 5 {
+			r.add(n, time.Duration(10-n)*time.Second)
+		}
+		client, err := sdk.NewClient(sdk.Config{Endpoint: "http://coordinator", Token: "t", HTTPClient: &http.Client{Transport: r}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := []func(){
+			func() { r.add(5, 0); r.add(6, 0) },
+			func() { r.add(7, 30*time.Second) }, // its request took long
+			func() { r.fails = []int{503, 429} },
+			func() {
+				for n := 8; n < 13; n++ { // more than a page
+					r.add(n, time.Second)
+				}
+			},
+			func() { r.fails = []int{401} },
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for _, step := range steps {
+				time.Sleep(30 * time.Second) // of the bubble
+				step()
+			}
+		}()
+		var names []string
+		for e, err := range client.FollowAudit(t.Context(), sdk.AuditOptions{Person: "ada", Limit: 3}) {
+			var status *api.Status
+			if errors.As(err, &status) && status.Code == 401 {
+				names = append(names, "401")
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, e.Name)
+		}
+		<-done
+		want := []string{"e2", "e3", "e4", "e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12", "401"}
+		if !slices.Equal(names, want) {
+			t.Errorf("got  %v\nwant %v", names, want)
+		}
+		if i := slices.IndexFunc(r.asked, func(person string) bool { return person != "ada" }); i >= 0 {
+			t.Errorf("question %d had another filter", i)
+		}
+	})
+}
+
+// An interrupted follower ends with the error of its context.
+func TestFollowAuditEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := sdk.NewClient(sdk.Config{Endpoint: "http://coordinator", Token: "t", HTTPClient: &http.Client{Transport: &register{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for e, err := range client.FollowAudit(ctx, sdk.AuditOptions{}) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%+v, %v", e, err)
+			}
+		}
+	})
+}
