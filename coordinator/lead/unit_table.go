@@ -174,7 +174,7 @@ func (u *unit) check() error {
 // Invariant: the queue has what waits and has no attempt, until its end is asked
 // for; what reconciliation makes again it does not have. Each attempt is its
 // unit's, and has not ended. The occupants are those that all attempts give, and the
-// uses of namespaces are the sums over the units.
+// uses of namespaces and users are the sums over the units.
 func (l *Leader) Check() error {
 	var errs []error
 	for _, u := range l.units {
@@ -190,6 +190,6 @@ func (l *Leader) Check() error {
 			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.unit.path, a.machine.State()))
 		}
 	}
-	errs = append(errs, l.checkOccupants(), l.checkCensus())
+	errs = append(errs, l.checkOccupants(), l.checkCensus(), l.checkUsers())
 	return errors.Join(errs...)
 }

@@ -45,6 +45,9 @@ func (l *Limits) Charged(tx resource.TxID) (Charge, bool) {
 	return Charge{}, false
 }
 
+// Len counts the transactions that are charged.
+func (l *Limits) Len() int { return len(l.at) }
+
 // Limit returns a limit of a group, false where there is none of the name. Its
 // vectors must not be changed.
 func (l *Limits) Limit(group, name string) (Limit, bool) {

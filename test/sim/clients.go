@@ -201,7 +201,7 @@ func (s *Sim) actRetry() bool {
 		c := pick(s, fit)
 		s.logf("client %s: asks %s", c.name, t.name)
 		c.asked = t
-		t.ask("what "+c.name+" wants", c.submission(), func(e lead.Effect) { t.created(c, e) })
+		t.ask("what "+c.name+" wants", s.asUser(c, c.submission()), func(e lead.Effect) { t.created(c, e) })
 	})
 }
 

@@ -30,7 +30,7 @@ func (s *Sim) setQuotas() {
 	tree := encoded(s.treeOf(10, 5, 5))
 	ops := []record.Op{record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: treeName}.Key(), record.MustEncode(record.Quota{UID: "tree", Name: treeName, Document: tree}))}
 	for _, namespace := range limited {
-		q := limitOf(namespace, s.gpus(highLimit))
+		q := s.limitOf(namespace, s.gpus(highLimit))
 		ops = append(ops, record.Put(limitKey(namespace), record.MustEncode(record.Quota{
 			UID: "limit-" + namespace, Namespace: namespace, Name: limitName, Document: encoded(q),
 		})))
@@ -51,11 +51,15 @@ func encoded(v any) json.RawMessage {
 }
 
 // limitOf is the limit of a namespace as an operator writes it.
-func limitOf(namespace string, amount int64) *api.ResourceQuota {
-	return &api.ResourceQuota{
+func (s *Sim) limitOf(namespace string, amount int64) *api.ResourceQuota {
+	q := &api.ResourceQuota{
 		APIVersion: api.APIVersion, Kind: api.KindResourceQuota, Metadata: api.ObjectMeta{Name: limitName, Namespace: namespace},
 		Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{resource.GPU: amountOf(amount)}},
 	}
+	if s.perUser > 0 {
+		q.Spec.PerUser = map[resource.Name]string{resource.GPU: amountOf(s.perUser)}
+	}
+	return q
 }
 
 // limitIn is the limit of a namespace in a store.
@@ -81,7 +85,7 @@ func (s *Sim) actLimit() bool {
 		}
 		t.changing[namespace] = true
 		s.logf("%s: an operator sets the limit of %s to %s", t.name, namespace, amountOf(amount))
-		t.ask("the limit of "+namespace, lead.PutResourceQuota{Object: limitOf(namespace, amount)}, func(e lead.Effect) {
+		t.ask("the limit of "+namespace, lead.PutResourceQuota{Object: s.limitOf(namespace, amount)}, func(e lead.Effect) {
 			t.changing[namespace] = false
 			if e.Status == nil {
 				t.limitNow[namespace] = amount

@@ -1,0 +1,47 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// This file verifies what users are charged.
+
+// checkUsers verifies that the sums of each limit, those of its users too, are the sums
+// over the units that hold something: the limits agree with their charges, each charge
+// is of an attempt and of the user that created the attempt's unit, and each unit that
+// holds its grant is charged.
+func (l *Leader) checkUsers() error {
+	if err := l.quotas.limits.Check(); err != nil {
+		return err
+	}
+	charged := 0
+	for _, tx := range slices.Sorted(maps.Keys(l.attempts)) {
+		a := l.attempts[tx]
+		c, found := l.quotas.limits.Charged(tx)
+		switch state := a.machine.State(); {
+		case found:
+			charged++
+		case state >= txn.Committed && state < txn.Released:
+			return fmt.Errorf("attempt %s of %s is %s and charged to nobody", tx, a.unit.path, state)
+		}
+		if want := creatorOf(a.unit); found && c.User != want {
+			return fmt.Errorf("attempt %s of %s is charged to user %q, its unit is of %q", tx, a.unit.path, c.User, want)
+		}
+	}
+	if n := l.quotas.limits.Len(); n != charged {
+		return fmt.Errorf("%d transactions are charged, of which %d have an attempt", n, charged)
+	}
+	return nil
+}
+
+// creatorOf is the user that created a unit, "" where unknown.
+func creatorOf(u *unit) string {
+	if u.job != nil {
+		return u.job.record.Made.User()
+	}
+	return u.record.Made.User()
+}
