@@ -39,6 +39,7 @@ func Outcomes() []Outcome {
 		{"Expired", http.StatusGone, "OUT_OF_RANGE"},
 		{"TooManyRequests", http.StatusTooManyRequests, "RESOURCE_EXHAUSTED"},
 		{TooManyObjects, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED"},
+		{SlowReader, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED"},
 		{"RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "RESOURCE_EXHAUSTED"},
 		{"UnsupportedMediaType", http.StatusUnsupportedMediaType, "INVALID_ARGUMENT"},
 		{"Unprocessable", http.StatusUnprocessableEntity, "INVALID_ARGUMENT"},

@@ -52,6 +52,10 @@ const (
 // namespace has as many objects stored as it may have.
 const TooManyObjects = "TooManyObjects"
 
+// SlowReader is the reason of a 429 that ends a watch: its reader has not taken the
+// events in time. The client goes on after the last event that it has.
+const SlowReader = "SlowReader"
+
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 

@@ -185,6 +185,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	}
 	d.forward = service.NewForward(c.ID, d.coordinator, d.coordinator.Patience(), d.log).ProveBy(c.AdminToken.Secret())
 	d.gate = gate.New(&gate.Rates{Requests: c.RequestsPerMinute, Of: d.coordinator.RequestsPerMinute, Live: d.coordinator.Live})
+	d.gate.Readers = gate.NewReaders(registry, d.log)
 	d.cluster = prometheus.NewRegistry()
 	d.cluster.MustRegister(monitor.New(d.coordinator, time.Now))
 	d.serveREST(registry)

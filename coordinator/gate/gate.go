@@ -11,8 +11,10 @@ import (
 // Gate is the limits of one coordinator on requests. The codecs share it. A nil Gate
 // has no limits.
 type Gate struct {
-	Rates  *Rates
-	bounds Bounds
+	Rates *Rates
+	// Readers bounds the readers of watches; nil bounds none.
+	Readers *Readers
+	bounds  Bounds
 	// tenants has the requests of tenants, system those of administrators.
 	tenants, system *Queue
 }
@@ -44,6 +46,14 @@ func (g *Gate) Hold(p service.Principal, of Bound, n int64) (release func(), sta
 		return func() {}, nil
 	}
 	return g.bounds.Hold(p, of, n)
+}
+
+// Send notes a message to the reader of a watch (Readers.Send).
+func (g *Gate) Send(p service.Principal, door, kind string, bytes int64, cut func()) *Sending {
+	if g == nil {
+		return nil
+	}
+	return g.Readers.Send(p, door, kind, bytes, cut)
 }
 
 // Turn is the place of one request among all requests. One goroutine at a time uses

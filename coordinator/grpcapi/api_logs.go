@@ -35,7 +35,7 @@ func (s jobs) Logs(r *apiv1.LogsRequest, out grpc.ServerStreamingServer[apiv1.Lo
 		return err
 	}
 	defer logs.Close()
-	to := s.a.beginWatch(ctx, out.SendMsg)
+	to := s.a.beginWatch(ctx, "logs", out.SendMsg)
 	defer to.end()
 	for {
 		piece, err := logs.Next(ctx)

@@ -67,7 +67,7 @@ func (h *health) Watch(r *grpc_health_v1.HealthCheckRequest, out grpc.ServerStre
 		return status.Errorf(codes.ResourceExhausted, "%d watches of health are open at this coordinator; call Check", mostHealthWatches)
 	}
 	ctx := out.Context()
-	to := h.a.beginWatch(ctx, out.SendMsg)
+	to := h.a.beginWatch(ctx, "health", out.SendMsg)
 	defer to.end()
 	look := time.NewTicker(healthEvery)
 	defer look.Stop()

@@ -25,7 +25,7 @@ const (
 	mostWatches = 1024
 	// watchWrite is how long a client may take for one message. The watch of a
 	// slower client ends, and the client goes on where it was.
-	watchWrite = 10 * time.Second
+	watchWrite = gate.ReaderTime
 	// mostSelector bounds a selector, in bytes: a watch keeps its selectors.
 	mostSelector = 16 << 10
 )
@@ -96,7 +96,7 @@ func (a *API) follow(ctx context.Context, o objects.WatchOptions, message func(*
 		return err
 	}
 	defer w.Close()
-	to := a.beginWatch(ctx, send)
+	to := a.beginWatch(ctx, o.Kind.String(), send)
 	defer to.end()
 	for {
 		changes, err := w.Next(ctx)
@@ -124,14 +124,15 @@ func (a *API) follow(ctx context.Context, o objects.WatchOptions, message func(*
 type reader struct {
 	a       *API
 	ctx     context.Context
+	kind    string
 	message func(any) error
 	slow    *time.Timer // fires while a message waits for the client
 }
 
 // beginWatch takes the bound on the time of an answer away: each message has a
 // bound of its own.
-func (a *API) beginWatch(ctx context.Context, send func(any) error) *reader {
-	r := &reader{a: a, ctx: ctx, message: send}
+func (a *API) beginWatch(ctx context.Context, kind string, send func(any) error) *reader {
+	r := &reader{a: a, ctx: ctx, kind: kind, message: send}
 	r.slow = time.AfterFunc(math.MaxInt64, func() { a.answerBy(ctx, time.Unix(1, 0)) })
 	a.answerBy(ctx, time.Time{})
 	return r
@@ -142,7 +143,15 @@ func (a *API) beginWatch(ctx context.Context, send func(any) error) *reader {
 func (r *reader) send(m any) error {
 	r.slow.Reset(watchWrite)
 	defer r.slow.Stop()
+	bytes := 0
+	if m, is := m.(proto.Message); is {
+		bytes = proto.Size(m)
+	}
+	sending := r.a.Gate.Send(caller(r.ctx), "grpc", r.kind, int64(bytes), func() { r.a.answerBy(r.ctx, time.Unix(1, 0)) })
 	err := r.message(m)
+	if slow := sending.End(err); slow != nil {
+		return slow
+	}
 	if status.Code(err) == codes.Unavailable {
 		return api.Errorf(http.StatusServiceUnavailable, "the client has gone, or took a message of the watch for longer than %s", watchWrite)
 	}

@@ -22,7 +22,7 @@ const (
 	mostWatches = 2048
 	// watchWrite is how long a reader may take for the changes that it is sent at a
 	// time. A slower one is cut off, and goes on where it was.
-	watchWrite = 10 * time.Second
+	watchWrite = gate.ReaderTime
 	// watchBuffer is the memory for writing to one reader, in bytes. It is taken
 	// for the time of writing alone.
 	watchBuffer = 16 << 10
@@ -64,7 +64,7 @@ func (h *handler) openWatch(c *call, kind objects.Kind, set func(*watchStream)) 
 		<-h.watches
 		return answer{}, err
 	}
-	s := &watchStream{out: c.w, control: http.NewResponseController(c.w), watch: w, kind: kind, lines: acceptsJSON(c.r.Header.Get("Accept"))}
+	s := &watchStream{out: c.w, control: http.NewResponseController(c.w), watch: w, kind: kind, lines: acceptsJSON(c.r.Header.Get("Accept")), gate: h.Gate, reader: c.caller}
 	set(s)
 	return answer{stream: func() int {
 		defer func() { <-h.watches }()
@@ -122,6 +122,8 @@ type watchStream struct {
 	kind    objects.Kind
 	lines   bool // JSON, and no events
 	selects func(any) bool
+	gate    *gate.Gate
+	reader  service.Principal
 	// encode, where not nil, makes the whole document of an event, nil for none.
 	encode func(*objects.Event) []byte
 }
@@ -177,9 +179,25 @@ func (s *watchStream) last(ctx context.Context, h *handler, err error) *api.Stat
 	return api.Errorf(http.StatusInternalServerError, "the watch failed inside the coordinator; its log says why")
 }
 
-// write sends changes, or the status that ends the watch.
+// write sends changes, or the status that ends the watch. The write of a reader that is
+// cut fails at once; its connection then takes no status any more.
 func (s *watchStream) write(c objects.Changes, status *api.Status) error {
 	s.within()
+	bytes := int64(0) // which wait for the reader
+	for _, e := range c.Events {
+		bytes += int64(len(e.JSON))
+	}
+	sending := s.gate.Send(s.reader, "rest", s.kind.String(), bytes, func() { _ = s.control.SetWriteDeadline(time.Now()) })
+	err := s.compose(c, status)
+	if slow := sending.End(err); slow != nil {
+		return slow
+	}
+	return err
+}
+
+// compose writes the text of changes, or of a status, and returns when the connection
+// has taken it.
+func (s *watchStream) compose(c objects.Changes, status *api.Status) error {
 	out := watchBuffers.Get().(*bufio.Writer)
 	out.Reset(s.out)
 	defer func() {
