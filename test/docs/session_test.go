@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/musterd/muster/test/canary"
 )
 
 // session is one reader at a terminal: a bash in a folder that looks like the
@@ -139,6 +142,28 @@ func (s *session) end() {
 		s.t.Fatalf("the cluster ends with exit code %d\n%s", code, output)
 	}
 	s.cluster = false
+	s.judge()
+}
+
+// judge looks for secrets in the output of the cluster that has ended: the token that
+// its output names the file of, and each secret of a known form.
+func (s *session) judge() {
+	s.t.Helper()
+	log, err := os.ReadFile(filepath.Join(filepath.Dir(s.output), "cluster"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var known []string
+	for line := range strings.Lines(string(log)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "token" {
+			token, err := os.ReadFile(words[1])
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that the cluster has removed
+				s.t.Fatal(err)
+			}
+			known = append(known, strings.TrimSpace(string(token)))
+		}
+	}
+	canary.Judge(s.t, "the output of the cluster", string(log), known...)
 }
 
 // bashRuns has bash run a text in its own environment, so that variables and the

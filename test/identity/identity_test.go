@@ -36,9 +36,8 @@ import (
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/test/canary"
 )
-
-var discard = slog.New(slog.DiscardHandler)
 
 const (
 	cluster = "c"
@@ -49,6 +48,7 @@ const (
 type world struct {
 	t     *testing.T
 	store *mem.Store
+	log   *slog.Logger // of all programs, judged at the end
 
 	mu        sync.Mutex
 	listeners map[string]*bufconn.Listener
@@ -57,7 +57,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: mem.Open(mem.Options{}), listeners: map[string]*bufconn.Listener{}, down: map[string]bool{}, stops: map[string]func(){}}
+	w := &world{t: t, store: mem.Open(mem.Options{}), log: canary.Logger(t), listeners: map[string]*bufconn.Listener{}, down: map[string]bool{}, stops: map[string]func(){}}
 	t.Cleanup(func() { _ = w.store.Close() })
 	return w
 }
@@ -87,8 +87,8 @@ func (w *world) coordinator(id string) *enroll.Service {
 func (w *world) serve(id string, e *enroll.Service) (stop func()) {
 	server := grpc.NewServer(rpcauth.Server(e.TLS(), rpcauth.CoordinatorRules())...)
 	musterv1.RegisterEnrollmentServer(server, e)
-	musterv1.RegisterCoordinatorServer(server, &coordinatorrpc.Server{Cluster: cluster, Store: w.store, Logger: discard})
-	schedulerv1.RegisterNodeAgentServer(server, &coordinatorrpc.Heartbeats{CoordinatorID: id, Store: w.store, Logger: discard, Fingerprint: e.Fingerprint, Changed: e.Changed})
+	musterv1.RegisterCoordinatorServer(server, &coordinatorrpc.Server{Cluster: cluster, Store: w.store, Logger: w.log})
+	schedulerv1.RegisterNodeAgentServer(server, &coordinatorrpc.Heartbeats{CoordinatorID: id, Store: w.store, Logger: w.log, Fingerprint: e.Fingerprint, Changed: e.Changed})
 	l := w.listen(id)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
@@ -126,7 +126,7 @@ func (w *world) dial(ctx context.Context, address string) (net.Conn, error) {
 func (w *world) host(dir, node, token string) agent.IdentityConfig {
 	w.t.Helper()
 	c := agent.IdentityConfig{
-		Cluster: cluster, Node: resource.NodeID(node), Dir: filepath.Join(dir, "identity"), Coordinators: []string{"c1", "c2"}, Dialer: w.dial, Log: discard,
+		Cluster: cluster, Node: resource.NodeID(node), Dir: filepath.Join(dir, "identity"), Coordinators: []string{"c1", "c2"}, Dialer: w.dial, Log: w.log,
 	}
 	if token != "" {
 		c.TokenFile = filepath.Join(dir, "bootstrap-token")
@@ -336,7 +336,7 @@ func (w *world) run(dir string, i *agent.Identity) (stop func()) {
 	a, err := agent.New(agent.Config{
 		Cluster: cluster, Node: resource.NodeID(node), DataDir: dir, Coordinators: []string{"c1", "c2"}, Heartbeat: 20 * time.Second,
 	}, agent.Deps{
-		Discovered: discovered(w.t, node), Identity: i, Listener: w.listen(node), Address: node, Dialer: w.dial, Log: discard,
+		Discovered: discovered(w.t, node), Identity: i, Listener: w.listen(node), Address: node, Dialer: w.dial, Log: w.log,
 		Usage: func(context.Context) (usage.Usage, error) { return usage.Usage{}, nil },
 	})
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/canary"
 )
 
 func start(t testing.TB, nodes int, assignments string) *Cluster {
 	t.Helper()
-	level := slog.LevelError
+	dir, log := t.TempDir(), canary.Logger(t)
 	if os.Getenv("MUSTER_TEST_VERBOSE") != "" {
-		level = slog.LevelDebug
+		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	c, err := Start(t.Context(), Config{
-		Nodes: nodes, Profile: "dgx-a100", DataDir: t.TempDir(), AssignmentsDir: assignments, Listen: "127.0.0.1:0", Version: "test",
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Nodes: nodes, Profile: "dgx-a100", DataDir: dir, AssignmentsDir: assignments, Listen: "127.0.0.1:0", Version: "test", Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +29,7 @@ func start(t testing.TB, nodes int, assignments string) *Cluster {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
+		canary.JudgeFiles(t, dir, c.Token)
 	})
 	return c
 }
