@@ -21,7 +21,7 @@ func TestAFollowerReadsOutputFromTheAgent(t *testing.T) {
 		k := c.Bring(1)
 		f := c.StartCoordinator("c2")
 		c.Eventually("the follower is ready", func() bool { return f.Ready(t.Context()) == nil })
-		doc := []byte(`{"metadata":{"name":"train"},"spec":{"template":{"spec":{"command":["train"],"resources":{"requests":{"cpu":"1"}}}}}}`)
+		doc := []byte(`{"metadata":{"name":"train"},"spec":{"backoffLimit":0,"template":{"spec":{"command":["train"],"resources":{"requests":{"cpu":"1"}}}}}}`)
 		j, status := api.DecodeJob(doc)
 		if status != nil {
 			t.Fatal(status)

@@ -91,10 +91,18 @@ func (f *auditFollower) next(ctx context.Context, first bool) ([]api.AuditEntry,
 	}
 	if first && most > 0 && len(fresh) > most {
 		fresh = fresh[:most]
+		f.begin(fresh[most-1])
 	}
 	slices.Reverse(fresh)
 	f.note(fresh)
 	return fresh, nil
+}
+
+// begin leaves out what is older than the first entry that is shown.
+func (f *auditFollower) begin(oldest api.AuditEntry) {
+	if at, err := time.Parse(time.RFC3339, oldest.Time); err == nil {
+		f.options.Since = later(f.options.Since, at)
+	}
 }
 
 // note takes over that entries were seen.

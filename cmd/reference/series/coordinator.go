@@ -23,7 +23,7 @@ var Coordinator = []Series{
 	{"muster_coordinator_over_budget_total", "counter", []string{"budget"}, "1", "Acts of nodes that were refused because the node had used up its budget, by budget."},
 	{"muster_coordinator_protocol_violations_total", "counter", []string{"reason"}, "1", "Messages of agents that no agent of this program sends; their nodes are isolated."},
 	{"muster_coordinator_reserve_faults_total", "counter", []string{"fault"}, "1", "Attempts that a node has failed, by fault."},
-	{"muster_coordinator_slow_readers_total", "counter", []string{"door", "bound"}, "1", "Watches that were ended with the reason SlowReader, by the door (rest, grpc) and the bound (time, user, tenant)."},
+	{"muster_coordinator_slow_readers_total", "counter", []string{"bound", "door"}, "1", "Watches that were ended with the reason SlowReader, by the door (rest, grpc) and the bound (time, user, tenant)."},
 	{"muster_evictions_total", "counter", nil, "1", "Transactions that became EVICTING: for a unit that takes their place, a drain, an operator."},
 	{"muster_gossip_dropped_total", "counter", nil, "1", "Queries and events of the ring that were not served because 64 others waited."},
 	{"muster_gossip_keyring_put_back_total", "counter", nil, "1", "Changes of the gossip keyring that did not come from a coordinator and were undone; more than 0 is a fault."},
