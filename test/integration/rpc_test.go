@@ -41,7 +41,7 @@ func dial(t *testing.T, address, secret string) *grpc.ClientConn {
 func (c *cluster) grants(a *daemon) []string {
 	c.t.Helper()
 	client := schedulerv1.NewNodeAgentClient(dial(c.t, a.settings["listen"].(string), clusterToken))
-	s, err := client.GetResourceSnapshot(soon(c.t), &schedulerv1.SnapshotRequest{})
+	s, err := client.GetResourceSnapshot(soon(c.t), &schedulerv1.SnapshotRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		c.t.Fatalf("snapshot of %s: %v", a.name, err)
 	}
