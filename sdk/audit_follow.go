@@ -68,12 +68,12 @@ type auditFollower struct {
 	seen    map[string]time.Time
 }
 
-// next returns the entries that came since the last call, oldest first.
+// next returns the entries that came since the last call, oldest first. The first call
+// returns the newest ones, and notes all others that are not older than auditLate: they
+// were there before.
 func (f *auditFollower) next(ctx context.Context, first bool) ([]api.AuditEntry, error) {
-	o, most := f.options, f.options.Limit
-	if !first {
-		o.Since, o.Limit, most = later(f.options.Since, f.since), auditPage, 0
-	}
+	o := f.options
+	o.Since, o.Limit = later(o.Since, f.since), auditPage
 	var fresh []api.AuditEntry
 	for {
 		page, err := f.client.Audit(ctx, o)
@@ -85,24 +85,27 @@ func (f *auditFollower) next(ctx context.Context, first bool) ([]api.AuditEntry,
 				fresh = append(fresh, e)
 			}
 		}
-		if o.Continue = page.Metadata.Continue; o.Continue == "" || first && len(fresh) >= max(most, 1) {
+		if o.Continue = page.Metadata.Continue; o.Continue == "" || first && len(fresh) >= f.options.Limit && isOld(fresh) {
 			break
 		}
 	}
-	if first && most > 0 && len(fresh) > most {
+	f.note(fresh)
+	if most := f.options.Limit; first && most > 0 && len(fresh) > most {
 		fresh = fresh[:most]
-		f.begin(fresh[most-1])
 	}
 	slices.Reverse(fresh)
-	f.note(fresh)
 	return fresh, nil
 }
 
-// begin leaves out what is older than the first entry that is shown.
-func (f *auditFollower) begin(oldest api.AuditEntry) {
-	if at, err := time.Parse(time.RFC3339, oldest.Time); err == nil {
-		f.options.Since = later(f.options.Since, at)
+// isOld reports whether the last of some entries, the newest first, is so old that no
+// entry before it is asked for again.
+func isOld(entries []api.AuditEntry) bool {
+	if len(entries) == 0 {
+		return false
 	}
+	newest, err := time.Parse(time.RFC3339, entries[0].Time)
+	oldest, failed := time.Parse(time.RFC3339, entries[len(entries)-1].Time)
+	return err != nil || failed != nil || newest.Sub(oldest) > auditLate+time.Second
 }
 
 // note takes over that entries were seen.

@@ -83,7 +83,7 @@ func TestFollowAudit(t *testing.T) {
 		for n := range 5 {
 			r.add(n, time.Duration(10-n)*time.Second)
 		}
-		client, err := sdk.NewClient(sdk.Config{Endpoint: "http://127.0.0.1:8470", Token: "t", HTTPClient: &http.Client{Transport: r}})
+		client, err := sdk.NewClient(sdk.Config{Endpoint: "https://coordinator", Token: "t", HTTPClient: &http.Client{Transport: r}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestFollowAudit(t *testing.T) {
 // An interrupted follower ends with the error of its context.
 func TestFollowAuditEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := sdk.NewClient(sdk.Config{Endpoint: "http://127.0.0.1:8470", Token: "t", HTTPClient: &http.Client{Transport: &register{}}})
+		client, err := sdk.NewClient(sdk.Config{Endpoint: "https://coordinator", Token: "t", HTTPClient: &http.Client{Transport: &register{}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func (s *Sim) limitOf(namespace string, amount int64) *api.ResourceQuota {
 		Spec: api.ResourceQuotaSpec{Hard: map[resource.Name]string{resource.GPU: amountOf(amount)}},
 	}
 	if s.perUser > 0 {
-		q.Spec.PerUser = map[resource.Name]string{resource.GPU: amountOf(s.perUser)}
+		q.Spec.PerUser = map[resource.Name]string{resource.GPU: amountOf(min(s.perUser, amount))}
 	}
 	return q
 }
