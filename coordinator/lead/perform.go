@@ -142,6 +142,7 @@ func (l *Leader) grow(j *job) {
 			l.offer(u)
 		}
 	}
+	l.noteAdded(j)
 }
 
 // aborted ends an attempt that holds nothing; its unit waits anew, or ends if

@@ -65,6 +65,15 @@ func (l *Leader) takeQueueNews() {
 	}
 }
 
+// noteAdded notes the units that a change of a job adds, which belong to the job once the
+// store has the change: that the first unit runs lets them take their place in the queue.
+func (l *Leader) noteAdded(j *job) {
+	next := j.units[len(j.units)-1].record.Path()
+	for next.N++; l.units[next.String()] != nil; next.N++ {
+		l.queueNews.note(next.String())
+	}
+}
+
 // noteQueues takes over the parts of units in their queues that have changed.
 func (l *Leader) noteQueues() {
 	for _, path := range slices.Sorted(maps.Keys(l.queueNews.units)) {
