@@ -96,7 +96,7 @@ func (l *Leader) Misqueued() string {
 // couldBegin reports whether a unit could be admitted and placed now, or could
 // begin a preemption, or claim its quota back.
 func (l *Leader) couldBegin(u *unit) bool {
-	if u.attempt != nil || l.fillsQueue(u, l.together(u).Members) != nil {
+	if u.attempt != nil || l.fillsQueue(u, startsWith(u)) != nil {
 		return false
 	}
 	if u.gathers() {

@@ -150,6 +150,16 @@ func (l *Leader) fillsQueue(u *unit, together int) *sched.Evidence {
 	return &sched.Evidence{Code: sched.OverQueue}
 }
 
+// startsWith is the number of members that start together with a unit, its own among them:
+// those of a group count also where they differ.
+func startsWith(u *unit) int {
+	if !u.gathers() {
+		return u.demand.Members
+	}
+	ready := u.group.ready()
+	return max(u.demand.Members, min(len(ready), u.group.rule.MinMembers))
+}
+
 // boundedQueue is the queue of a unit where members that run are bounded, else "".
 func (l *Leader) boundedQueue(u *unit) string {
 	if l.queues.Rules(u.record.Queue).MaxRunning == 0 {
@@ -166,7 +176,7 @@ func (l *Leader) blockOf(u *unit) *rule.Block {
 	if b := l.queues.Holds(u.record.Queue, u.key); b != nil {
 		return b
 	}
-	return l.queues.Bounds(u.record.Queue, l.together(u).Members)
+	return l.queues.Bounds(u.record.Queue, startsWith(u))
 }
 
 // policyFor is the policy by which places for work of a queue are chosen now.
