@@ -45,6 +45,7 @@ var table = map[string]row{
 	"coordinator/queue/rule":      {layer: decision, neighbours: []string{"coordinator/queue"}},
 	"coordinator/admission":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
+	"coordinator/history":         {layer: decision},
 	"coordinator/life":            {layer: decision},
 	"coordinator/mix":             {layer: decision},
 	"coordinator/topology":        {layer: decision},
