@@ -19,12 +19,14 @@ import (
 // history. A batch is written whole or not at all, and only onto a history that
 // stands at After; so each change is in the history once.
 //
-// A row replaces the row of the same key, which its comment names, unless that one
-// has a greater Revision. Instants are those of the leader's clock, in milliseconds
-// UTC; the zero Time is unknown, or not yet.
+// A row replaces the row of the same key, which its comment names, if it has a
+// greater Revision than that one, or that one is reverted. Instants are those of the
+// leader's clock, in milliseconds UTC; the zero Time is unknown, or not yet.
 type Batch struct {
 	// After is the position before the batch and Upto the one behind it.
 	After, Upto resource.Revision
+	// Mark is the Mark of the position behind the batch.
+	Mark string
 	// At is the instant of the newest change of the batch.
 	At time.Time
 
@@ -41,6 +43,15 @@ type Batch struct {
 	Slots       []Slot
 	// Gaps are the ranges of revisions of which the history has nothing.
 	Gaps []Gap
+}
+
+// Position is how far a history is. The zero value is a history without any change.
+type Position struct {
+	Revision resource.Revision
+	// Mark is a text of the projector's, kept with the revision: by it the projector
+	// knows whether the store still has the past that the history was made of. At most
+	// 4096 bytes.
+	Mark string
 }
 
 // Slot is a resource name of the registry. Its key is Name.
@@ -115,13 +126,15 @@ type Unit struct {
 	State           string
 	Reason, Message string
 	Created         time.Time
-	Scheduled       time.Time // the first commit
-	Started         time.Time // all agents hold the members, first time
-	Ended           time.Time
-	TTL             time.Duration // 0: none
-	Expires         time.Time
-	Retries         int
-	Revision        resource.Revision
+	// Scheduled is the first commit, and Started the instant since which all agents
+	// held the members for the first time. A row has those of the present run: the
+	// history keeps the earliest of all rows of the unit.
+	Scheduled, Started time.Time
+	Ended              time.Time
+	TTL                time.Duration // 0: none
+	Expires            time.Time
+	Retries            int
+	Revision           resource.Revision
 }
 
 // Grant is one transaction of a unit: what its members hold from the commit to the
@@ -204,7 +217,8 @@ type Preemption struct {
 	Revision                        resource.Revision
 }
 
-// Condition is a change of a condition of a node. Its key is (Node, Type, At).
+// Condition is a change of a condition of a node. Its key is (Node, Type, Revision):
+// two changes may have the same instant.
 type Condition struct {
 	Node            resource.NodeID
 	Type            string
