@@ -2,9 +2,9 @@
 # Brings what the tests need beyond Go, gcc, make and git into the given
 # folder, without installing a service: Debian's etcd (the contract suite runs
 # against an older peer), systemd-analyze (it checks the units) and spin (it
-# searches the models); as root, it installs Debian's iproute2 and nftables
+# searches the models) and PostgreSQL 15 (the history's tables); as root, it installs Debian's iproute2 and nftables
 # (clusters in namespaces are cut apart with them). A second argument, one of
-# etcd, systemd-analyze, spin, net, serf and grpcurl, asks for that alone. Stock clients
+# etcd, systemd-analyze, spin, postgres, net, serf and grpcurl, asks for that alone. Stock clients
 # are built from tools/go.mod. Where something cannot be had it is named, and
 # the tests that need it skip; with CI=true that is a failure.
 set -u
@@ -65,6 +65,39 @@ fetch_systemd_analyze() {
 	return $code
 }
 
+# A server of several packages: those that Debian would install for it and that the
+# host has not yet, unpacked side by side, and scripts in bin that find programs and
+# libraries. Nothing is installed and no service is started.
+fetch_postgres() {
+	command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || return 1
+	work=$(mktemp -d) || return 1
+	(
+		cd "$work" || exit 1
+		wanted_packages() { apt-get install --simulate --no-install-recommends postgresql-15 2>/dev/null | awk '/^Inst/ {print $2}'; }
+		packages=$(wanted_packages)
+		[ -n "$packages" ] && apt-get download $packages >/dev/null 2>&1 || {
+			[ "$(id -u)" = 0 ] || exit 1
+			apt-get update >/dev/null 2>&1
+			packages=$(wanted_packages)
+			[ -n "$packages" ] && apt-get download $packages >/dev/null 2>&1 || exit 1
+		}
+		rm -rf "$build/postgresql"
+		for package in ./*.deb; do dpkg -x "$package" "$build/postgresql" || exit 1; done
+		chmod -R go+rX "$build/postgresql" # where the tests run as root, the server runs as another account
+	) && for program in postgres initdb; do
+		cat >"$build/bin/$program" <<-'END' && chmod +x "$build/bin/$program" || return 1
+			#!/bin/sh
+			dir=$(cd "$(dirname "$0")/../postgresql" && pwd) || exit 1
+			for lib in "$dir"/usr/lib/*-linux-gnu*; do LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; done
+			export LD_LIBRARY_PATH
+			exec "$dir/usr/lib/postgresql/15/bin/$(basename "$0")" "$@"
+		END
+	done
+	code=$?
+	rm -rf "$work"
+	return $code
+}
+
 command -v gcc >/dev/null 2>&1 || lack "gcc is missing: the fake NVML library and the models cannot be built (apt-get install gcc)"
 if wanted spin && ! command -v spin >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's spin"
@@ -73,6 +106,10 @@ fi
 if wanted etcd && ! command -v etcd >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's etcd-server"
 	fetch_program etcd-server usr/bin/etcd || lack "etcd is missing and could not be fetched (apt-get install etcd-server)"
+fi
+if wanted postgres && ! command -v postgres >/dev/null 2>&1 && ! ls /usr/lib/postgresql/1[5-9]/bin/postgres >/dev/null 2>&1; then
+	echo "prerequisites: fetching Debian's postgresql-15"
+	fetch_postgres || lack "PostgreSQL is missing and could not be fetched (apt-get install postgresql)"
 fi
 if wanted systemd-analyze && ! command -v systemd-analyze >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's systemd-analyze"
