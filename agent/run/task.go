@@ -143,7 +143,7 @@ func (r *Runner) advance(ctx context.Context, t *task) (*shim.Exit, error) {
 	lock, err := t.folder.Lock()
 	switch {
 	case errors.Is(err, shim.ErrOwned):
-		return nil, r.accompany(ctx, t, 0)
+		return nil, r.accompany(ctx, t, child{})
 	case err != nil:
 		return nil, err
 	}
@@ -181,27 +181,53 @@ func (r *Runner) launch(ctx context.Context, t *task, spec shim.Spec, lock *os.F
 	case <-ctx.Done():
 		return nil
 	}
-	pid, err := r.fork(t, spec, lock)
+	c, err := r.fork(t, spec, lock)
 	<-r.starts
 	if err != nil {
 		return err
 	}
 	lock.Close() // the shim has it too
-	return r.accompany(ctx, t, pid)
+	return r.accompany(ctx, t, c)
 }
 
-func (r *Runner) fork(t *task, spec shim.Spec, lock *os.File) (pid int, err error) {
+// child is a shim that this agent has started; the zero value is one of an earlier
+// agent.
+type child struct {
+	pid   int
+	begun <-chan struct{} // closed when the shim has begun, or has ended before
+}
+
+func (r *Runner) fork(t *task, spec shim.Spec, lock *os.File) (c child, err error) {
 	if r.config.Cgroup != "" {
 		spec.Cgroup = filepath.Join(r.config.Cgroup, t.id.name())
 		if err := os.Mkdir(spec.Cgroup, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return 0, err
+			return child{}, err
 		}
 	}
 	if err := t.folder.WriteSpec(spec); err != nil {
-		return 0, err
+		return child{}, err
 	}
 	t.launches++
-	return shim.Launch(r.config.Program, t.folder, lock)
+	c.pid, c.begun, err = shim.Launch(r.config.Program, t.folder, lock)
+	return c, err
+}
+
+// silentStart is the time after which the runner looks at the folder of a shim that
+// says nothing of its start: its program may be of an older version.
+const silentStart = 100 * time.Millisecond
+
+// await waits until the shim has begun or has ended, at most for silentStart.
+func (c child) await(ctx context.Context) {
+	if c.begun == nil {
+		return
+	}
+	timer := time.NewTimer(silentStart)
+	defer timer.Stop()
+	select {
+	case <-c.begun:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // endUnstarted writes the end of a member that never had a process.
@@ -238,16 +264,16 @@ func pause(ctx context.Context, t *task, d time.Duration) {
 	}
 }
 
-// accompany follows a shim that owns the folder until the shim has ended; pid is 0
-// where only the folder has its number.
-func (r *Runner) accompany(ctx context.Context, t *task, pid int) error {
+// accompany follows a shim that owns the folder until the shim has ended.
+func (r *Runner) accompany(ctx context.Context, t *task, c child) error {
+	c.await(ctx)
 	begun, err := t.folder.Begun()
 	for errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
-		if pid != 0 && reaped(pid) {
+		if c.pid != 0 && reaped(c.pid) {
 			return nil // it has ended before it began
 		}
 		pause(ctx, t, pollEvery)
-		if pid == 0 {
+		if c.pid == 0 {
 			return nil // the shim of an earlier agent, or it has ended meanwhile
 		}
 		begun, err = t.folder.Begun()
@@ -258,7 +284,7 @@ func (r *Runner) accompany(ctx context.Context, t *task, pid int) error {
 	case err != nil:
 		return err
 	}
-	over, err := awaitProcess(cmp.Or(pid, begun.PID), begun, r.config.BootID)
+	over, err := awaitProcess(cmp.Or(c.pid, begun.PID), begun, r.config.BootID)
 	if err != nil {
 		return err
 	}

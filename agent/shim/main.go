@@ -31,24 +31,39 @@ func Main(f Folder) int {
 // Launch starts a shim in its own session, with the lock of the folder. program is
 // a program that calls Become. The shim outlives the caller, which may wait
 // for it by its number. Launch does not close the lock.
-func Launch(program string, f Folder, lock *os.File) (pid int, err error) {
+//
+// begun is closed when the shim has begun, or has ended before. A program of an older
+// version says nothing until it ends: look at the folder now and then.
+func Launch(program string, f Folder, lock *os.File) (pid int, begun <-chan struct{}, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer null.Close()
 	trace, err := os.OpenFile(f.path("trace"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer trace.Close()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer writer.Close()
 	pid, err = syscall.ForkExec(program, []string{program, Command, string(f)}, &syscall.ProcAttr{
 		Dir: "/", Env: []string{"GOMAXPROCS=2"},
-		Files: []uintptr{null.Fd(), null.Fd(), trace.Fd(), lock.Fd()},
+		Files: []uintptr{null.Fd(), null.Fd(), trace.Fd(), lock.Fd(), writer.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return 0, fmt.Errorf("start %s %s: %w", program, Command, err)
+		reader.Close()
+		return 0, nil, fmt.Errorf("start %s %s: %w", program, Command, err)
 	}
-	return pid, nil
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_, _ = reader.Read(make([]byte, 1)) // nothing is ever written
+		reader.Close()
+	}()
+	return pid, closed, nil
 }

@@ -23,13 +23,18 @@ const (
 	codeNotStarted = 126
 )
 
-// lockDescriptor is the number under which a shim inherits the lock.
-const lockDescriptor = 3
+// lockDescriptor is the number under which a shim inherits the lock, begunDescriptor
+// that of the pipe that it closes when it has begun.
+const (
+	lockDescriptor  = 3
+	begunDescriptor = 4
+)
 
 // supervise is the life of a shim in a folder whose lock it has inherited. It
 // returns once nothing of the member runs and the exit is durable. At most one shim
 // ever starts the command: begun is there before the fork, and stays.
 func supervise(f Folder) error {
+	closeBegun := inheritBegun()
 	if err := unix.Flock(lockDescriptor, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("%s: the lock was not handed over: %w", f, err)
 	}
@@ -64,12 +69,24 @@ func supervise(f Folder) error {
 	if err := f.write(begunFile, self); err != nil {
 		return err
 	}
+	closeBegun()
 	e := run(f, spec, boot, listener)
 	for err := f.WriteExit(e); err != nil; err = f.WriteExit(e) {
 		fmt.Fprintln(os.Stderr, "the exit is not durable yet:", err) // a full disk, say
 		time.Sleep(time.Second)
 	}
 	return nil
+}
+
+// inheritBegun returns what tells the agent that the shim has begun. An agent of an
+// older version hands no pipe over; the shim has made none itself yet.
+func inheritBegun() (tell func()) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(begunDescriptor, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return func() {}
+	}
+	unix.CloseOnExec(begunDescriptor)
+	return func() { _ = unix.Close(begunDescriptor) }
 }
 
 // run starts the command and waits until nothing of it runs.
@@ -234,8 +251,10 @@ func watch(pid int, requests <-chan request) Exit {
 			}
 			if e.pid == pid {
 				status, gone = e.status, true
-				killAll()
-				alarm.Reset(killWait)
+				if hasChildren() {
+					killAll()
+					alarm.Reset(killWait)
+				}
 			}
 		case r := <-requests:
 			if !r.Stop {
@@ -271,6 +290,18 @@ func reap(ends chan<- ended) {
 			return
 		default:
 			ends <- ended{pid, status}
+		}
+	}
+}
+
+// hasChildren reports whether anything is left below the shim. A process whose parent
+// has ended is a child of the shim, so no child means that nothing is left. It spares
+// most ends the look at all processes of the host, which killAll takes.
+func hasChildren() bool {
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return !errors.Is(err, unix.ECHILD)
 		}
 	}
 }

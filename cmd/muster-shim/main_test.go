@@ -51,9 +51,13 @@ func TestAShimIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := shim.Launch(build(t), f, lock)
+	pid, begun, err := shim.Launch(build(t), f, lock)
 	if err = errors.Join(err, lock.Close()); err != nil {
 		t.Fatal(err)
+	}
+	<-begun
+	if p, err := f.Begun(); err != nil || p.PID != pid {
+		t.Errorf("the shim says that it has begun, and its folder %+v: %v", p, err)
 	}
 	await := func() { // until the command opens the pipe
 		file, err := os.Open(pipe)
@@ -87,6 +91,31 @@ func TestAShimIsSmall(t *testing.T) {
 	}
 	if e, err := f.Exit(); err != nil || e.IsSuccess() {
 		t.Errorf("exit %+v: %v, want an end that was asked for", e, err)
+	}
+}
+
+// TestAShimThatEndsBeforeItBeginsSaysSo launches one without its lock.
+func TestAShimThatEndsBeforeItBeginsSaysSo(t *testing.T) {
+	f := shim.Folder(filepath.Join(t.TempDir(), "a.0.0"))
+	if _, err := f.Make(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.CreateTemp(t.TempDir(), "lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	pid, begun, err := shim.Launch(build(t), f, other) // and there is no specification
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.ExitStatus() != 1 {
+		t.Errorf("the shim ended with %d: %v, want 1", status.ExitStatus(), err)
+	}
+	if _, err := f.Begun(); err == nil {
+		t.Error("a shim without a specification has begun")
 	}
 }
 

@@ -33,22 +33,28 @@ type world struct {
 	ctx     context.Context
 }
 
-// open starts a cluster of so many nodes.
+// open starts a cluster of so many nodes, whose supervisors are this test program.
 func open(t testing.TB, nodes int) *world {
 	t.Helper()
-	if _, err := shim.BootID(); err != nil {
-		t.Skip("not permitted here: ", err)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return openWith(t, nodes, self)
+}
+
+// openWith starts a cluster of so many nodes with the program of its supervisors.
+func openWith(t testing.TB, nodes int, program string) *world {
+	t.Helper()
+	if _, err := shim.BootID(); err != nil {
+		t.Skip("not permitted here: ", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	cluster, err := dev.Start(ctx, dev.Config{
 		Nodes: nodes, Profile: "dgx-a100", DataDir: t.TempDir(), Listen: "127.0.0.1:0", Version: "v0.0.0-test",
 		Logger: slog.New(slog.DiscardHandler), Progress: func(int, int) {},
-		Work: &agent.RunConfig{Program: self, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
+		Work: &agent.RunConfig{Program: program, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
 	})
 	if err != nil {
 		t.Fatal(err)
