@@ -1,12 +1,13 @@
 #!/bin/sh
 # Brings what the tests need beyond Go, gcc, make and git into the given
 # folder, without installing a service: Debian's etcd (the contract suite runs
-# against an older peer), systemd-analyze (it checks the units) and spin (it
-# searches the models) and PostgreSQL 15 (the history's tables); as root, it installs Debian's iproute2 and nftables
-# (clusters in namespaces are cut apart with them). A second argument, one of
-# etcd, systemd-analyze, spin, postgres, net, serf and grpcurl, asks for that alone. Stock clients
-# are built from tools/go.mod. Where something cannot be had it is named, and
-# the tests that need it skip; with CI=true that is a failure.
+# against an older peer), systemd-analyze (it checks the units), spin (it
+# searches the models), PostgreSQL 15 (the history's tables) and redis-server
+# (heartbeats); as root, it installs Debian's iproute2 and nftables (clusters in
+# namespaces are cut apart with them). A second argument, one of etcd,
+# systemd-analyze, spin, postgres, redis, net, serf and grpcurl, asks for that
+# alone. Stock clients are built from tools/go.mod. Where something cannot be had
+# it is named, and the tests that need it skip; with CI=true that is a failure.
 set -u
 build=$1
 only=${2:-}
@@ -68,12 +69,14 @@ fetch_systemd_analyze() {
 # A server of several packages: those that Debian would install for it and that the
 # host has not yet, unpacked side by side, and scripts in bin that find programs and
 # libraries. Nothing is installed and no service is started.
-fetch_postgres() {
+fetch_server() { # folder, package, path of the programs in it, programs
 	command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1 || return 1
 	work=$(mktemp -d) || return 1
+	folder=$1 package=$2 programs=$3
+	shift 3
 	(
 		cd "$work" || exit 1
-		wanted_packages() { apt-get install --simulate --no-install-recommends postgresql-15 2>/dev/null | awk '/^Inst/ {print $2}'; }
+		wanted_packages() { apt-get install --simulate --no-install-recommends "$package" 2>/dev/null | awk '/^Inst/ {print $2}'; }
 		packages=$(wanted_packages)
 		[ -n "$packages" ] && apt-get download $packages >/dev/null 2>&1 || {
 			[ "$(id -u)" = 0 ] || exit 1
@@ -81,16 +84,16 @@ fetch_postgres() {
 			packages=$(wanted_packages)
 			[ -n "$packages" ] && apt-get download $packages >/dev/null 2>&1 || exit 1
 		}
-		rm -rf "$build/postgresql"
-		for package in ./*.deb; do dpkg -x "$package" "$build/postgresql" || exit 1; done
-		chmod -R go+rX "$build/postgresql" # where the tests run as root, the server runs as another account
-	) && for program in postgres initdb; do
-		cat >"$build/bin/$program" <<-'END' && chmod +x "$build/bin/$program" || return 1
+		rm -rf "${build:?}/$folder"
+		for file in ./*.deb; do dpkg -x "$file" "$build/$folder" || exit 1; done
+		chmod -R go+rX "$build/$folder" # where the tests run as root, the server runs as another account
+	) && for program in "$@"; do
+		cat >"$build/bin/$program" <<-END && chmod +x "$build/bin/$program" || return 1
 			#!/bin/sh
-			dir=$(cd "$(dirname "$0")/../postgresql" && pwd) || exit 1
-			for lib in "$dir"/usr/lib/*-linux-gnu*; do LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; done
+			dir=\$(cd "\$(dirname "\$0")/../$folder" && pwd) || exit 1
+			for lib in "\$dir"/usr/lib/*-linux-gnu*; do LD_LIBRARY_PATH=\$lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}; done
 			export LD_LIBRARY_PATH
-			exec "$dir/usr/lib/postgresql/15/bin/$(basename "$0")" "$@"
+			exec "\$dir/$programs/$program" "\$@"
 		END
 	done
 	code=$?
@@ -109,7 +112,11 @@ if wanted etcd && ! command -v etcd >/dev/null 2>&1; then
 fi
 if wanted postgres && ! command -v postgres >/dev/null 2>&1 && ! ls /usr/lib/postgresql/1[5-9]/bin/postgres >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's postgresql-15"
-	fetch_postgres || lack "PostgreSQL is missing and could not be fetched (apt-get install postgresql)"
+	fetch_server postgresql postgresql-15 usr/lib/postgresql/15/bin postgres initdb || lack "PostgreSQL is missing and could not be fetched (apt-get install postgresql)"
+fi
+if wanted redis && ! command -v redis-server >/dev/null 2>&1; then
+	echo "prerequisites: fetching Debian's redis-server"
+	fetch_server redis redis-server usr/bin redis-server || lack "redis-server is missing and could not be fetched (apt-get install redis-server)"
 fi
 if wanted systemd-analyze && ! command -v systemd-analyze >/dev/null 2>&1; then
 	echo "prerequisites: fetching Debian's systemd-analyze"

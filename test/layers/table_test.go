@@ -115,6 +115,7 @@ var table = map[string]row{
 	"coordinator/simulate":                {layer: adapter},
 	"coordinator/monitor":                 {layer: adapter},
 	"yamldoc":                             {layer: adapter},
+	"coordinator/history/redis":           {layer: adapter},
 	"coordinator/history/usage/pricefile": {layer: adapter, neighbours: []string{"yamldoc"}},
 	"coordinator/service":                 {layer: adapter},
 	"coordinator/audit":                   {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
@@ -206,6 +207,7 @@ var exclusive = map[string][]string{
 	"github.com/spf13/cobra":            {"cmd/buildinfo", "cmd/manual", "cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
 	"k8s.io/client-go":                  {"cmd/muster/cli"}, // its jsonpath alone, which imports the standard library alone
 	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
+	"github.com/redis/go-redis":         {"coordinator/history/redis"},
 	"google.golang.org/protobuf":        {"proto/muster/v1", "proto/muster/api/v1", "proto/scheduler/v1", "wire", "wire/limits", "agent/rpc", "coordinator/agents", "coordinator/rpc", "coordinator/grpcapi"},
 	"github.com/google/go-cmp":          {"coordinator/store/storetest"},
 	"pgregory.net/rapid":                {"coordinator/store/storetest"},

@@ -1,0 +1,137 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	client "github.com/redis/go-redis/v9"
+
+	sink "github.com/musterd/muster/coordinator/history/redis"
+	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/redis"
+)
+
+var at = time.Unix(1_771_459_200, 0)
+
+func beat(node string, seconds int) sink.Beat {
+	return sink.Beat{Node: resource.NodeID(node), At: at.Add(time.Duration(seconds) * time.Second), CPU: 24000, Memory: 137_438_953_472, GPUs: 3, Pods: 43}
+}
+
+// running is a sink that writes to the server until the test ends, and a client of the
+// server.
+func running(t *testing.T, s *redis.Server) (*sink.Sink, *client.Client) {
+	t.Helper()
+	out, err := sink.Open(s.URL(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- out.Run(ctx) }()
+	options, err := client.ParseURL(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.NewClient(options)
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = c.Close()
+	})
+	return out, c
+}
+
+// await polls until the condition holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 20 s: %s", what)
+		}
+	}
+}
+
+func TestTheKeysAreThoseOfTheSpecification(t *testing.T) {
+	out, c := running(t, redis.Start(t))
+	out.Offer(beat("n1", 0))
+	out.Offer(beat("n2", 100))
+	await(t, "two nodes are not written", func() bool { return out.Figures().Written == 2 })
+	got, err := c.HGetAll(t.Context(), "node:heartbeat:n1").Result()
+	want := map[string]string{"last_seen": "1771459200", "cpu_available": "24000", "memory_available": "137438953472", "gpu_available": "3", "pods_running": "43"}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, d)
+	}
+	stale, err := c.ZRangeByScore(t.Context(), "node:heartbeat:timestamps", &client.ZRangeBy{Min: "-inf", Max: fmt.Sprint(at.Unix() + 100 - 40)}).Result()
+	if d := cmp.Diff([]string{"n1"}, stale); d != "" || err != nil {
+		t.Errorf("nodes silent for 40 s: %v (-want +got)\n%s", err, d)
+	}
+}
+
+func TestAnOlderHeartbeatTakesNothingBack(t *testing.T) {
+	s := redis.Start(t)
+	out, c := running(t, s)
+	other, _ := running(t, s)
+	out.Offer(beat("n1", 100))
+	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
+	other.Offer(beat("n1", 0))
+	await(t, "the older one is not written", func() bool { return other.Figures().Written == 1 })
+	if score, err := c.ZScore(t.Context(), "node:heartbeat:timestamps", "n1").Result(); err != nil || int64(score) != at.Unix()+100 {
+		t.Errorf("score %f, %v; want %d", score, err, at.Unix()+100)
+	}
+}
+
+func TestANodeThatIsForgottenLeavesNoKey(t *testing.T) {
+	out, c := running(t, redis.Start(t))
+	out.Offer(beat("n1", 0))
+	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
+	out.Forget("n1")
+	await(t, "keys are left", func() bool {
+		n, err := c.Exists(t.Context(), "node:heartbeat:n1", "node:heartbeat:timestamps").Result()
+		return err == nil && n == 0
+	})
+}
+
+func TestAServerThatWasAwayGetsTheNewest(t *testing.T) {
+	s := redis.Start(t)
+	out, c := running(t, s)
+	s.Kill()
+	for i := range 50 {
+		out.Offer(beat("n1", i))
+		out.Offer(beat("n1", i-1))
+	}
+	await(t, "no write has failed", func() bool { return out.Figures().Failures > 0 })
+	s.Restart(t)
+	await(t, "the heartbeat is not written", func() bool { return out.Figures().Written > 0 })
+	if got, err := c.HGet(t.Context(), "node:heartbeat:n1", "last_seen").Int64(); err != nil || got != at.Unix()+49 {
+		t.Errorf("last seen %d, %v; want %d", got, err, at.Unix()+49)
+	}
+}
+
+func TestHeartbeatsThatWaitAreBounded(t *testing.T) {
+	out, err := sink.Open("unix:///nowhere", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100_010 {
+		out.Offer(beat(fmt.Sprint("n", i), 0))
+	}
+	if got := out.Figures().Dropped; got != 10 {
+		t.Errorf("%d dropped, want 10", got)
+	}
+}
+
+func TestAWrongAddressIsRefusedWithoutItsPassword(t *testing.T) {
+	for _, address := range []string{"http://u:hunter2@host", "redis://u:hunter2@host/notanumber", "redis://:hunter2@%zz"} {
+		_, err := sink.Open(address, nil)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "want redis://") {
+			t.Errorf("%s: error %v, want one without the password", address, err)
+		}
+	}
+}
