@@ -58,8 +58,9 @@ type attempt struct {
 	// RELEASED is sent.
 	closing   *unitEnd
 	committed resource.Revision // of the commit
-	// started is the time that the commit has written.
-	started string
+	// started is the time that the commit has written, and startedMillis the instant.
+	started       string
+	startedMillis int64
 	// begun is when Reserve was sent, voted when the last Yes came.
 	begun, voted time.Time
 	places       []shown.Place // of the members, once they have been shown
@@ -196,7 +197,7 @@ func (a *attempt) setClosing(e *unitEnd) { a.closing = e }
 func (a *attempt) setVoted(now time.Time) { a.voted = now }
 
 // setStarted notes the time that the commit writes, which is sent once.
-func (a *attempt) setStarted(at string) { a.started = at }
+func (a *attempt) setStarted(at string, millis int64) { a.started, a.startedMillis = at, millis }
 
 // setCharges takes over the charges that the commit writes.
 func (a *attempt) setCharges(charges []record.Charge) { a.charges = charges }

@@ -74,6 +74,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, rec.EndingMillis)
 	}
 	a.setRequeues(u.record.Requeues)
+	a.setStarted(rec.Committed, rec.CommittedMillis)
 	machine, effects := txn.Recover(id, found, votes)
 	a.setMachine(machine)
 	a.restoreOutcome(rec.Outcome)

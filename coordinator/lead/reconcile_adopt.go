@@ -44,7 +44,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	a.setCharges(l.seated(u, a.charges))
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.stamp(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.stamp(), CommittedMillis: r.l.millis(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE

@@ -98,7 +98,9 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 		return w, status
 	}
 	w.UID = object.Metadata.UID
-	w.Op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*recordOf(object.Metadata, object)))
+	rec := recordOf(object.Metadata, object)
+	rec.ChangedMillis = l.millis()
+	w.Op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*rec))
 	w.Landed = func(rev resource.Revision) {
 		object.Metadata = edit.At(object.Metadata, rev)
 		l.takeResourceQuota(object, rev)

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	a.setCharges(l.seated(u, a.charges))
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Alternative: u.number, Committed: l.stamp(),
+		Charges: a.charges, Alternative: u.number, Committed: l.stamp(), CommittedMillis: l.millis(),
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
@@ -65,7 +66,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	}
 	unit := u.record
 	unit.Phase, unit.TxID, unit.StartByMillis, unit.RetryMillis = string(api.Running), tx, 0, 0
-	a.setStarted(l.stamp())
+	a.setStarted(rec.Committed, rec.CommittedMillis)
 	if unit.Started == "" {
 		unit.Started = a.started
 	}
@@ -128,7 +129,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	}
 	rec := record.Tx{
 		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Alternative: u.number, Committed: u.record.Started,
+		Charges: a.charges, Alternative: u.number, Committed: cmp.Or(a.started, u.record.Started), CommittedMillis: a.startedMillis,
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
@@ -193,7 +194,7 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	}
 	rec := l.recordOf(a, grant.RecordReleased)
 	a.setUnheard(slices.Sorted(maps.Keys(a.assumedFreed)))
-	rec.Ended, rec.Unheard = l.stamp(), a.unheard
+	rec.Ended, rec.EndedMillis, rec.Unheard = l.stamp(), l.millis(), a.unheard
 	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))

@@ -145,8 +145,8 @@ func (r Tx) check() error {
 	if r.GraceSeconds < 0 {
 		return fmt.Errorf("graceSeconds %d is negative", r.GraceSeconds)
 	}
-	if r.EndingMillis < 0 {
-		return fmt.Errorf("endingMillis %d is negative: want milliseconds since 1970", r.EndingMillis)
+	if r.EndingMillis < 0 || r.CommittedMillis < 0 || r.EndedMillis < 0 {
+		return fmt.Errorf("committedMillis %d, endingMillis %d, endedMillis %d: want milliseconds since 1970", r.CommittedMillis, r.EndingMillis, r.EndedMillis)
 	}
 	if o := r.Outcome; o != nil {
 		if o.Phase == "" {
@@ -285,6 +285,8 @@ func (r Quota) check() error {
 		return errors.New("name is empty")
 	case len(r.Document) == 0:
 		return errors.New("document is empty")
+	case r.ChangedMillis < 0:
+		return fmt.Errorf("changedMillis %d is negative: want milliseconds since 1970", r.ChangedMillis)
 	}
 	return nil
 }

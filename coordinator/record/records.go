@@ -57,6 +57,10 @@ type Tx struct {
 	Created   string `json:"created,omitempty"`
 	Committed string `json:"committed,omitempty"`
 	Ended     string `json:"ended,omitempty"`
+	// CommittedMillis and EndedMillis are the instants of COMMITTED and of RELEASED, as
+	// EndingMillis is one; 0 before, and in a record of an older version.
+	CommittedMillis int64 `json:"committedMillis,omitempty"`
+	EndedMillis     int64 `json:"endedMillis,omitempty"`
 }
 
 // Outcome is how the work of a unit ended.
@@ -513,6 +517,9 @@ type Quota struct {
 	// records of units that run name a group as it was at their commit.
 	Former  map[string]string `json:"former,omitempty"`
 	Created string            `json:"created,omitempty"` // RFC 3339
+	// ChangedMillis is the instant of the last change of a resource quota, as
+	// Tx.EndingMillis is one; 0 in a record of an older version.
+	ChangedMillis int64 `json:"changedMillis,omitempty"`
 }
 
 // QuotaLimit is a namespace's hard limit (QuotaLimits). It is only read.
