@@ -47,6 +47,13 @@ func TestRandomFaults(t *testing.T) {
 // configure.
 func runRandomFaults(t *testing.T, seed uint64, configure func(*coordinator.Config)) {
 	t.Helper()
+	runRandomWorld(t, seed, configure, func(*rig.Cluster) func() { return func() {} })
+}
+
+// runRandomWorld is runRandomFaults with an observer, which begins before anything
+// happens and is called again at the end.
+func runRandomWorld(t *testing.T, seed uint64, configure func(*coordinator.Config), observe func(*rig.Cluster) func()) {
+	t.Helper()
 	o := limited(20, true)
 	o.Namespaces["small"] = lead.Namespace{Hard: resource.Vector{resource.GPU: 4 * int64(resource.WholeDevice)}}
 	o.Configure = func(c *coordinator.Config) {
@@ -55,6 +62,8 @@ func runRandomFaults(t *testing.T, seed uint64, configure func(*coordinator.Conf
 		configure(c)
 	}
 	bubble(t, o, func(t *testing.T, c *rig.Cluster) {
+		observed := observe(c)
+		defer observed()
 		k := c.Bring(4)
 		plant(t, k, "Org", org[0]...)
 		plant(t, k, "Service", "all nil 28", "gold all 8 hard", "best all 28")

@@ -197,7 +197,7 @@ type Quota struct {
 }
 
 // Preemption is the eviction of one grant for another unit, for a claim of quota or
-// by an operator. Its key is (Tx, Initiated).
+// by an operator. Its key is Tx: a grant is evicted once.
 type Preemption struct {
 	Tx                              resource.TxID // of the victim
 	Victim                          resource.UnitUID
@@ -212,9 +212,11 @@ type Preemption struct {
 	Reason                          string
 	Grace                           time.Duration
 	Initiated, Evicted, Rescheduled time.Time
-	Outcome                         string // Evicting, Evicted, Rescheduled or Ended
-	InitiatedBy                     string
-	Revision                        resource.Revision
+	// Outcome is Evicting, then Evicted (the unit waits again), Rescheduled (it runs
+	// again), Ended, or Released where the owner has ended it during the notice.
+	Outcome     string
+	InitiatedBy string // preemptor or rule
+	Revision    resource.Revision
 }
 
 // Condition is a change of a condition of a node. Its key is (Node, Type, Revision):

@@ -47,6 +47,8 @@ var table = map[string]row{
 	"coordinator/cluster":         {layer: decision, neighbours: []string{"fit"}},
 	"coordinator/history":         {layer: decision},
 	"coordinator/history/usage":   {layer: decision, neighbours: []string{"coordinator/history"}},
+	"coordinator/history/mem":     {layer: adapter, neighbours: []string{"coordinator/history"}, testOnly: true},
+	"coordinator/history/narrate": {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/history", "coordinator/lead/edit", "coordinator/record", "coordinator/shown"}},
 	"coordinator/life":            {layer: decision},
 	"coordinator/mix":             {layer: decision},
 	"coordinator/topology":        {layer: decision},
