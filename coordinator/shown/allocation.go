@@ -34,7 +34,7 @@ func (m *Member) Show() *api.Allocation {
 	a.Metadata.Name, a.Metadata.Namespace = m.MemberName(m.Index), m.Record.Namespace
 	a.Metadata.CreationTimestamp = m.Record.Created
 	a.Metadata.ResourceVersion = strconv.FormatInt(int64(m.Revision), 10)
-	a.Status.Phase = m.Phase()
+	a.Status.Phase = m.endOf(m.Index)
 	a.Status.Transaction = m.Record.TxID
 	switch {
 	case m.Places != nil:
@@ -46,7 +46,9 @@ func (m *Member) Show() *api.Allocation {
 	case m.Phase() == api.Pending:
 		m.showWaiting(&a.Status)
 	default:
-		a.Status.Message = m.Record.Reason
+		if a.Status.Phase == m.Phase() { // the reason is that of the members which have failed
+			a.Status.Message = m.Record.Reason
+		}
 		if e, found := m.exitOf(m.Index); found {
 			a.Status.NodeID, a.Status.NodeName = e.Node, string(e.Node)
 		}

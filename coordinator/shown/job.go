@@ -59,16 +59,14 @@ func (j *Job) Show() *api.Job {
 func (u *Unit) showIn(s *api.JobStatus) {
 	phase := u.Phase()
 	for i := range u.Record.Members {
-		m := api.JobMember{Name: u.MemberName(i), Phase: phase}
-		switch phase {
+		m := api.JobMember{Name: u.MemberName(i), Phase: u.endOf(i)}
+		switch m.Phase {
 		case api.Running:
 			s.Active++
-		case api.Succeeded, api.Failed:
-			if m.Phase = u.endOf(i); m.Phase == api.Succeeded {
-				s.Succeeded++
-			} else {
-				s.Failed++
-			}
+		case api.Succeeded:
+			s.Succeeded++
+		case api.Failed:
+			s.Failed++
 		}
 		if u.Places != nil {
 			m.Node = string(u.Places[i].Node)
@@ -87,13 +85,17 @@ func (u *Unit) showIn(s *api.JobStatus) {
 	}
 }
 
-// endOf is how a member of a unit that has ended with its work has ended: a member whose
-// command has succeeded before another failed has succeeded.
+// endOf is the phase of a member: that of its unit. In a unit that has ended with its work,
+// a member whose command has succeeded before another failed has succeeded.
 func (u *Unit) endOf(member int) api.Phase {
+	phase := u.Phase()
+	if phase != api.Succeeded && phase != api.Failed {
+		return phase
+	}
 	if e, found := u.exitOf(member); found && e.Reason == "Completed" && e.Code == 0 && e.Signal == 0 {
 		return api.Succeeded
 	}
-	return u.Phase()
+	return phase
 }
 
 // exitOf is how the work of a member has ended; not found where nothing was started. A
@@ -154,10 +156,13 @@ func (j *Job) showPhase(s *api.JobStatus) {
 	}
 }
 
-// waits is why a job waits: its first unit does, or is about to.
+// waits returns the reason why a job waits: that of its first unit that waits. Units
+// before it may have ended.
 func (j *Job) waits() []api.Condition {
-	if len(j.Units) > 0 && j.Units[0].Phase() == api.Pending {
-		return j.Units[0].showWaits("Queued", "True")
+	for i := range j.Units {
+		if u := &j.Units[i]; u.Phase() == api.Pending {
+			return u.showWaits("Queued", "True")
+		}
 	}
 	if j.Document.IsSuspended() { // its units are stopping
 		w := Suspended(record.JobUnit, j.Record.Namespace, j.Record.Name)

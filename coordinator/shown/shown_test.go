@@ -2,6 +2,7 @@ package shown_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -223,7 +224,7 @@ func TestAJobCountsItsMembers(t *testing.T) {
 		if want.Active == 0 {
 			reason := "WaitingForResources"
 			want.Phase, want.Message = api.Queued, "no place now; `muster why j -n default` says why"
-			if phases[0] == api.Pending {
+			if slices.Contains(phases, api.Pending) {
 				reason, want.Message = "Unscheduled", "waiting for the scheduler"
 			}
 			want.Conditions = []api.Condition{{Type: "Queued", Status: "True", Reason: reason, Message: want.Message}}
@@ -235,6 +236,43 @@ func TestAJobCountsItsMembers(t *testing.T) {
 			t.Errorf("version %s, want %s", got.Metadata.ResourceVersion, version)
 		}
 	})
+}
+
+// The first unit of a job has ended, and a later one waits for its retry: the job waits for
+// that.
+func TestAJobWaitsForItsFirstUnitThatWaits(t *testing.T) {
+	j := job([]api.Phase{api.Succeeded, api.Pending, api.Pending}, []int{1, 1, 1})
+	w := shown.RestartBackOff("j-1 exited with code 7", 1, 6, 10_000)
+	j.Units[1].Waiting = &w
+	got := j.Show().Status
+	if c := got.Conditions[0]; got.Phase != api.Queued || c.Type != "Queued" || c.Reason != "RestartBackOff" || got.Message != w.Message {
+		t.Errorf("%s, %+v, message %q", got.Phase, c, got.Message)
+	}
+}
+
+// In a gang that has failed, a member whose command has succeeded before shows its own end.
+func TestAMemberShowsItsOwnEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		unit api.Phase
+		want []api.Phase
+		text []string
+	}{
+		"the gang has failed":    {api.Failed, []api.Phase{api.Succeeded, api.Failed}, []string{"", "j-1 exited with code 7"}},
+		"its owner has ended it": {api.Cancelled, []api.Phase{api.Cancelled, api.Cancelled}, []string{"j-1 exited with code 7", "j-1 exited with code 7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := job([]api.Phase{c.unit}, []int{2})
+			j.Units[0].Record.Reason = "j-1 exited with code 7"
+			j.Units[0].Record.Exits = []record.Exit{{Member: 0, Node: "n0", Reason: "Completed"}, {Member: 1, Node: "n1", Code: 7, Reason: "Completed"}}
+			for i, want := range c.want {
+				m := shown.Member{Unit: j.Units[0], Index: i}
+				got := m.Show().Status
+				if line := j.Show().Status.Allocations[i]; got.Phase != want || line.Phase != want || got.Message != c.text[i] {
+					t.Errorf("member %d is %s among allocations and %s among those of the job, message %q; want %s", i, got.Phase, line.Phase, got.Message, want)
+				}
+			}
+		})
+	}
 }
 
 func TestWhatExcludesAnotherIsExcludedByIt(t *testing.T) {
