@@ -159,6 +159,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 func (l *Leader) lostOf(u *unit) []why.Lost {
 	var list []why.Lost
 	s := l.showUnit(u)
+	s.FindLost(l.lossOf)
 	for i, uuids := range s.Lost {
 		if len(uuids) > 0 {
 			list = append(list, why.Lost{Node: s.Places[i].Node, UUIDs: uuids})
