@@ -60,7 +60,8 @@ func (b *Book) SetRules(name string, r Rules) {
 		return
 	}
 	n := b.note(name, q)
-	n.Changed, n.Freed = true, true
+	n.Changed = true
+	n.Freed = n.Freed || q.rules.MaxRunning > 0 && (r.MaxRunning == 0 || r.MaxRunning > q.rules.MaxRunning)
 	if q.rules.Strict != r.Strict {
 		q.line = queue.Keys{}
 		if r.Strict {
@@ -83,6 +84,10 @@ func (b *Book) Put(u Unit) {
 	}
 	if known {
 		b.drop(before)
+		if q := b.queues[before.Queue]; q != nil && q.rules != (Rules{}) {
+			n := b.note(before.Queue, q)
+			n.Freed = n.Freed || before.holding() > u.holdingIn(before.Queue)
+		}
 	}
 	if u.Standing == Gone {
 		return
@@ -113,8 +118,7 @@ func (b *Book) drop(u Unit) {
 	delete(b.units, u.Key.Path)
 	q := b.queues[u.Queue]
 	if q.rules != (Rules{}) {
-		n := b.note(u.Queue, q)
-		n.Freed = n.Freed || u.Standing.holds()
+		b.note(u.Queue, q) // the head is the one before
 	}
 	q.units--
 	if u.Standing.holds() {

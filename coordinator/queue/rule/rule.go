@@ -28,8 +28,9 @@ type Standing uint8
 const (
 	// Gone: the unit is in no queue.
 	Gone Standing = iota
-	// Aside: the unit waits, and holds back nobody: its owner has suspended it, or its
-	// group is not complete.
+	// Aside: the unit waits, and holds back nobody: its owner has suspended it, its group
+	// is not complete, or its job does not let it be tried now: before the instant of its
+	// next try, or beyond the parallelism.
 	Aside
 	// Waits: the unit waits, and under Strict holds back the units behind it.
 	Waits
@@ -55,6 +56,22 @@ type Unit struct {
 	Key      queue.Key
 	Members  int
 	Standing Standing
+}
+
+// holding is the number of members that hold something.
+func (u *Unit) holding() int {
+	if !u.Standing.holds() {
+		return 0
+	}
+	return u.Members
+}
+
+// holdingIn is holding for one queue.
+func (u *Unit) holdingIn(queue string) int {
+	if u.Queue != queue {
+		return 0
+	}
+	return u.holding()
 }
 
 // Code is the rule that holds a unit back.
@@ -109,6 +126,7 @@ type News struct {
 	// Before is the place of the head before the first change, under Strict; the zero
 	// value for none.
 	Before queue.Key
-	// Freed: fewer members hold something than before, or the bound is greater.
+	// Freed: fewer members of a unit hold something than before, or the bound of running
+	// members is greater, or there is none any more.
 	Freed bool
 }

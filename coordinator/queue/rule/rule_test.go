@@ -249,3 +249,42 @@ func BenchmarkPut(b *testing.B) {
 		book.TakeNews()
 	}
 }
+
+// A queue has freed something only where fewer members hold something, or more may.
+func TestNewsOfFreedMembers(t *testing.T) {
+	put := func(members int, s rule.Standing) func(*rule.Book) {
+		return func(b *rule.Book) { b.Put(unit("a", 0, 1, members, s)) }
+	}
+	set := func(r rule.Rules) func(*rule.Book) { return func(b *rule.Book) { b.SetRules("q", r) } }
+	for name, c := range map[string]struct {
+		before, change func(*rule.Book)
+		want           bool
+	}{
+		"a unit begins to run":            {put(2, rule.Waits), put(2, rule.Starts), false},
+		"its start is durable":            {put(2, rule.Starts), put(2, rule.Runs), false},
+		"it ends":                         {put(2, rule.Runs), put(2, rule.Gone), true},
+		"it goes back to the queue":       {put(2, rule.Starts), put(2, rule.Waits), true},
+		"it has fewer members":            {put(2, rule.Runs), put(1, rule.Runs), true},
+		"it changes its queue":            {put(2, rule.Runs), func(b *rule.Book) { u := unit("a", 0, 1, 2, rule.Runs); u.Queue = "p"; b.Put(u) }, true},
+		"a unit that waits leaves":        {put(2, rule.Waits), put(2, rule.Gone), false},
+		"the bound is greater":            {put(2, rule.Runs), set(rule.Rules{MaxRunning: 5}), true},
+		"the bound is gone":               {put(2, rule.Runs), set(rule.Rules{Strict: true}), true},
+		"the bound is smaller":            {put(2, rule.Runs), set(rule.Rules{MaxRunning: 3}), false},
+		"another rule alone has changed":  {put(2, rule.Runs), set(rule.Rules{MaxRunning: 4, Strict: true}), false},
+		"a queue without a bound gets it": {func(b *rule.Book) { b.SetRules("q", rule.Rules{Hold: true}) }, set(rule.Rules{MaxRunning: 9}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b rule.Book
+			b.SetRules("q", rule.Rules{MaxRunning: 4})
+			b.SetRules("p", rule.Rules{MaxRunning: 4})
+			c.before(&b)
+			b.TakeNews()
+			c.change(&b)
+			for _, n := range b.TakeNews() {
+				if got := n.Freed && n.Queue == "q"; got != (c.want && n.Queue == "q") {
+					t.Errorf("freed %t of queue %s, want %t", got, n.Queue, c.want)
+				}
+			}
+		})
+	}
+}
