@@ -15,37 +15,40 @@ import (
 
 // inDomains is Find for a unit with Topology. In each domain the set is gathered as under
 // rules about other units: each unit of it is needed, but another set may be better.
+//
+// Each domain takes one trial that says whether there is a set at all. The search for the
+// sets has one budget of trials over all domains: once that is used up, the best set of the
+// domains so far is chosen.
 func (x *Index) inDomains(u place.Unit, priority int32) (Plan, bool) {
 	if members, ok := With(x.state, u, nil); ok {
 		return Plan{Members: members}, true
 	}
-	domains := domainsOf(x.state, &u)
+	var open []*domainSearch
+	for _, within := range domainsOf(x.state, &u) {
+		if d := x.searchIn(within, u, priority); d.makesRoom(d.candidates) {
+			open = append(open, d)
+		}
+	}
 	var best []candidateAt
 	var plan Plan
-	found := false
-	for _, within := range domains {
-		one := u
-		one.Within = within
-		r := relatedSearch{trials: max(minTrials, maxTrials/len(domains)), makesRoom: func(set []Holder) bool {
-			_, ok := With(x.state, one, set)
-			return ok
-		}}
-		var ranks []int
-		for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
-			if h := x.holders[rank].Holder; within == nil || isWithin(h, within) {
-				r.candidates, ranks = append(r.candidates, *h), append(ranks, rank)
-			}
+	found, left := false, maxTrials
+	for i, d := range open {
+		if found && left <= 0 {
+			break
 		}
-		set, ok := r.gather()
+		d.trials = shareOf(left, len(open)-i)
+		left -= d.trials
+		set, ok := d.gather()
 		if !ok {
 			continue
 		}
-		set = r.spare(set)
-		chosen := x.ranked(set, ranks)
+		set = d.spare(set)
+		left += d.trials
+		chosen := x.ranked(set, d.ranks)
 		if found && compareSets(chosen, best) >= 0 {
 			continue
 		}
-		members, ok := With(x.state, one, set)
+		members, ok := With(x.state, d.unit, set)
 		if !ok {
 			continue
 		}
@@ -59,8 +62,35 @@ func (x *Index) inDomains(u place.Unit, priority int32) (Plan, bool) {
 	return plan, found
 }
 
-// minTrials bounds the sets that the search tries out in one domain of many.
+// shareOf is the number of trials in one of the domains that are left to search. It may be
+// more than are left: a set of which no trial is left would have superfluous units.
+func shareOf(left, domains int) int { return max(minTrials, left/domains) }
+
+// minTrials is the least number of trials for the set of one domain.
 const minTrials = 64
+
+// domainSearch is the search in one domain.
+type domainSearch struct {
+	relatedSearch
+	unit  place.Unit // with the domain as its only nodes
+	ranks []int      // of the candidates
+}
+
+// searchIn prepares the search in one domain, nil for all nodes.
+func (x *Index) searchIn(within map[resource.NodeID]bool, u place.Unit, priority int32) *domainSearch {
+	d := &domainSearch{unit: u}
+	d.unit.Within = within
+	d.makesRoom = func(set []Holder) bool {
+		_, ok := With(x.state, d.unit, set)
+		return ok
+	}
+	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
+		if h := x.holders[rank].Holder; within == nil || isWithin(h, within) {
+			d.candidates, d.ranks = append(d.candidates, *h), append(d.ranks, rank)
+		}
+	}
+	return d
+}
 
 // candidateAt is a holder with its rank.
 type candidateAt struct {
