@@ -10,7 +10,8 @@ import (
 )
 
 // Version is of the format that is written; versions 1 to 4 are read. Format 3 has
-// rules about other units, format 4 has queues. Header is a file's first line.
+// rules about other units, format 4 has queues and counted resources. Header is a file's
+// first line.
 const (
 	Version = 4
 	format  = "muster-decisions"

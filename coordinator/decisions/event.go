@@ -151,6 +151,12 @@ func (e *Event) check(version int) error {
 		return fmt.Errorf("event.kind: %q: not a kind of event", e.Kind)
 	}
 	for i, n := range e.Nodes {
+		if version < 4 && (n.Full || n.Counted || len(n.Counts) > 0) {
+			return fmt.Errorf("event.nodes[%d]: full, counts or counted: set, and format %d does not have them", i, version)
+		}
+		if len(n.Counts) > 0 && !n.Counted {
+			return fmt.Errorf("event.nodes[%d].counted: false, and counts has %d", i, len(n.Counts))
+		}
 		if err := want("node", string(n.Node)); err != nil {
 			return fmt.Errorf("event.nodes[%d].%w", i, err)
 		}

@@ -3,6 +3,7 @@ package decisions_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -66,5 +67,21 @@ func replay(t *testing.T, c *decisions.Checker, name string) {
 	c.File(filepath.ToSlash(name))
 	for line := range bytes.Lines(text) {
 		c.Line(line)
+	}
+}
+
+// Counted resources came with format 4: a file of an earlier format that has them is not
+// what it says.
+func TestCountedResourcesAreOfFormat4(t *testing.T) {
+	for _, field := range []string{`"full":true`, `"counted":true`, `"counted":true,"counts":[{"name":"pods","amount":1}]`} {
+		line := fmt.Appendf(nil, `{"seq":1,"event":{"kind":"grew","nodes":[{"node":"n1",%s}]}}`, field)
+		for version := 2; version <= decisions.Version; version++ {
+			if _, err := decisions.Decode(version, line); (err == nil) != (version >= 4) {
+				t.Errorf("format %d, %s: %v", version, field, err)
+			}
+		}
+	}
+	if _, err := decisions.Decode(4, []byte(`{"seq":1,"event":{"kind":"grew","nodes":[{"node":"n1","counts":[{"name":"pods","amount":1}]}]}}`)); err == nil {
+		t.Error("counts that are not given are accepted")
 	}
 }
