@@ -44,31 +44,28 @@ type fates struct {
 	slow   int // verdicts of this round that looked at every node
 }
 
-// judgeFate judges anew whether a unit can ever run. The verdict stays as it was while
-// the hosts of some nodes are unknown, and when too many units are judged at a time.
+// judgeFate judges anew whether a unit can ever run: in one of its forms, whichever that
+// is. Unless a form can run, the verdict stays as it was while the hosts of some nodes are
+// unknown, and when too many units are judged at a time.
 func (l *Leader) judgeFate(u *unit) {
 	if u.gone || u.ending != nil || !u.waiting() || u.attempt != nil {
 		return
 	}
-	all, first := true, fate{}
+	var verdict fate // of the first form that can never run
+	judged, can := true, false
 	l.eachForm(u, func() bool {
 		f, known := l.fateOfForm(u)
-		if !known {
-			all = false
-			return false
+		judged = judged && known
+		if can = known && f.message == ""; !can && verdict.message == "" {
+			verdict = f
 		}
-		if f.message == "" {
-			all = false
-			l.mark(u, fate{})
-			return false
-		}
-		if first.message == "" {
-			first = f
-		}
-		return true
+		return !can
 	})
-	if all {
-		l.mark(u, first)
+	switch {
+	case can:
+		l.mark(u, fate{})
+	case judged:
+		l.mark(u, verdict)
 	}
 }
 
