@@ -72,6 +72,7 @@ func (u *unit) state() life.State {
 // which that has changed.
 func (l *Leader) setHolds(j *job) (changed []*unit) {
 	for _, u := range j.units {
+		u.boundRetry(l.millis())
 		switch wait := u.untilRetry(l.millis()); {
 		case wait > 0 && u.waiting() && u.hold != holdDelay:
 			u.setHold(holdDelay)
@@ -116,14 +117,13 @@ func (l *Leader) loadHolds() error {
 	return nil
 }
 
-// untilRetry is how long a unit that has failed still waits before its next try. A clock
-// that another leader has written from may be far ahead: a wait is never longer than the
-// delay was.
+// untilRetry is the time that a unit whose member has failed still waits before its next
+// try; 0 or less where the unit may be tried.
 func (u *unit) untilRetry(now int64) time.Duration {
 	if u.record.RetryMillis == 0 {
 		return 0
 	}
-	return min(time.Duration(u.record.RetryMillis-now)*time.Millisecond, life.Delay(u.record.Retry))
+	return time.Duration(u.record.RetryMillis-now) * time.Millisecond
 }
 
 // awaitRetry sets the alarm for the next try of a unit.

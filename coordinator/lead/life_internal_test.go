@@ -294,3 +294,30 @@ func TestADelayedUnitLeavesItsTurn(t *testing.T) {
 	}
 	x.check()
 }
+
+// The leader that has written the instant of the next try had a clock far ahead: the wait
+// is no longer than the delay.
+func TestAnInstantOfAClockAheadIsBounded(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("train", 2, `"backoffLimit":3,`, gangOfTwo)
+	x.holdsAll(u)
+	x.fails(u, 1, 7, "Completed")
+	x.clock = x.clock.Add(-time.Hour)
+	next := x.succeeded()
+	next.give(ResumeWork{})
+	for _, id := range []resource.NodeID{"n1", "n2"} {
+		next.hear(next.hosts[id])
+	}
+	next.answers()
+	u = next.units[u.path]
+	if next.pass(9 * time.Second); u.attempt != nil {
+		t.Error("the retry is begun before its delay")
+	}
+	if got, want := u.record.RetryMillis, next.clock.Add(time.Second).UnixMilli(); got != want {
+		t.Errorf("the next try is at %d, want %d", got, want)
+	}
+	if next.pass(time.Second); u.attempt == nil {
+		t.Error("the retry is not begun after its delay")
+	}
+	next.check()
+}

@@ -222,12 +222,15 @@ func (l *Leader) finishJob(j *job) {
 	l.pruneJob(j)
 	l.endUnwanted(j)
 	l.holdUnits(j)
-	phase, reason, message, done := j.endOfJob()
-	if j.gone || j.writing || j.record.Cancelled == nil && !done || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
+	if j.gone || j.writing || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
 		return
 	}
-	if j.record.Cancelled != nil {
-		phase, reason, message = api.Cancelled, "", ""
+	phase, reason, message := api.Cancelled, "", ""
+	if j.record.Cancelled == nil {
+		var over bool
+		if phase, reason, message, over = j.endOfJob(); !over {
+			return
+		}
 	}
 	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove
 	if !remove && api.Phase(j.record.Phase).Ended() {

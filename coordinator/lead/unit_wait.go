@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
@@ -100,3 +101,9 @@ func (u *unit) useForm(number int) {
 
 // setHold sets why a waiting unit is not tried.
 func (u *unit) setHold(h hold) { u.hold = h }
+
+// boundRetry bounds the instant of the next try of a unit. The clock of the leader that
+// has written the instant may have been ahead, and no wait is longer than its delay.
+func (u *unit) boundRetry(now int64) {
+	u.record.RetryMillis = min(u.record.RetryMillis, now+life.Delay(u.record.Retry).Milliseconds())
+}
