@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
@@ -37,7 +38,7 @@ func (w accountWords) Held(path string) decisions.Evidence {
 		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
 	case u.lifecycle == phaseResting:
 		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
-	case u.gathers() && !u.awaitsMembers() && w.isHeldByQueue(u), !u.gathers() && !u.grows() && !u.isSuspended() && w.isHeldByQueue(u):
+	case standingOf(u) == rule.Waits && w.isHeldByQueue(u):
 		return decisions.Evidence{Why: decisions.AwaitsQueue, Subject: u.record.Queue}
 	case u.gathers():
 		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.group.units[0].path}

@@ -74,7 +74,7 @@ func (l *Leader) waiterOf(tx resource.TxID) *unit {
 func (l *Leader) awaitAdoptions() {
 	for _, tx := range slices.Sorted(maps.Keys(l.adoptions)) {
 		d := l.adoptions[tx]
-		if d.unit == nil {
+		if d.unit == nil || l.isOnHold(d.unit) {
 			l.abandon(d)
 			continue
 		}

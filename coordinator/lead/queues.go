@@ -48,7 +48,7 @@ func standingOf(u *unit) rule.Standing {
 		return rule.Starts
 	case u.ending != nil:
 		return rule.Gone
-	case u.isSuspended() || u.grows() || u.awaitsMembers():
+	case u.isSuspended() || u.grows() || u.awaitsMembers() || u.hold != noHold:
 		return rule.Aside
 	}
 	return rule.Waits
@@ -105,26 +105,41 @@ func (l *Leader) followQueue(n rule.News) {
 	head, _ := l.queues.Head(n.Queue)
 	switch {
 	case n.Changed:
-		for _, path := range l.queues.Waiting(n.Queue) {
-			l.followRule(l.units[path])
-		}
+		l.followRules(l.queues.Waiting(n.Queue))
 	case l.queues.Rules(n.Queue).Strict && head != n.Before:
-		for _, path := range append(l.queues.Abreast(n.Queue, n.Before), l.queues.Abreast(n.Queue, head)...) {
-			l.followRule(l.units[path])
-		}
+		l.followRules(append(l.queues.Abreast(n.Queue, n.Before), l.queues.Abreast(n.Queue, head)...))
+	}
+}
+
+// followRules follows the rules of their queue for units. The units of a group that
+// gathers are offered together, once.
+func (l *Leader) followRules(paths []string) {
+	offered := map[*group]bool{}
+	for _, path := range paths {
+		l.followRule(l.units[path], offered)
 	}
 }
 
 // followRule offers a unit that waits, or holds it, as the rules of its queue say now.
-func (l *Leader) followRule(u *unit) {
+// offered are the groups that were offered already.
+func (l *Leader) followRule(u *unit, offered map[*group]bool) {
 	switch {
 	case u == nil || u.ending != nil:
 	case u.attempt != nil:
-		if l.queues.Rules(u.record.Queue).Hold && u.waiting() && u.attempt.mayCommit() && u.attempt.machine.Undecided() {
+		if l.isOnHold(u) && u.waiting() && u.attempt.mayCommit() && u.attempt.machine.Undecided() {
 			l.step(u.attempt, txn.BudgetSpent{})
 		}
-	case u.adopting == nil && !u.isBeingAdopted():
-		l.offer(u)
+	case u.adopting != nil:
+		if l.isOnHold(u) {
+			l.abandon(u.adopting)
+		}
+	case !u.isBeingAdopted():
+		if !u.gathers() {
+			l.offer(u)
+		} else if !offered[u.group] {
+			offered[u.group] = true
+			l.offer(u)
+		}
 		l.storeHeld(u)
 		l.noteWaiting(u)
 		l.notify(u)
@@ -137,6 +152,9 @@ func (l *Leader) storeHeld(u *unit) {
 		l.enqueue(u)
 	}
 }
+
+// isOnHold reports whether nothing of the unit's queue starts.
+func (l *Leader) isOnHold(u *unit) bool { return l.queues.Rules(u.record.Queue).Hold }
 
 // isHeldByQueue reports whether a rule of its queue holds a unit back.
 func (l *Leader) isHeldByQueue(u *unit) bool { return l.queues.Holds(u.record.Queue, u.key) != nil }

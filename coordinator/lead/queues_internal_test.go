@@ -6,6 +6,8 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/queue/rule"
+	"github.com/musterd/muster/grant"
 )
 
 func TestAQueueTakesEachPlacementPolicy(t *testing.T) {
@@ -23,4 +25,52 @@ func TestAQueueTakesEachPlacementPolicy(t *testing.T) {
 			t.Errorf("another queue is placed by %T, want %T", got, want)
 		}
 	}
+}
+
+// A unit that waits for its next try after a failure, or that its job's parallelism holds
+// back, holds back nobody in a strict queue.
+func TestADelayedUnitHoldsBackNobodyInAStrictQueue(t *testing.T) {
+	x := newWorkScene(t)
+	x.do(func() { x.queues.SetRules("q", rule.Rules{Strict: true}) })
+	u := x.submitLife("train", 1, `"queue":"q","backoffLimit":3,"completions":2,`, "")
+	x.holdsAll(u)
+	if got := standingOf(u.job.units[1]); got != rule.Aside {
+		t.Errorf("beyond the parallelism the unit has standing %d, want %d", got, rule.Aside)
+	}
+	first := x.submit("first", 1, `"queue":"q",`)
+	x.answers()
+	if first.attempt == nil {
+		t.Fatal("the unit beyond the parallelism holds back the work behind it")
+	}
+	x.fails(u, 0, 7, "Completed")
+	if u.hold != holdDelay {
+		t.Fatalf("the unit that has failed is held %d", u.hold)
+	}
+	second := x.submit("second", 1, `"queue":"q",`)
+	x.answers()
+	x.says(first, grant.Reserved)
+	x.answers()
+	if other := u.job.units[1]; other.attempt != nil {
+		x.holdsAll(other)
+	}
+	if second.attempt == nil {
+		t.Error("the unit that waits for its retry holds back the work behind it")
+	}
+	x.check()
+}
+
+// A queue on Hold starts nothing: the places that agents keep for work of an earlier
+// leader are given up.
+func TestAQueueOnHoldTakesNoPreemptionOver(t *testing.T) {
+	x, d, g := keptPlace(t)
+	x.do(func() { x.queues.SetRules(d.unit.record.Queue, rule.Rules{Hold: true}) })
+	if !d.over {
+		t.Fatal("the preemption is not given up")
+	}
+	x.tellsOf(g)
+	x.answers()
+	if d.unit.attempt != nil || d.unit.adopting != nil || len(x.adoptions) != 0 {
+		t.Errorf("the unit has an attempt or an adoption: %+v", d.unit)
+	}
+	x.check()
 }

@@ -100,7 +100,10 @@ func (u *unit) useForm(number int) {
 }
 
 // setHold sets why a waiting unit is not tried.
-func (u *unit) setHold(h hold) { u.hold = h }
+func (u *unit) setHold(h hold) {
+	u.hold = h
+	u.queueNews.note(u.path)
+}
 
 // boundRetry bounds the instant of the next try of a unit. The clock of the leader that
 // has written the instant may have been ahead, and no wait is longer than its delay.
