@@ -8,12 +8,12 @@ import (
 	"github.com/musterd/muster/coordinator/txn"
 )
 
-// This file verifies what users are charged.
+// This file verifies the charges of users.
 
-// checkUsers verifies that the sums of each limit, those of its users too, are the sums
-// over the units that hold something: the limits agree with their charges, each charge
-// is of an attempt, or of a unit that is being adopted, and of the user that created the unit, and each unit that
-// holds its grant is charged.
+// checkUsers verifies the sums of each limit, and the sums of its users: they are the sums
+// over the units that hold something. The limits agree with their charges. Each charge
+// belongs to an attempt or to a unit that is being adopted, and to the user that created
+// the unit. Each unit that holds its grant is charged.
 func (l *Leader) checkUsers() error {
 	if err := l.quotas.limits.Check(); err != nil {
 		return err

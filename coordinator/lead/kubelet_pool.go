@@ -10,9 +10,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file tells agents the operators' part of the pool of devices that a kubelet
-// hands out. The specification has it, and the agent's occupancy the part that the agent
-// follows.
+// This file sends agents the operators' part of the pool of devices that a kubelet hands
+// out. The specification of the node has the part that operators wish; the occupancy that
+// the agent reports has the part that the agent follows.
 
 // poolOf is the operators' part of the pool in a specification.
 func poolOf(spec record.NodeSpec) grant.KubeletPool {

@@ -12,11 +12,10 @@ import (
 	"github.com/musterd/muster/coordinator/txn"
 )
 
-// This file ends the units of jobs whose time is over (ADR 63): ttl counts from the
-// first time that all agents held the unit's members, activeDeadlineSeconds from the first
-// such time since the unit has last come from the queue, retries included. Both instants
-// are in the store, so that a later leader ends the unit at the
-// same time.
+// This file ends the units of jobs whose time is over (ADR 63). The ttl counts from the
+// first instant at which all agents held the unit's members. activeDeadlineSeconds counts
+// from the first such instant since the unit has last come from the queue, and goes on over
+// retries. Both instants are in the store, so a later leader ends the unit at the same time.
 
 // longestLimit bounds a limit, so that no instant overflows.
 const longestLimit = 100 * 365 * 24 * time.Hour
@@ -43,8 +42,8 @@ func isTimeLimited(spec *api.AllocationSpec, job *api.Job) bool {
 	return job != nil && (spec.TTL != "" || job.Spec.ActiveDeadlineSeconds != nil)
 }
 
-// limitOf is the limit of a unit's time that ends first; false where there is none. A
-// unit that gets no instant of its start by its leader, of an older version, has none.
+// limitOf is the limit of a unit's time that ends first; false where there is none. There
+// is none either where a leader of an older version has stored no instant of the start.
 func limitOf(a *attempt) (first timeLimit, limited bool) {
 	u := a.unit
 	if u.job == nil || u.job.doc == nil || a.ready.instant == 0 {

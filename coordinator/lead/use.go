@@ -7,10 +7,11 @@ import (
 	"github.com/musterd/muster/grant"
 )
 
-// This file takes the measured use of members to and from records.
+// This file converts the measured use of members to records and back.
 
 // mostDevices bounds the devices in the exits of one unit: a record has a bound, and a
-// host may claim any number. Beyond it each member has one sum, under the UUID allDevices.
+// host may report any number. Where the exits have more devices, each member has one sum
+// over its devices, under the UUID allDevices.
 const (
 	mostDevices = 1024
 	allDevices  = "all"
@@ -41,7 +42,7 @@ func foldDevices(exits []record.Exit) {
 	}
 }
 
-// useOf is a measured use as a record has it.
+// useOf converts a measured use for a record; nil for none.
 func useOf(u *grant.WorkUse) *record.Use {
 	if u == nil {
 		return nil
@@ -57,7 +58,7 @@ func useOf(u *grant.WorkUse) *record.Use {
 	return r
 }
 
-// useFrom is a measured use of a record.
+// useFrom converts the measured use of a record.
 func useFrom(r *record.Use) *grant.WorkUse {
 	if r == nil {
 		return nil

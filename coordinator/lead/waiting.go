@@ -57,7 +57,6 @@ func evidenceCode(e *sched.Evidence) string {
 
 // waitingOf is why a unit waits now.
 func (l *Leader) waitingOf(u *unit) record.Waiting {
-	e := l.evidenceOf(u)
 	switch {
 	case u.isSuspended():
 		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
@@ -67,8 +66,11 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 		return shown.ParallelismReached(u.job.doc.AtOnce())
 	case u.awaitsMembers():
 		return shown.WaitingForGang(u.group.arrived(), u.group.rule.MinMembers, u.group.id)
-	case l.blockOf(u) != nil:
-		return shown.WaitingForQueue(waitingForQueue(l.blockOf(u)))
+	}
+	if b := l.blockOf(u); b != nil {
+		return shown.WaitingForQueue(waitingForQueue(b))
+	}
+	switch e := l.evidenceOf(u); {
 	case u.preempting():
 		return shown.Preempting(u.attempt.nomination())
 	case u.lifecycle == phaseResting && u.refusals > 0:

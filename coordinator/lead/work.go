@@ -147,17 +147,18 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 		}
 	}
 	verdict, member := a.unit.job.policy().Judge(a.unit.record.Members, exits)
-	text := a.unit.memberName(member) + " " + describeExit(a.work[member])
 	switch verdict {
+	case life.Runs:
+		return nil
 	case life.Succeeded:
 		return &record.Outcome{Phase: string(api.Succeeded), Message: "its work is done"}
-	case life.Failed:
-		return l.afterFailure(a.unit, text)
-	case life.Lost: // as after an eviction
-		return &record.Outcome{Phase: string(api.Pending), Message: text}
-	case life.Runs:
+	case life.Failed, life.Lost:
 	}
-	return nil
+	text := a.unit.memberName(member) + " " + describeExit(a.work[member])
+	if verdict == life.Lost { // as after an eviction
+		return &record.Outcome{Phase: string(api.Pending), Message: text}
+	}
+	return l.afterFailure(a.unit, text)
 }
 
 // nodeRestarted is the reason of a member whose host was started anew.

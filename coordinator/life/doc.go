@@ -2,23 +2,23 @@
 // unit is over, whether the unit starts again after a failure and how long it waits
 // before, which units may run at the same time, and when the job is over and how.
 //
-// It does not place members and does not end processes. It has no clock, no I/O and no
-// state: a caller gives the facts and gets a decision.
+// The package places no members and ends no processes. It has no clock, no I/O and no
+// state: a caller passes the facts and receives a decision.
 package life
 
 import "time"
 
-// OnFailure says what the failure of a member means for the job.
+// OnFailure decides how the failure of a member changes the job.
 type OnFailure string
 
 // The values of spec.onMemberFailure.
 const (
 	Restart OnFailure = "Restart" // the unit of the member starts again, up to the limit
 	FailJob OnFailure = "FailJob" // the job fails
-	Ignore  OnFailure = "Ignore"  // the others go on
+	Ignore  OnFailure = "Ignore"  // the other members go on
 )
 
-// The limits of a job that does not give its own, and of the delay before a retry.
+// The backoffLimit of a job without its own, and the bounds of the delay before a retry.
 const (
 	DefaultBackoffLimit = 6
 	firstDelay          = 10 * time.Second
