@@ -21,6 +21,9 @@ func (n Name) Unit() string {
 	return "one"
 }
 
+// Scale is the number of base units in one of Unit: 1000 for CPU and GPU, else 1.
+func (n Name) Scale() int64 { return scaleOf(n) }
+
 // Measure turns base units into those of Unit; Unlimited is infinite.
 func (n Name) Measure(amount int64) float64 {
 	if amount == Unlimited {

@@ -113,7 +113,7 @@ func allowed(path, imported string) error {
 	switch {
 	case !known:
 		return nil // reported as a package of its own
-	case target.testOnly:
+	case target.testOnly && !from.testOnly:
 		return fmt.Errorf("%s imports %s, which serves tests alone", path, to)
 	case target.layer > from.layer:
 		return fmt.Errorf("%s (L%d) imports %s (L%d): a package imports only from layers above", path, from.layer, to, target.layer)

@@ -1,0 +1,35 @@
+-- The secondary indexes: those of the specification, and those by which retention and
+-- the projector find rows. Open makes the absent ones; a rebuild drops them meanwhile.
+CREATE INDEX IF NOT EXISTS idx_nodes_status ON nodes (status) WHERE status = 'Ready';
+CREATE INDEX IF NOT EXISTS idx_nodes_zone ON nodes (zone, status);
+CREATE INDEX IF NOT EXISTS idx_nodes_gpu ON nodes (gpu_type) WHERE gpu_type <> '';
+CREATE INDEX IF NOT EXISTS idx_nodes_labels ON nodes USING GIN (labels);
+CREATE INDEX IF NOT EXISTS idx_nodes_cluster ON nodes (cluster_id, status);
+CREATE INDEX IF NOT EXISTS idx_node_capacity_slot ON node_resource_capacity (slot_name, capacity);
+CREATE INDEX IF NOT EXISTS idx_condition_node ON node_condition_changes (node_id, changed_at DESC);
+CREATE INDEX IF NOT EXISTS idx_condition_type ON node_condition_changes (condition_type, new_status, changed_at DESC);
+CREATE INDEX IF NOT EXISTS idx_job_namespace ON jobs (tenant_id, namespace, state);
+CREATE INDEX IF NOT EXISTS idx_job_open ON jobs (created_at) WHERE completed_at IS NULL;
+CREATE INDEX IF NOT EXISTS idx_alloc_tenant ON allocations (tenant_id, state);
+CREATE INDEX IF NOT EXISTS idx_alloc_pending ON allocations (priority DESC, created_at ASC) WHERE state = 'Pending';
+CREATE INDEX IF NOT EXISTS idx_alloc_state ON allocations (state, updated_at);
+CREATE INDEX IF NOT EXISTS idx_alloc_expiry ON allocations (expires_at) WHERE expires_at IS NOT NULL AND state = 'Running';
+CREATE INDEX IF NOT EXISTS idx_alloc_namespace ON allocations (tenant_id, namespace, state);
+CREATE INDEX IF NOT EXISTS idx_alloc_open ON allocations (created_at) WHERE completed_at IS NULL;
+CREATE INDEX IF NOT EXISTS idx_grant_allocation ON grants (allocation_id, committed_at);
+CREATE INDEX IF NOT EXISTS idx_grant_open ON grants (committed_at) WHERE ended_at IS NULL;
+CREATE INDEX IF NOT EXISTS idx_member_node ON grant_members (node_id);
+CREATE INDEX IF NOT EXISTS idx_queue_priority ON queue_history (priority DESC, since_at ASC) WHERE until_at IS NULL AND queue_state = 'Active';
+CREATE INDEX IF NOT EXISTS idx_queue_retry ON queue_history (next_retry_at) WHERE until_at IS NULL AND queue_state = 'Backoff';
+CREATE INDEX IF NOT EXISTS idx_queue_tenant ON queue_history (tenant_id, since_at);
+CREATE INDEX IF NOT EXISTS idx_quota_tenant ON resource_quotas (tenant_id);
+CREATE INDEX IF NOT EXISTS idx_quota_namespace ON resource_quotas (tenant_id, namespace);
+CREATE INDEX IF NOT EXISTS idx_quota_history_time ON quota_usage_history (tenant_id, recorded_at DESC);
+CREATE INDEX IF NOT EXISTS idx_quota_usage ON quota_usage_history (resource_type, usage_value);
+CREATE INDEX IF NOT EXISTS idx_preemption_time ON preemption_events (initiated_at DESC);
+CREATE INDEX IF NOT EXISTS idx_preemption_victim ON preemption_events (preempted_tenant, initiated_at DESC);
+CREATE INDEX IF NOT EXISTS idx_preemption_node ON preemption_nodes (node_id, initiated_at DESC);
+CREATE INDEX IF NOT EXISTS idx_audit_time ON audit_log (at);
+CREATE INDEX IF NOT EXISTS idx_audit_object ON audit_log (namespace, kind, object_name, at);
+CREATE INDEX IF NOT EXISTS idx_slice_time ON usage_slices (from_at);
+CREATE INDEX IF NOT EXISTS idx_slice_tenant ON usage_slices (tenant_id, from_at);
