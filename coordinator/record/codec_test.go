@@ -208,6 +208,7 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "quota-mode", record.QuotaMode{UID: "quotamode-1", Maintenance: true, Reason: "moving groups", By: "admin", Since: "2026-01-02T03:04:05Z"})
 	roundTrip(t, "quota-limit", record.QuotaLimit{Namespace: "ml", Tenant: "t", Hard: resource.Vector{resource.GPU: 16000}})
 	roundTrip(t, "cluster", record.Cluster{Name: "gpu-east"})
+	roundTrip(t, "history-position", record.HistoryPosition{Revision: 4711, SpoolOwner: "c1", SpoolAfter: 4242})
 	roundTrip(t, "leader", record.LeaderAddress{ID: "c1", GRPC: "127.0.0.1:8471", REST: "127.0.0.1:8470"})
 	roundTrip(t, "nothing-but-version", record.NodeStatus{})
 }
@@ -331,6 +332,7 @@ func FuzzDecode(f *testing.F) {
 		again[record.Ban](t, value)
 		again[record.Operator](t, value)
 		again[record.GossipKeys](t, value)
+		again[record.HistoryPosition](t, value)
 	})
 }
 
@@ -370,6 +372,18 @@ func BenchmarkTxRecord(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestAPositionKeepsItsRules(t *testing.T) {
+	for want, p := range map[string]record.HistoryPosition{
+		"want 0 <= spoolAfter <= revision": {Revision: 3, SpoolOwner: "c1", SpoolAfter: 4},
+		"without a spoolOwner":             {Revision: 3, SpoolAfter: 2},
+		"revision -1":                      {Revision: -1},
+	} {
+		if _, err := record.Encode(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", p, err, want)
+		}
+	}
 }
 
 func TestObjectRecordsKeepTheirRules(t *testing.T) {

@@ -251,7 +251,7 @@ func ParseQuotaKey(key string) (QuotaKey, error) {
 }
 
 // LeaderKey is the key of a candidate, whose lease it is named after.
-func LeaderKey(lease LeaseID) string { return fmt.Sprintf("%s%016x", LeaderPrefix, uint64(lease)) }
+func LeaderKey(lease LeaseID) string { return CandidateKey(LeaderPrefix, lease) }
 
 // ParseLeaderKey is the inverse of LeaderKey.
 func ParseLeaderKey(key string) (LeaseID, error) {

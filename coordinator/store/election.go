@@ -77,6 +77,7 @@ type Leadership struct {
 // once the term before has ended.
 type Candidate struct {
 	store   Store
+	prefix  string // of the candidates' keys
 	address record.LeaderAddress
 	ttl     time.Duration
 
@@ -88,7 +89,13 @@ type Candidate struct {
 // NewCandidate returns a candidate that serves at an address. ttl is the time of
 // its leases.
 func NewCandidate(s Store, address record.LeaderAddress, ttl time.Duration) *Candidate {
-	return &Candidate{store: s, address: address, ttl: ttl, leases: map[record.LeaseID]bool{}}
+	return NewCandidateFor(s, record.LeaderPrefix, address, ttl)
+}
+
+// NewCandidateFor is NewCandidate for another office than the leader's: candidates
+// below one prefix campaign against each other.
+func NewCandidateFor(s Store, prefix string, address record.LeaderAddress, ttl time.Duration) *Candidate {
+	return &Candidate{store: s, prefix: prefix, address: address, ttl: ttl, leases: map[record.LeaseID]bool{}}
 }
 
 // Campaign is the campaign of a new candidate.
@@ -121,7 +128,7 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	c.mu.Lock()
 	c.leases[lease.ID] = true
 	c.mu.Unlock()
-	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: record.LeaderKey(lease.ID), done: make(chan struct{})}
+	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: record.CandidateKey(c.prefix, lease.ID), done: make(chan struct{})}
 	result, err := s.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(l.Key)}, Then: []record.Op{record.PutLeased(l.Key, value, lease.ID)}})
 	if err == nil && !result.Succeeded {
 		err = errors.New("its key exists already")
@@ -222,7 +229,7 @@ func (c *Candidate) giveBack(ctx context.Context) error {
 // await returns once no candidate that came earlier is left.
 func (l *Leadership) await(ctx context.Context) error {
 	for {
-		candidates, rev, err := l.store.Range(ctx, record.LeaderPrefix, RangeOptions{})
+		candidates, rev, err := l.store.Range(ctx, l.candidate.prefix, RangeOptions{})
 		if err != nil {
 			return err
 		}

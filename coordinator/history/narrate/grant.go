@@ -66,6 +66,18 @@ func (n *Narrator) touchTx(c *change, id resource.TxID) {
 	}
 }
 
+// Live returns the grants that have not ended, ascending by transaction.
+func (n *Narrator) Live() []history.Grant {
+	var live []history.Grant
+	c := &change{}
+	for _, id := range slices.Sorted(maps.Keys(n.txs)) {
+		if t := n.txs[id]; !t.record.State.Terminal() {
+			live = append(live, n.grantRow(c, id, t, n.unitOf(c, t)))
+		}
+	}
+	return live
+}
+
 // tellTx makes the rows of a transaction that has changed. A record that had ended before
 // says nothing new.
 func (n *Narrator) tellTx(c *change, id resource.TxID) {

@@ -46,7 +46,11 @@ func (n *Narrator) takeNode(c *change, e record.Event) error {
 	case record.NodeIdentityPart:
 		return changeNode(n, c, key.ID, e, gone, func(at *node) **record.NodeIdentity { return &at.identity })
 	case record.NodeStatusPart:
-		return changeNode(n, c, key.ID, e, gone, func(at *node) **record.NodeStatus { return &at.status })
+		err := changeNode(n, c, key.ID, e, gone, func(at *node) **record.NodeStatus { return &at.status })
+		if at := n.nodes[key.ID]; at.status != nil {
+			c.note(parsed(at.status.HeardAt)) // while nothing else happens, time goes on by this
+		}
+		return err
 	case record.NodeObservedPart:
 		return changeNode(n, c, key.ID, e, gone, func(at *node) **record.NodeObserved { return &at.observed })
 	case record.NodeLeasePart, record.NodeLostPart, record.NodeTxPart:

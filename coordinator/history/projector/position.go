@@ -1,0 +1,170 @@
+package projector
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterd/muster/coordinator/history"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// This file keeps the store's key of the position.
+
+// readPosition reads the key, and returns the store's revision.
+func (p *Projector) readPosition(ctx context.Context) (resource.Revision, error) {
+	kv, found, at, err := p.config.Store.Get(ctx, record.HistoryPositionKey)
+	if err != nil {
+		return 0, err
+	}
+	var now record.HistoryPosition
+	if found {
+		if now, err = record.Decode[record.HistoryPosition](kv.Key, kv.Value); err != nil {
+			return 0, err
+		}
+	}
+	if p.stored.modRev != kv.ModRev || p.stored.since.IsZero() {
+		p.stored.position, p.stored.modRev, p.stored.since = now, kv.ModRev, time.Now()
+	}
+	return at, nil
+}
+
+// durable is the position that is true now.
+func (p *Projector) durable() record.HistoryPosition {
+	if p.spool.Len() == 0 {
+		return record.HistoryPosition{Revision: p.position}
+	}
+	after, upto := p.spool.Reach()
+	return record.HistoryPosition{Revision: upto, SpoolOwner: p.config.Name, SpoolAfter: after}
+}
+
+// ownsDrained reports whether the store says that this coordinator's spool has rows, and
+// it has none any more.
+func (p *Projector) ownsDrained() bool {
+	return p.known && p.spool.Len() == 0 && p.stored.position.SpoolOwner == p.config.Name
+}
+
+// storePosition writes the key where it has moved. A coordinator that is not elected
+// writes only that its spool is drained.
+func (p *Projector) storePosition(ctx context.Context) {
+	p.stored.at = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, positionEvery)
+	defer cancel()
+	if p.term == nil || p.term.narrator == nil {
+		if p.spool.Len() > 0 || p.term == nil && !p.known {
+			return
+		}
+		if _, err := p.readPosition(ctx); err != nil || !p.ownsDrained() {
+			return
+		}
+	}
+	next := p.durable()
+	if next.Revision == 0 && !p.known || next == p.stored.position {
+		return
+	}
+	t := record.Txn{If: []record.Compare{record.ModRevIs(record.HistoryPositionKey, p.stored.modRev)}}
+	if p.term != nil {
+		t.If = append(t.If, p.term.office.Held())
+	}
+	t.Then = []record.Op{record.Put(record.HistoryPositionKey, record.MustEncode(next))}
+	result, err := p.config.Store.Txn(ctx, t)
+	if err == nil && result.Succeeded {
+		p.stored.position, p.stored.modRev, p.stored.since = next, result.Revision, time.Now()
+		return
+	}
+	if err != nil {
+		p.log.Warn("history_position_not_stored", "error", err)
+	}
+	if _, err := p.readPosition(ctx); err != nil {
+		p.log.Warn("history_position_not_read", "error", err)
+	}
+}
+
+// closeVanished adds an end to the rows that the history has without one and that the
+// store does not have any more: they ended within a gap, nobody knows when.
+func closeVanished(b *history.Batch, has history.Batch) {
+	units, grants, jobs, nodes := map[resource.UnitUID]bool{}, map[resource.TxID]bool{}, map[string]bool{}, map[resource.NodeID]bool{}
+	for i := range b.Units {
+		units[b.Units[i].UID] = true
+	}
+	for i := range b.Grants {
+		grants[b.Grants[i].Tx] = true
+	}
+	for i := range b.Jobs {
+		jobs[b.Jobs[i].UID] = true
+	}
+	for i := range b.Nodes {
+		nodes[b.Nodes[i].ID] = true
+	}
+	for _, u := range has.Units {
+		if !units[u.UID] && u.Ended.IsZero() {
+			u.State, u.Reason, u.Ended, u.Revision = unknownEnd, vanished, b.At, b.Upto
+			b.Units = append(b.Units, u)
+		}
+	}
+	for _, g := range has.Grants {
+		if !grants[g.Tx] && g.Ended.IsZero() {
+			g.State, g.Reason, g.Ended, g.Revision = "RELEASED", vanished, b.At, b.Upto
+			b.Grants = append(b.Grants, g)
+		}
+	}
+	for _, j := range has.Jobs {
+		if !jobs[j.UID] && j.Ended.IsZero() {
+			j.Phase, j.Reason, j.Ended, j.Revision = unknownEnd, vanished, b.At, b.Upto
+			b.Jobs = append(b.Jobs, j)
+		}
+	}
+	for _, n := range has.Nodes {
+		if !nodes[n.ID] && n.Deleted.IsZero() {
+			n.Phase, n.Deleted, n.Revision = "Deleted", b.At, b.Upto
+			b.Nodes = append(b.Nodes, n)
+		}
+	}
+	closeWaits(b, has)
+}
+
+// closeWaits is closeVanished for waits and limits, whose keys have an instant.
+func closeWaits(b *history.Batch, has history.Batch) {
+	type wait struct {
+		unit  resource.UnitUID
+		since int64
+	}
+	waits := map[wait]bool{}
+	for _, w := range b.Waits {
+		waits[wait{w.Unit, w.Since.UnixMilli()}] = true
+	}
+	for _, w := range has.Waits {
+		if !waits[wait{w.Unit, w.Since.UnixMilli()}] && w.Until.IsZero() {
+			w.Until, w.Revision = latest(w.Since, b.At), b.Upto
+			b.Waits = append(b.Waits, w)
+		}
+	}
+	type limit struct {
+		namespace, name string
+		slot            resource.Name
+		from            int64
+	}
+	limits := map[limit]bool{}
+	for _, q := range b.Quotas {
+		limits[limit{q.Namespace, q.Name, q.Slot, q.From.UnixMilli()}] = true
+	}
+	for _, q := range has.Quotas {
+		if !limits[limit{q.Namespace, q.Name, q.Slot, q.From.UnixMilli()}] && q.To.IsZero() {
+			q.To, q.Revision = latest(q.From, b.At), b.Upto
+			b.Quotas = append(b.Quotas, q)
+		}
+	}
+}
+
+// States of rows whose end is not known.
+const (
+	unknownEnd = "Unknown"
+	vanished   = "it ended within a gap of the history"
+)
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
