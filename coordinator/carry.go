@@ -167,7 +167,7 @@ func (t *term) compact(upTo resource.Revision) {
 			return
 		}
 		t.tell(lead.CompactAnswer{Revision: now})
-		if upTo == 0 {
+		if upTo = t.forgettable(upTo); upTo == 0 {
 			return
 		}
 		if err := t.store.Compact(t.ctx, upTo); err != nil && !errors.As(err, new(*record.CompactedError)) {

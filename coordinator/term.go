@@ -32,6 +32,8 @@ type term struct {
 	sever     func(id resource.NodeID, detail string)
 	letBack   func(resource.NodeID)
 	follows   func(resource.NodeID) lead.NodeFacts
+	// forgettable is the part of a compaction that nobody needs to wait for.
+	forgettable func(resource.Revision) resource.Revision
 	// office is the compare of the leader's key, epoch the term's.
 	office record.Compare
 	epoch  resource.Epoch
@@ -72,6 +74,7 @@ func newTerm(l *lead.Leader, s store.Store, log *slog.Logger, m *metrics) *term 
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
 		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, told: map[resource.NodeID]lead.NodeFacts{}, shares: map[resource.NodeID]*turnShare{},
 	}
+	t.forgettable = func(upto resource.Revision) resource.Revision { return upto }
 	t.alarm.Stop()
 	return t
 }
@@ -116,6 +119,7 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	rand.Read(b.Seed[:])
 	l := newTerm(lead.NewLeader(b), c.store, log, c.metrics)
 	l.holds, l.office, l.epoch, l.ctx = office.Holds, office.Held(), office.Epoch, ctx
+	l.forgettable = c.follower.CompactUpto
 	l.mayResign, l.sever, l.letBack, l.follows = c.mayResign, c.disconnectViolator, c.letBack, c.follower.Facts
 	l.mail.Waited = c.metrics.mailWaits.Inc
 	l.commit = newCommitter(c.store, office.Held(), office.End, l.post)

@@ -56,6 +56,8 @@ type Follower struct {
 	// events are those of all changes since the follower began, or since the store
 	// went back; nil until the first load.
 	events *events.Log
+	// past is what the store could forget.
+	past past
 	// cache is of the same revision once refreshed. unseen: it has none of the
 	// loaded keys yet.
 	cache   *objects.Cache
@@ -176,6 +178,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 	f.owners.Store(nil)
 	f.rates.Store(nil)
 	f.mode.Store(nil)
+	f.past.position = 0
 	f.rights.Reset()
 	f.loading = true
 	for _, kv := range kvs {
@@ -209,6 +212,7 @@ func (f *Follower) put(kv record.KV) {
 	f.noteOwner(kv.Key, &kv)
 	f.noteRate(kv.Key, &kv)
 	f.noteMode(kv.Key, &kv)
+	f.notePosition(kv.Key, &kv)
 	f.rights.Note(kv.Key, &kv)
 	if strings.HasPrefix(kv.Key, record.LeaderPrefix) {
 		f.leaders[kv.Key] = kv
@@ -234,6 +238,7 @@ func (f *Follower) remove(key string) {
 	f.noteOwner(key, nil)
 	f.noteRate(key, nil)
 	f.noteMode(key, nil)
+	f.notePosition(key, nil)
 	f.rights.Note(key, nil)
 	delete(f.leaders, key)
 }
@@ -307,6 +312,7 @@ func (f *Follower) tidy(now time.Time) {
 		f.cache.ExpireEvents(now)
 	}
 	f.dropKept(now)
+	f.past.sample(now, f.revision)
 	if now.Sub(f.sampled) >= time.Hour && !f.unseen && f.broken == nil {
 		f.refresh()
 		f.cache.NoteTrends(now)
@@ -356,6 +362,7 @@ func (f *Follower) apply(b record.Batch) {
 func (f *Follower) take(b record.Batch) (told []News) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.past.count(b)
 	for _, e := range b.Events {
 		if n, is := f.newsOf(e); is {
 			told = append(told, n)

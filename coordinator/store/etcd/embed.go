@@ -31,9 +31,9 @@ const (
 	// of 2,000 members, each with 150 CPUs.
 	embeddedRequestBytes = 10 << 20
 	embeddedQuotaBytes   = 4 << 30
-	// embeddedRetention is how much history stays readable; etcd compacts as
-	// often.
-	embeddedRetention = "5m"
+	// embeddedRetention is how much history stays readable at most: the leader compacts
+	// earlier, unless the history in SQL is late, which the leader waits for up to 1 h.
+	embeddedRetention = "70m"
 	// A member alone elects itself: only its own tick delays the start.
 	embeddedTickMs     = 20
 	embeddedElectionMs = 100
