@@ -14,7 +14,6 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/shim"
-	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -52,24 +51,49 @@ func (a *Agent) openRunner() error {
 	return err
 }
 
-// devicesNow is the present use of the devices and instances. Which processes are on a
-// device is known where orphans are looked for; the use of each is not known, so a device
-// counts for a member that is alone on it.
-func (a *Agent) devicesNow() map[string]run.DeviceNow {
+// devicesNow is the present use of the devices and instances. The processes on a device
+// are known where the agent looks for orphans. Without the ledger there is no use: nobody
+// knows then who shares a device. devicesNow blocks until the owner answers.
+func (a *Agent) devicesNow(ctx context.Context) map[string]run.DeviceNow {
 	list := map[string]run.DeviceNow{}
 	now := a.uses.Load()
 	if now == nil {
 		return list
 	}
+	view, err := a.view(ctx, nil)
+	if err != nil {
+		return list
+	}
+	sharers := sharersOf(view)
 	seen := a.seen()
 	for uuid, use := range *now {
-		d := run.DeviceNow{Use: use}
+		d := run.DeviceNow{Use: use, Sharers: sharers[uuid]}
 		for _, p := range seen[uuid] {
-			d.Processes = append(d.Processes, devices.ProcessUse{PID: p.pid, Percent: devices.UnknownUse, Memory: devices.UnknownUse})
+			d.PIDs = append(d.PIDs, p.pid)
 		}
 		list[uuid] = d
 	}
 	return list
+}
+
+// sharersOf counts the members of grants that have each device or instance, or a part of
+// it.
+func sharersOf(v *ledger.View) map[string]int {
+	sharers := map[string]int{}
+	for _, g := range v.Grants {
+		if !g.State.Holds() {
+			continue
+		}
+		for _, m := range g.Members {
+			for _, d := range m.Assignment.GPUs {
+				sharers[d.UUID]++
+			}
+			for _, d := range m.Assignment.MIG {
+				sharers[d.UUID]++
+			}
+		}
+	}
+	return sharers
 }
 
 // EndWork has all processes end that the agent has started: SIGTERM now, SIGKILL after

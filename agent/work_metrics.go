@@ -1,16 +1,20 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
 )
 
 // workGauges shows the measured use of the members on this host, until their record is
-// terminal.
+// terminal: for each member that of the last start.
 type workGauges struct {
 	agent                      *Agent
 	cpu, memory, peak, kills   *prometheus.Desc
@@ -55,24 +59,42 @@ func (g *workGauges) Collect(c chan<- prometheus.Metric) {
 	show := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
-	for _, granted := range view.Grants {
-		for _, s := range g.agent.runner.States(granted.Tx) {
-			if s.Use == nil {
-				continue
-			}
-			labels := []string{string(granted.Unit), strconv.Itoa(s.Member)}
-			show(g.cpu, prometheus.CounterValue, s.Use.CPU.Seconds(), labels...)
-			show(g.memory, prometheus.GaugeValue, float64(s.Use.Memory), labels...)
-			show(g.peak, prometheus.GaugeValue, float64(s.Use.PeakMemory), labels...)
-			if s.Use.OOMKills != grant.UnknownKills {
-				show(g.kills, prometheus.CounterValue, float64(s.Use.OOMKills), labels...)
-			}
-			for _, d := range s.Use.Devices {
-				of := append(labels[:2:2], d.UUID)
-				show(g.busy, prometheus.CounterValue, d.Busy.Seconds(), of...)
-				show(g.deviceUsed, prometheus.GaugeValue, float64(d.Memory), of...)
-				show(g.devicePk, prometheus.GaugeValue, float64(d.PeakMemory), of...)
+	for m, use := range lastStarts(view, g.agent.runner.States) {
+		labels := []string{string(m.unit), strconv.Itoa(m.index)}
+		show(g.cpu, prometheus.CounterValue, use.CPU.Seconds(), labels...)
+		show(g.memory, prometheus.GaugeValue, float64(use.Memory), labels...)
+		show(g.peak, prometheus.GaugeValue, float64(use.PeakMemory), labels...)
+		if use.OOMKills != grant.UnknownKills {
+			show(g.kills, prometheus.CounterValue, float64(use.OOMKills), labels...)
+		}
+		for _, d := range use.Devices {
+			of := append(labels[:2:2], d.UUID)
+			show(g.busy, prometheus.CounterValue, d.Busy.Seconds(), of...)
+			show(g.deviceUsed, prometheus.GaugeValue, float64(d.Memory), of...)
+			show(g.devicePk, prometheus.GaugeValue, float64(d.PeakMemory), of...)
+		}
+	}
+}
+
+// memberOf names a member of a unit.
+type memberOf struct {
+	unit  resource.UnitUID
+	index int
+}
+
+// lastStarts is the use of the last measured start of each member. A member has several
+// starts where its command was restarted, and where an earlier grant of the same unit is
+// still ending on this host; two series of one name would fail the whole scrape.
+func lastStarts(v *ledger.View, statesOf func(resource.TxID) []grant.WorkState) map[memberOf]*grant.WorkUse {
+	grants := slices.Clone(v.Grants)
+	slices.SortStableFunc(grants, func(a, b ledger.Grant) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Tx, b.Tx)) })
+	last := map[memberOf]*grant.WorkUse{}
+	for _, g := range grants {
+		for _, s := range statesOf(g.Tx) { // ascending by restart
+			if s.Use != nil {
+				last[memberOf{g.Unit, s.Member}] = s.Use
 			}
 		}
 	}
+	return last
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/shim"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -210,4 +212,35 @@ func TestWorkOutlivesItsAgent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEachMemberHasOneSeries: also one whose command was started again. Two series of one
+// name would fail the whole scrape.
+func TestEachMemberHasOneSeries(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	r := newWorkRig(t)
+	tune := r.tune
+	r.tune = func(c *agent.Config, d *agent.Deps) { tune(c, d); d.Metrics = registry }
+	r.start()
+	l := r.lead(1)
+	r.grant(l, "a", 1)
+	l.send(startOf("a", "exit 1"))
+	l.work("a", musterv1.WorkState_ENDED)
+	again := startOf("a", "exit 2")
+	again.Members[0].Restart = 1
+	l.send(again)
+	l.until("the end of the second start", func(m *musterv1.AgentMessage) bool {
+		states := m.GetWork().GetStates()
+		return len(states) == 2 && states[1].GetPhase() == musterv1.WorkState_ENDED
+	})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "muster_agent_work_cpu_seconds_total" && len(f.GetMetric()) == 1 {
+			return
+		}
+	}
+	t.Error("no series shows the member's processor time")
 }

@@ -1,10 +1,6 @@
 package devices
 
-import (
-	"slices"
-
-	"github.com/musterd/muster/resource"
-)
+import "slices"
 
 // Running has the processes on one device, or on one MIG instance of a device in
 // MIG mode, as the driver reports them.
@@ -17,10 +13,3 @@ type Running struct {
 
 // Equal reports whether both say the same.
 func (r Running) Equal(s Running) bool { return r.UUID == s.UUID && slices.Equal(r.PIDs, s.PIDs) }
-
-// ProcessUse is the use of a device by one process, as the driver measures it.
-type ProcessUse struct {
-	PID     int
-	Percent int            // of the driver's sample period, or UnknownUse
-	Memory  resource.Bytes // or UnknownUse
-}

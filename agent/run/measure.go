@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -21,11 +22,13 @@ const measureEvery = 10 * time.Second
 // gap, as after a restart of the agent, nobody knows how busy the device was.
 const mostCounted = 3 * measureEvery
 
-// DeviceNow is the present use of one device or MIG instance.
+// DeviceNow is the present use of one device or MIG instance, and its users.
 type DeviceNow struct {
 	devices.Use
-	// Processes are those on it; nil where the driver does not report them.
-	Processes []devices.ProcessUse
+	// PIDs are the processes on the device; none where the driver does not report them.
+	PIDs []int
+	// Sharers are the members of grants that have the device or a part of it.
+	Sharers int
 }
 
 // meter is the measurement of one task; Runner.mu guards it.
@@ -77,9 +80,25 @@ func (m *meter) state() *grant.WorkUse {
 	return u
 }
 
-// Measure samples all members that run. It reads the processes of the host, and writes
-// one small file for each member.
-func (r *Runner) Measure(now time.Time) {
+// measureUntil measures at each tick until ctx ends. It has a goroutine of its own: a
+// slow driver or disk delays neither a start nor an end.
+func (r *Runner) measureUntil(ctx context.Context) {
+	ticks := time.NewTicker(r.measureEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case now := <-ticks.C:
+			r.Measure(ctx, now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Measure samples all members that run. It reads the processes of the host, writes one
+// small file for each member, and waits for Config.Devices. A member that has ended
+// meanwhile keeps the sums of its end.
+func (r *Runner) Measure(ctx context.Context, now time.Time) {
 	running := r.running()
 	if len(running) == 0 {
 		return
@@ -91,7 +110,7 @@ func (r *Runner) Measure(now time.Time) {
 	}
 	var present map[string]DeviceNow
 	if r.config.Devices != nil {
-		present = r.config.Devices()
+		present = r.config.Devices(ctx)
 	}
 	for _, t := range running {
 		r.mu.Lock()
@@ -107,7 +126,9 @@ func (r *Runner) Measure(now time.Time) {
 			r.log.Warn("use_not_written", "tx", string(t.id.tx), "member", t.id.member, "error", err)
 		}
 		r.mu.Lock()
-		t.meter.use, t.meter.has, t.meter.at = t.meter.use.And(use), true, now
+		if t.phase == grant.WorkRunning {
+			t.meter.use, t.meter.has, t.meter.at = t.meter.use.And(use), true, now
+		}
 		r.mu.Unlock()
 	}
 }
@@ -127,7 +148,8 @@ func (r *Runner) running() []*task {
 }
 
 // sumDevices adds the present use of the member's devices to the sums. The use of a
-// device on which others run too is that of the member's own processes.
+// device counts for a member that is alone on the device, and for nobody else: drivers
+// do not divide the use among processes.
 func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Time) []shim.DeviceUse {
 	var list []shim.DeviceUse
 	for _, uuid := range m.devices {
@@ -136,13 +158,12 @@ func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Ti
 			sum = m.use.Devices[at]
 		}
 		sum.MemoryBytes = 0
-		if d, ok := present[uuid]; ok {
-			percent, memory := d.shareOf(pids)
-			if percent > 0 && !m.at.IsZero() {
+		if d, ok := present[uuid]; ok && d.isAlone(pids) {
+			if d.Percent > 0 && !m.at.IsZero() {
 				span := min(max(now.Sub(m.at), 0), mostCounted)
-				sum.BusyMillis += span.Milliseconds() * int64(percent) / 100
+				sum.BusyMillis += span.Milliseconds() * int64(d.Percent) / 100
 			}
-			sum.MemoryBytes = max(int64(memory), 0)
+			sum.MemoryBytes = max(int64(d.Memory), 0)
 			sum.PeakMemoryBytes = max(sum.PeakMemoryBytes, sum.MemoryBytes)
 		}
 		if sum != (shim.DeviceUse{UUID: uuid}) || present[uuid].UUID != "" {
@@ -153,17 +174,11 @@ func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Ti
 	return slices.CompactFunc(list, func(a, b shim.DeviceUse) bool { return a.UUID == b.UUID })
 }
 
-// shareOf is the part of some processes in the use of a device: all of it where nobody
-// else is on the device, else the sum of what the driver reports of each process.
-func (d DeviceNow) shareOf(pids []int) (percent int, memory resource.Bytes) {
-	if !slices.ContainsFunc(d.Processes, func(p devices.ProcessUse) bool { return !slices.Contains(pids, p.PID) }) {
-		return d.Percent, d.Memory
+// isAlone reports whether nobody but these processes uses the device. Where no process is
+// reported, the device must have no second member of a grant.
+func (d DeviceNow) isAlone(pids []int) bool {
+	if len(d.PIDs) == 0 {
+		return d.Sharers <= 1
 	}
-	for _, p := range d.Processes {
-		if slices.Contains(pids, p.PID) {
-			percent += max(p.Percent, 0)
-			memory += max(p.Memory, 0)
-		}
-	}
-	return min(percent, 100), memory
+	return !slices.ContainsFunc(d.PIDs, func(pid int) bool { return !slices.Contains(pids, pid) })
 }

@@ -1,6 +1,8 @@
 package run_test
 
 import (
+	"context"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +44,7 @@ func TestTheUseOfAMemberIsAddedUp(t *testing.T) {
 			if use := h.runner.States("a")[0].Use; use != nil {
 				t.Errorf("use %+v before the first sample", use)
 			}
-			h.runner.Measure(time.Now())
+			h.runner.Measure(t.Context(), time.Now())
 			first := h.runner.States("a")[0].Use
 			if first == nil || first.CPU < 20*time.Millisecond || first.CPU > time.Minute || first.Memory < 1<<19 || first.PeakMemory < first.Memory {
 				t.Fatalf("use %+v, want the time of both children, and their memory", first)
@@ -56,31 +58,30 @@ func TestTheUseOfAMemberIsAddedUp(t *testing.T) {
 	}
 }
 
-// TestTheUseOfDevicesIsThatOfTheMember: of a device that others use too, the member's own
-// processes count.
+// TestTheUseOfDevicesIsThatOfTheMember: a device that others use too counts for nobody.
 func TestTheUseOfDevicesIsThatOfTheMember(t *testing.T) {
 	whole := devices.Use{UUID: "GPU-a", Percent: 60, Memory: 5 << 30}
+	all := grant.DeviceUse{UUID: "GPU-a", Busy: 6 * time.Second, Memory: 5 << 30, PeakMemory: 5 << 30}
 	for name, c := range map[string]struct {
-		others []devices.ProcessUse
-		own    *devices.ProcessUse // its PID is filled in
-		use    devices.Use
-		want   grant.DeviceUse
+		others  []int
+		own     bool // the member's process is on the device
+		sharers int
+		use     devices.Use
+		want    grant.DeviceUse
 	}{
-		"alone, and the driver reports no processes": {use: whole, want: grant.DeviceUse{UUID: "GPU-a", Busy: 6 * time.Second, Memory: 5 << 30, PeakMemory: 5 << 30}},
-		"alone among the processes":                  {use: whole, own: &devices.ProcessUse{Percent: 1, Memory: 1}, want: grant.DeviceUse{UUID: "GPU-a", Busy: 6 * time.Second, Memory: 5 << 30, PeakMemory: 5 << 30}},
-		"beside others": {
-			use: whole, others: []devices.ProcessUse{{PID: 1, Percent: 40, Memory: 3 << 30}}, own: &devices.ProcessUse{Percent: 20, Memory: 2 << 30},
-			want: grant.DeviceUse{UUID: "GPU-a", Busy: 2 * time.Second, Memory: 2 << 30, PeakMemory: 2 << 30},
-		},
-		"only others":                      {use: whole, others: []devices.ProcessUse{{PID: 1, Percent: 40, Memory: 3 << 30}}, want: grant.DeviceUse{UUID: "GPU-a"}},
-		"values that are not known are 0":  {use: devices.Use{UUID: "GPU-a", Percent: devices.UnknownUse, Memory: devices.UnknownUse}, want: grant.DeviceUse{UUID: "GPU-a"}},
-		"unknown values of processes too":  {use: whole, others: []devices.ProcessUse{{PID: 1}}, own: &devices.ProcessUse{Percent: devices.UnknownUse, Memory: devices.UnknownUse}, want: grant.DeviceUse{UUID: "GPU-a"}},
-		"a device of the host, not of its": {use: devices.Use{UUID: "GPU-b", Percent: 100, Memory: 1}},
+		"alone, and the driver reports no processes":       {use: whole, sharers: 1, want: all},
+		"alone among the processes":                        {use: whole, own: true, sharers: 1, want: all},
+		"the only user of a device that two members share": {use: whole, own: true, sharers: 2, want: all},
+		"beside others": {use: whole, others: []int{1}, own: true, sharers: 2, want: grant.DeviceUse{UUID: "GPU-a"}},
+		"only others":   {use: whole, others: []int{1}, sharers: 1, want: grant.DeviceUse{UUID: "GPU-a"}},
+		"one of two, and the driver reports no processes":    {use: whole, sharers: 2, want: grant.DeviceUse{UUID: "GPU-a"}},
+		"values that are not known are 0":                    {use: devices.Use{UUID: "GPU-a", Percent: devices.UnknownUse, Memory: devices.UnknownUse}, want: grant.DeviceUse{UUID: "GPU-a"}},
+		"a device of the host that the member does not have": {use: devices.Use{UUID: "GPU-b", Percent: 100, Memory: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			present := map[string]run.DeviceNow{}
-			h.devices = func() map[string]run.DeviceNow { return present }
+			h.devices = func(context.Context) map[string]run.DeviceNow { return present }
 			h.start()
 			reached, wait := h.barrier()
 			m := h.shell(0, noted+": > "+reached+"; sleep 3600")
@@ -88,20 +89,18 @@ func TestTheUseOfDevicesIsThatOfTheMember(t *testing.T) {
 			h.runner.Attach("a", []run.Member{m})
 			wait()
 			h.until(grant.WorkRunning)
-			now := run.DeviceNow{Use: c.use, Processes: c.others}
-			if c.own != nil {
+			now := run.DeviceNow{Use: c.use, PIDs: c.others, Sharers: c.sharers}
+			if c.own {
 				p, err := h.folder(0).Started()
 				if err != nil {
 					t.Fatal(err)
 				}
-				own := *c.own
-				own.PID = p.PID
-				now.Processes = append(now.Processes, own)
+				now.PIDs = append(now.PIDs, p.PID)
 			}
 			present[c.use.UUID] = now
 			at := time.Now()
-			h.runner.Measure(at)
-			h.runner.Measure(at.Add(10 * time.Second))
+			h.runner.Measure(t.Context(), at)
+			h.runner.Measure(t.Context(), at.Add(10*time.Second))
 			use := h.runner.States("a")[0].Use
 			if use == nil {
 				t.Fatal("nothing is measured")
@@ -122,7 +121,7 @@ func TestTheUseOfDevicesIsThatOfTheMember(t *testing.T) {
 // TestAGapOfSamplesCountsForAShortTime: nobody knows the use during a long gap.
 func TestAGapOfSamplesCountsForAShortTime(t *testing.T) {
 	h := newHost(t)
-	h.devices = func() map[string]run.DeviceNow {
+	h.devices = func(context.Context) map[string]run.DeviceNow {
 		return map[string]run.DeviceNow{"GPU-a": {Use: devices.Use{UUID: "GPU-a", Percent: 100}}}
 	}
 	h.start()
@@ -134,9 +133,45 @@ func TestAGapOfSamplesCountsForAShortTime(t *testing.T) {
 	h.until(grant.WorkRunning)
 	at := time.Now()
 	for _, after := range []time.Duration{0, time.Hour, time.Hour - time.Minute} { // a clock may go back too
-		h.runner.Measure(at.Add(after))
+		h.runner.Measure(t.Context(), at.Add(after))
 	}
 	if got := h.runner.States("a")[0].Use.Devices[0].Busy; got != 30*time.Second {
 		t.Errorf("busy %s, want 30s for a gap of an hour", got)
+	}
+}
+
+// TestASlowDriverDelaysNeitherAStartNorAnEnd: and a measurement that comes after the end
+// changes nothing.
+func TestASlowDriverDelaysNeitherAStartNorAnEnd(t *testing.T) {
+	h := newHost(t)
+	asked, answer, answered := make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 8)
+	h.measureEvery = time.Millisecond
+	h.devices = func(ctx context.Context) map[string]run.DeviceNow {
+		select {
+		case asked <- struct{}{}:
+		default:
+			<-ctx.Done() // one measurement is enough
+		}
+		<-answer
+		defer func() { answered <- struct{}{} }()
+		return map[string]run.DeviceNow{"GPU-a": {Use: devices.Use{UUID: "GPU-a", Percent: 100, Memory: 7 << 30}}}
+	}
+	h.start()
+	reached, wait := h.barrier()
+	m := h.shell(0, noted+": > "+reached+"; sleep 3600")
+	m.Spec.Devices = []string{"GPU-a"}
+	h.runner.Attach("a", []run.Member{m})
+	wait()
+	h.until(grant.WorkRunning)
+	<-asked
+	h.runner.Attach("a", []run.Member{h.shell(1, "true")})
+	h.runner.Stop("a", time.Now())
+	last := h.until(grant.WorkEnded)
+	close(answer)
+	<-answered
+	runner := h.runner
+	h.leave() // waits for the measurement
+	if now := runner.States("a"); !reflect.DeepEqual(now, last) {
+		t.Errorf("the states are %+v after a late measurement, want %+v", now, last)
 	}
 }

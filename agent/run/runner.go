@@ -1,7 +1,9 @@
-// Package run starts the processes of committed grants and follows them to their
-// end. Each member has a shim (package shim), whose folder is the truth: a runner
-// that starts anew finds every shim by its folder. The runner decides neither which
-// grants there are nor when they end; it reports when nothing of a grant runs.
+// Package run starts the processes of committed grants, follows them to their end and
+// measures their use on the way. Each member has a shim (package shim), whose folder is
+// the truth: a runner that starts anew finds every shim by its folder. The runner keeps
+// the folders of ended members, with their output, within bounds of age and size. The
+// runner decides neither which grants there are nor when they end; it reports when
+// nothing of a grant runs.
 package run
 
 import (
@@ -38,8 +40,8 @@ type Config struct {
 	Kept Kept
 	Log  *slog.Logger
 	// Devices is the present use of the host's devices and MIG instances, by UUID; nil
-	// measures none.
-	Devices func() map[string]DeviceNow
+	// measures none. Devices may block until ctx ends.
+	Devices func(ctx context.Context) map[string]DeviceNow
 	// Now is the time line of the deadlines.
 	Now func() time.Time
 	// Changed takes a transaction of which a state is another one now. It is called
@@ -54,13 +56,15 @@ type Member struct {
 	Spec    shim.Spec
 }
 
-// Runner starts and follows. Its methods may be called by any goroutine, and only
-// Open blocks.
+// Runner starts and follows. Its methods may be called by any goroutine. Open and Measure
+// read and write files, Run blocks until its context ends; the others do not block.
 type Runner struct {
 	config Config
 	log    *slog.Logger
 	more   chan struct{} // capacity 1: there are tasks that no goroutine follows
 	starts chan struct{} // bounds the forks at one time
+
+	measureEvery time.Duration
 
 	mu    sync.Mutex
 	tasks map[resource.TxID][]*task
@@ -74,7 +78,8 @@ const startsAtOnce = 8
 // without an end was never of use, and goes.
 func Open(c Config) (*Runner, error) {
 	r := &Runner{
-		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), tasks: map[resource.TxID][]*task{},
+		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), measureEvery: measureEvery,
+		tasks: map[resource.TxID][]*task{},
 	}
 	if !filepath.IsAbs(c.Root) || !filepath.IsAbs(c.Program) {
 		return nil, fmt.Errorf("run: folder %q and program %q: want absolute paths", c.Root, c.Program)
@@ -239,8 +244,7 @@ func (r *Runner) Run(ctx context.Context) {
 	defer followers.Wait()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
-	measure := time.NewTicker(measureEvery)
-	defer measure.Stop()
+	followers.Go(func() { r.measureUntil(ctx) })
 	r.sweep(time.Now())
 	for {
 		r.mu.Lock()
@@ -254,8 +258,6 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-r.more:
 		case now := <-sweep.C:
 			r.sweep(now)
-		case now := <-measure.C:
-			r.Measure(now)
 		case <-ctx.Done():
 			return
 		}

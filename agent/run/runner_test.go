@@ -36,7 +36,9 @@ type host struct {
 	runner  *run.Runner
 	stop    func()
 	changed chan resource.TxID
-	devices func() map[string]run.DeviceNow
+	devices func(context.Context) map[string]run.DeviceNow
+	// measureEvery is the time between two measurements; 0 is the default.
+	measureEvery time.Duration
 }
 
 func newHost(t testing.TB) *host {
@@ -69,6 +71,9 @@ func (h *host) start() {
 	})
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	if h.measureEvery > 0 {
+		r.SetMeasureEvery(h.measureEvery)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -121,7 +121,11 @@ func (r *Runner) follow(ctx context.Context, t *task) {
 
 // set notes the phase of a task and reports it.
 func (r *Runner) set(ctx context.Context, t *task, p grant.WorkPhase, e shim.Exit) {
-	use, measured := t.folder.Measured()
+	var use shim.Use
+	var measured bool
+	if p == grant.WorkEnded {
+		use, measured = t.folder.Measured()
+	}
 	r.mu.Lock()
 	changed := t.phase != p
 	t.phase, t.exit = p, e

@@ -1,7 +1,8 @@
 // Package shim is the supervisor of one member's process. It starts the command,
-// keeps the output, passes signals on, and writes down how the command ended. A
-// shim outlives the agent that started it: its truth is a folder, which any later
-// agent reads. It decides nothing about grants.
+// keeps the output, passes signals on, and writes down how the command ended and the
+// processor time and memory that it took. A shim outlives the agent that started it: its
+// truth is a folder, which any later agent reads, and in which the agent notes the use of
+// the devices. It decides nothing about grants.
 //
 // The package imports the standard library and x/sys alone, and is small on
 // purpose: a host runs one shim for each member.
@@ -25,7 +26,8 @@ const version = 1
 const (
 	// MaxSpec bounds the file of a spec, in bytes.
 	MaxSpec = 1 << 20
-	// maxRecord bounds every other file of a folder that is read, in bytes.
+	// maxRecord bounds every other file of a folder that is read, in bytes, but those of
+	// a Use.
 	maxRecord = 64 << 10
 )
 

@@ -3,7 +3,6 @@ package shim
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,13 +48,15 @@ type DeviceUse struct {
 const (
 	useFile      = "use"      // Use at the end, by the shim
 	measuredFile = "measured" // Use so far, by the agent
-	// maxDevices bounds Use.Devices.
+	// maxDevices bounds Use.Devices, and maxUse the files of a Use, in bytes: a UUID has at
+	// most 256, the numbers and names of a device at most 128.
 	maxDevices = 1024
+	maxUse     = 512 * maxDevices
 )
 
 // ParseUse reads what a shim or an agent has measured.
 func ParseUse(data []byte) (Use, error) {
-	u, err := decode[Use](data, maxRecord)
+	u, err := decode[Use](data, maxUse)
 	switch {
 	case err != nil:
 		return Use{}, fmt.Errorf("use: %w", err)
@@ -74,8 +75,10 @@ func ParseUse(data []byte) (Use, error) {
 	return u, nil
 }
 
-// And is the use that both have seen of the same member: sums and peaks are the greater
-// ones. The present values are those of next.
+// And joins two measurements of the same member, next being the later one. The sums and
+// peaks of processors and memory are the greater ones of both. The memory in use is that
+// of next. The devices are those of next, where next has any: the caller has added the
+// earlier sums to them.
 func (u Use) And(next Use) Use {
 	sum := Use{
 		Version: version, CPUMillis: max(u.CPUMillis, next.CPUMillis), MemoryBytes: next.MemoryBytes, PeakMemoryBytes: max(u.PeakMemoryBytes, next.PeakMemoryBytes, next.MemoryBytes),
@@ -93,8 +96,8 @@ func (u Use) And(next Use) Use {
 // Measured is the use that is on record in the folder: of the shim at the end, of the
 // agent before. ok is false where there is none.
 func (f Folder) Measured() (u Use, ok bool) {
-	u, err := read(f, measuredFile, maxRecord, ParseUse)
-	last, lastErr := read(f, useFile, maxRecord, ParseUse)
+	u, err := read(f, measuredFile, maxUse, ParseUse)
+	last, lastErr := read(f, useFile, maxUse, ParseUse)
 	switch {
 	case lastErr != nil:
 		return u, err == nil
@@ -104,15 +107,22 @@ func (f Folder) Measured() (u Use, ok bool) {
 	return u.And(last), true
 }
 
-// WriteMeasured notes the use so far. A crash of the host may lose the last ones.
+// WriteMeasured notes the use so far, and keeps the earlier note where it fails. A crash
+// of the host may lose the last notes.
 func (f Folder) WriteMeasured(u Use) error {
 	u.Version = version
 	data, err := json.Marshal(u)
 	if err != nil {
 		return err
 	}
+	if len(u.Devices) > maxDevices || len(data) > maxUse {
+		return fmt.Errorf("use: %d devices in %d bytes, want at most %d in %d", len(u.Devices), len(data), maxDevices, maxUse)
+	}
 	temporary := f.path(measuredFile + ".tmp")
-	return errors.Join(os.WriteFile(temporary, data, 0o600), os.Rename(temporary, f.path(measuredFile)))
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, f.path(measuredFile))
 }
 
 // writeUse writes the sums that the kernel has kept of all children of the shim, once

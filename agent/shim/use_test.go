@@ -1,9 +1,12 @@
 package shim
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -95,5 +98,44 @@ func TestProcessesBelowAProcess(t *testing.T) {
 				t.Errorf("processes %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestAUseOfAllDevicesIsReadBack: the bounds of the file and of its entries fit together.
+func TestAUseOfAllDevicesIsReadBack(t *testing.T) {
+	most := Use{Version: 1, CPUMillis: math.MaxInt64, MemoryBytes: math.MaxInt64, PeakMemoryBytes: math.MaxInt64, OOMKills: number(math.MaxInt64)}
+	for i := range maxDevices {
+		most.Devices = append(most.Devices, DeviceUse{fmt.Sprintf("GPU-%0252d", i), math.MaxInt64, math.MaxInt64, math.MaxInt64})
+	}
+	f := Folder(t.TempDir())
+	if err := f.WriteMeasured(most); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := f.Measured(); !ok || !reflect.DeepEqual(got, most) {
+		t.Errorf("%d devices are read back (%v), want %d", len(got.Devices), ok, maxDevices)
+	}
+	more := most
+	more.Devices = append(slices.Clone(most.Devices), DeviceUse{UUID: "GPU-x"})
+	if err := f.WriteMeasured(more); err == nil {
+		t.Error("more devices than can be read are written")
+	}
+}
+
+// TestAWriteThatFailsKeepsTheEarlierUse: half a file takes the place of no whole one.
+func TestAWriteThatFailsKeepsTheEarlierUse(t *testing.T) {
+	f := Folder(t.TempDir())
+	first := Use{Version: 1, CPUMillis: 7}
+	if err := f.WriteMeasured(first); err != nil {
+		t.Fatal(err)
+	}
+	// As on a full disk: the temporary file is there, and takes no byte.
+	if err := os.Symlink("/dev/full", f.path(measuredFile+".tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WriteMeasured(Use{Version: 1, CPUMillis: 8}); err == nil {
+		t.Fatal("a full disk takes a file")
+	}
+	if got, ok := f.Measured(); !ok || !reflect.DeepEqual(got, first) {
+		t.Errorf("use %+v, %v after a failed write, want %+v", got, ok, first)
 	}
 }
