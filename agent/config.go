@@ -133,6 +133,10 @@ type Deps struct {
 	// ProcessName is the name of a process's command, "" where it is not known;
 	// nil asks the kernel.
 	ProcessName func(pid int) string
+	// Kubelet says how an agent without Config.Kubelet reaches the kubelet, once
+	// operators give the kubelet a device; its Pool is nil. The zero value has the
+	// kubelet's own paths.
+	Kubelet deviceplugin.Config
 	// Followers take each group of changes after the agent's own followers.
 	Followers []follow.Follower
 	// Now is the owner's time line (see package ledger); nil is the kernel's

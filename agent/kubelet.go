@@ -15,7 +15,7 @@ import (
 // openKubelet prepares the device plugin. It is on where the configuration has the key,
 // or operators have added a device to the pool.
 func (a *Agent) openKubelet() (err error) {
-	var c deviceplugin.Config
+	c := a.deps.Kubelet
 	if a.config.Kubelet != nil {
 		c = *a.config.Kubelet
 	}
@@ -52,17 +52,21 @@ func refusal(reply ledger.Reply, err error) error {
 }
 
 // setPool gives the device plugin the pool of the configuration and of the operators,
-// who win device by device.
+// who win device by device. Where neither gives the kubelet a device, the plugin is off,
+// unless containers may still have devices and a kubelet can be asked for them.
 func (o *owner) setPool() {
-	wish, configured := o.ledger.KubeletPool(), o.agent.config.Kubelet
-	switch {
-	case configured != nil:
-		o.agent.kubelet.SetPool(append([]string{}, wish.Over(configured.Pool)...))
-	case len(wish.Add) > 0:
-		o.agent.kubelet.SetPool(wish.Over(nil))
-	default:
-		o.agent.kubelet.SetPool(nil)
+	wish, configured, plugin := o.ledger.KubeletPool(), o.agent.config.Kubelet, o.agent.kubelet
+	if configured == nil && len(wish.Add) == 0 {
+		if _, on := plugin.Pool(); len(o.lent()) == 0 || !on && !plugin.HasKubelet() {
+			plugin.SetPool(nil)
+			return
+		}
 	}
+	var pool []string
+	if configured != nil {
+		pool = configured.Pool
+	}
+	plugin.SetPool(append([]string{}, wish.Over(pool)...))
 }
 
 // fillPool gives the free devices of the kubelet's pool to the pool, and takes back
@@ -85,6 +89,9 @@ func (o *owner) fillPool() {
 	if o.ledger.Hash() != before {
 		o.orphaned = true
 		o.log.Info("kubelet_pool_changed", "pool", wanted.Devices)
+	}
+	if on && len(pool) == 0 {
+		o.setPool() // off, once no container has a device
 	}
 	o.emptied = !on && o.ledger.Registration() > 0 && len(o.lent()) == 0
 }

@@ -90,8 +90,9 @@ func container(u deviceplugin.User) rpc.KubeletContainer {
 	return rpc.KubeletContainer{Namespace: u.Namespace, Pod: u.Pod, Container: u.Container, Unit: u.Unit}
 }
 
-// holderOf names the work that has a device: NAMESPACE/NAME, or the transaction where
-// its name is not known; "" where nothing has it.
+// holderOf names the work that has a device: "NAMESPACE/NAME" of an allocation, "job
+// NAMESPACE/NAME" of a job, the transaction where the name is not known, "" where nothing
+// has the device.
 func holderOf(v *ledger.View, uuid string) string {
 	for _, g := range v.Grants {
 		if !g.State.Holds() || !g.HasDevice(uuid) {
@@ -100,12 +101,20 @@ func holderOf(v *ledger.View, uuid string) string {
 		if _, orphan := ledger.OrphanUUID(g.Tx); orphan {
 			return "processes without a grant"
 		}
-		namespace, rest, ok := strings.Cut(g.Name, "/")
-		_, name, named := strings.Cut(rest, "/")
-		if !ok || !named {
-			return string(g.Tx)
-		}
-		return namespace + "/" + strings.ReplaceAll(name, "/", "-")
+		return workOf(g)
 	}
 	return ""
+}
+
+// workOf names the object that a grant is of: its name in the store is
+// NAMESPACE/alloc/NAME/0 or NAMESPACE/job/NAME/MEMBER.
+func workOf(g ledger.Grant) string {
+	parts := strings.Split(g.Name, "/")
+	switch {
+	case len(parts) == 4 && parts[1] == "alloc":
+		return parts[0] + "/" + parts[2]
+	case len(parts) == 4 && parts[1] == "job":
+		return "job " + parts[0] + "/" + parts[2]
+	}
+	return string(g.Tx)
 }

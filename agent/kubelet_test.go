@@ -194,7 +194,8 @@ func TestThePoolIsInTheMetrics(t *testing.T) {
 	}
 }
 
-// reported is the state of each device in the last heartbeat, by UUID.
+// awaitReport waits for a heartbeat in which the devices have these states, by UUID, and
+// returns its report.
 func (r *rig) awaitReport(what string, want map[string]string) *schedulerv1.KubeletReport {
 	r.t.Helper()
 	deadline := time.After(patient)
@@ -264,8 +265,7 @@ func TestAHeldDeviceJoinsWhenItsGrantEndsAndALentOneLeavesWhenNoPodHasIt(t *test
 	}
 	l.send(&musterv1.Release{Tx: "work", Epoch: l.epoch})
 	k.Await(deviceplugin.DefaultResource, wanted)
-	pod, err := k.Run("p", deviceplugin.DefaultResource, 1)
-	if err != nil {
+	if _, err := k.Run("p", deviceplugin.DefaultResource, 1); err != nil {
 		t.Fatal(err)
 	}
 	report = r.awaitReport("while a pod has the device", map[string]string{wanted: "Lent"})
@@ -277,7 +277,78 @@ func TestAHeldDeviceJoinsWhenItsGrantEndsAndALentOneLeavesWhenNoPodHasIt(t *test
 	k.End("p")
 	r.awaitReport("after the pod has ended", map[string]string{})
 	mustBe(t, l.reserve("all", 8, time.Minute), musterv1.Reply_RESERVED)
-	_ = pod
+}
+
+// withKubeletOfOperators gives an agent without the key a kubelet.
+func (r *rig) withKubeletOfOperators(dir string) {
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		c.Heartbeat = 5 * time.Millisecond
+		d.Kubelet = deviceplugin.Config{Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond, Absent: time.Millisecond}
+	}
+}
+
+// Operators take a device back while a pod has it: the agent has no key kubelet and the
+// pool is empty, but nobody else can say when the pod has ended.
+func TestADeviceThatAPodHasLeavesAnAgentWithoutTheKey(t *testing.T) {
+	for name, restarts := range map[string]bool{"in one run": false, "over a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			r, dir := newRig(t), kubelettest.Dir(t)
+			r.withKubeletOfOperators(dir)
+			_, deps := r.config()
+			uuid := deps.Discovered.Inventory.Devices[0].UUID
+			k := kubelettest.Start(t, dir, nil)
+			r.start()
+			l := r.lead(1)
+			l.send(&musterv1.KubeletPool{Add: []string{uuid}})
+			k.Await(deviceplugin.DefaultResource, uuid)
+			if _, err := k.Run("p", deviceplugin.DefaultResource, 1); err != nil {
+				t.Fatal(err)
+			}
+			r.awaitReport("while a pod has the device", map[string]string{uuid: "Lent"})
+			l.send(&musterv1.KubeletPool{})
+			r.awaitReport("after the device was removed", map[string]string{uuid: "Leaving"})
+			if restarts {
+				if err := r.end(); err != nil {
+					t.Fatal(err)
+				}
+				r.start()
+				l = r.lead(2)
+				r.awaitReport("after a restart", map[string]string{uuid: "Leaving"})
+			}
+			k.AwaitLists(3)
+			if got := l.reserve("all", 8, time.Minute); got.GetState() == musterv1.Reply_RESERVED {
+				t.Error("a device that a pod has was promised to the leader")
+			}
+			k.End("p")
+			r.awaitReport("after the pod has ended", map[string]string{})
+			mustBe(t, l.reserve("all", 8, time.Minute), musterv1.Reply_RESERVED)
+		})
+	}
+}
+
+// The names of an agent's report are those that operators type.
+func TestTheHolderOfADeviceIsNamedAsOperatorsKnowIt(t *testing.T) {
+	for name, holder := range map[string]string{
+		"default/alloc/notebook/0": "default/notebook", "default/job/train/1": "job default/train", "": "work", "default/train": "work",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, dir := newRig(t), kubelettest.Dir(t)
+			r.withKubeletOfOperators(dir)
+			r.start()
+			l := r.lead(1)
+			l.send(&musterv1.Reserve{
+				Tx: "work", Unit: "u", Name: name, Epoch: l.epoch, Members: []*musterv1.MemberRequest{want(8)}, TtlMillis: time.Minute.Milliseconds(),
+			})
+			reserved := l.reply("work")
+			mustBe(t, reserved, musterv1.Reply_RESERVED)
+			wanted := uuids(reserved)[0]
+			l.send(&musterv1.KubeletPool{Add: []string{wanted}})
+			report := r.awaitReport("while work holds the device", map[string]string{wanted: "Joining"})
+			if got := report.GetDevices()[0].GetHolder(); got != holder {
+				t.Errorf("the device's holder is %q, want %q", got, holder)
+			}
+		})
+	}
 }
 
 func TestAnAgentWithoutTheKeyFollowsTheOperatorsToo(t *testing.T) {

@@ -1,8 +1,10 @@
 // Package deviceplugin gives devices of this host to the kubelet: the devices of a
-// pool, which the operator lists. It is a follower of the agent's owner. The ledger
-// says which devices of the pool the kubelet may hand out at present, and keeps what
-// the kubelet has handed out; the kubelet says which container uses which device.
-// The leader plans nothing on these devices.
+// pool, which the agent's owner sets from the configuration and the operators' wish. It
+// is a follower of the owner. The ledger says which devices of the pool the kubelet may
+// hand out at present, and keeps the devices that the kubelet has handed out; the kubelet
+// says which container uses which device, and so the plugin decides when a device is
+// returned. The plugin decides neither which devices are in the pool nor who else gets
+// them. The leader plans nothing on these devices.
 //
 // The border is the kubelet's device plugin API v1beta1 and its PodResources API v1.
 package deviceplugin
@@ -225,6 +227,12 @@ func (p *Plugin) keep(ctx context.Context, s *server, kubelet string) error {
 		p.log.Info("device_plugin_registered", "resource", s.resource, "socket", s.socket)
 	}
 	return nil
+}
+
+// HasKubelet reports whether there is a kubelet's socket.
+func (p *Plugin) HasKubelet() bool {
+	_, err := p.kubelet()
+	return err == nil
 }
 
 // kubelet identifies the present start of the kubelet, which makes its socket anew at

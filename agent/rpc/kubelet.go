@@ -17,7 +17,7 @@ type KubeletDevice struct {
 	UUID       string
 	State      string // one of the four below
 	Configured bool   // the configuration has the device in its pool
-	Holder     string // of a device that is Joining
+	Holder     string // of a device that is Joining; at most limits.MaxUnitName bytes are sent
 	Since      time.Time
 	Containers []KubeletContainer
 }
@@ -42,7 +42,7 @@ func (r *KubeletReport) message() *schedulerv1.KubeletReport {
 	m := &schedulerv1.KubeletReport{}
 	named := 0
 	for _, d := range r.Devices[:min(len(r.Devices), 2*limits.MaxKubeletPool)] {
-		device := &schedulerv1.KubeletDevice{Uuid: d.UUID, State: d.State, Configured: d.Configured, Holder: limits.Plain(d.Holder, limits.MaxReason/2)}
+		device := &schedulerv1.KubeletDevice{Uuid: d.UUID, State: d.State, Configured: d.Configured, Holder: limits.Plain(d.Holder, limits.MaxUnitName)}
 		if !d.Since.IsZero() {
 			device.Since = max(0, d.Since.Unix())
 		}

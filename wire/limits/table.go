@@ -15,6 +15,8 @@ const (
 	// MaxDetail of an explanation.
 	MaxReason = 1024
 	MaxDetail = 4096
+	// MaxUnitName bounds the name of a unit, "namespace/alloc|job/name/n", in bytes.
+	MaxUnitName = 512
 	// MaxReasons is the most reasons of one refusal.
 	MaxReasons = 128
 	// MaxLabels is the most labels of one node.
@@ -35,7 +37,6 @@ const (
 const (
 	maxName     = 63  // bytes of a node's, cluster's or coordinator's name
 	maxID       = 256 // bytes of an identifier
-	maxUnitName = 512 // bytes of "namespace/alloc|job/name/n"
 	maxMillis   = 10 * 365 * 24 * 3600 * 1000
 	maxSeconds  = maxMillis / 1000
 	maxMembers  = 1024 // members of one unit on one host
@@ -98,7 +99,7 @@ var (
 	nodeName    = name(maxName)
 	transaction = id(maxID)
 	unitUID     = id(maxID)
-	unitName    = id(maxUnitName)
+	unitName    = id(MaxUnitName)
 	tenantName  = prose(maxID)
 	gpuUUID     = id(maxID)
 	migUUID     = id(maxID)

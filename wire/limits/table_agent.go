@@ -208,7 +208,7 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.ResolveResponse.record": message,
 
 	"muster.v1.EvictAllocationRequest.node_id":       nodeName,
-	"muster.v1.EvictAllocationRequest.allocation":    id(maxUnitName),
+	"muster.v1.EvictAllocationRequest.allocation":    id(MaxUnitName),
 	"muster.v1.EvictAllocationRequest.grace_seconds": between(-maxSeconds, maxSeconds),
 	"muster.v1.EvictAllocationRequest.reason":        prose(MaxReason),
 
@@ -241,7 +241,7 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.KubeletDevice.uuid":       gpuUUID,
 	"scheduler.v1.KubeletDevice.state":      oneOf("", "Free", "Lent", "Joining", "Leaving"),
 	"scheduler.v1.KubeletDevice.configured": boolean,
-	"scheduler.v1.KubeletDevice.holder":     prose(maxUnitName),
+	"scheduler.v1.KubeletDevice.holder":     prose(MaxUnitName),
 	"scheduler.v1.KubeletDevice.since":      between(0, 1<<40),
 	"scheduler.v1.KubeletDevice.containers": listOf(MaxKubeletContainers, message),
 
@@ -278,7 +278,7 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.SchedulingDirective.allocation_id": transaction,
 	"scheduler.v1.SchedulingDirective.message":       prose(MaxReason),
 
-	"scheduler.v1.BindRequest.allocation_id": id(maxUnitName),
+	"scheduler.v1.BindRequest.allocation_id": id(MaxUnitName),
 	"scheduler.v1.BindRequest.node_id":       nodeName,
 	"scheduler.v1.BindRequest.resources":     message,
 	"scheduler.v1.BindRequest.annotations":   dictOf(256, labelKey(253+1+63), document(64<<10)),
@@ -290,7 +290,7 @@ var nodeAgentFields = map[string]Limit{
 	"scheduler.v1.BindResponse.error_message":  prose(MaxDetail),
 	"scheduler.v1.BindResponse.failure_reason": prose(MaxReason),
 
-	"scheduler.v1.EvictRequest.allocation_id":        id(maxUnitName),
+	"scheduler.v1.EvictRequest.allocation_id":        id(MaxUnitName),
 	"scheduler.v1.EvictRequest.grace_period_seconds": between(-maxSeconds, maxSeconds),
 	"scheduler.v1.EvictRequest.reason":               prose(MaxReason),
 
