@@ -49,9 +49,12 @@ type Grant struct {
 	// number is not given.
 	UnitMembers int
 	// Origin is the origin of the grant: "" for a transaction of a leader, else
-	// "escrow", "kubelet" or "orphan"; for these the store has no record.
+	// "escrow", OriginKubelet or "orphan"; for these the store has no record.
 	Origin string
 }
+
+// OriginKubelet is the origin of the grants that are in the pool of the host's kubelet.
+const OriginKubelet = "kubelet"
 
 // Occupancy is everything an agent's ledger holds.
 type Occupancy struct {

@@ -1,6 +1,9 @@
 package grant
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 const (
 	// MaxKubeletPool is the most devices of each list of a KubeletPool, and of the pool in
@@ -21,6 +24,21 @@ func (KubeletPool) command() {}
 
 // LedgerCommand marks a command that an agent's ledger decides.
 func (KubeletPool) LedgerCommand() {}
+
+// Check verifies the invariant and the bounds of both lists. The error names the device.
+func (p KubeletPool) Check() error {
+	if max(len(p.Add), len(p.Remove)) > MaxKubeletPool {
+		return fmt.Errorf("kubelet pool: %d devices to add and %d to remove, want at most %d each", len(p.Add), len(p.Remove), MaxKubeletPool)
+	}
+	named := map[string]bool{}
+	for _, uuid := range slices.Concat(p.Add, p.Remove) {
+		if named[uuid] {
+			return fmt.Errorf("kubelet pool: device %.64q is named twice, want each device once in add or in remove", uuid)
+		}
+		named[uuid] = true
+	}
+	return nil
+}
 
 // IsZero reports whether the operators have named no device.
 func (p KubeletPool) IsZero() bool { return len(p.Add)+len(p.Remove) == 0 }

@@ -21,7 +21,8 @@ import (
 // versions too, from oldestVersion on: version 1 knew no whole cores, huge pages,
 // MIG instances and reasons of health; version 2 no names and tenants of grants,
 // no revisions of the store but those of Enrolled and Committed, and no
-// quarantine; version 3 no number of a unit's members; version 4 no counted resources.
+// quarantine; version 3 no number of a unit's members; version 4 no counted resources and
+// no operators' part of the kubelet's pool.
 const (
 	CodecVersion  = 5
 	oldestVersion = 1
@@ -44,9 +45,7 @@ const (
 	kindHealthChanged = 13
 	kindQuarantined   = 14
 	kindReconciled    = 15
-	// kindKubeletPoolSet came after version 4 was in use. A program of before names the
-	// kind as unknown; journals in which operators never changed the kubelet's pool do
-	// not have it.
+	// kindKubeletPoolSet is of version 5 and later.
 	kindKubeletPoolSet = 16
 )
 
@@ -186,7 +185,7 @@ func (r *reader) laterEvent(kind byte) Event {
 			e.Released = append(e.Released, resource.TxID(r.text()))
 		}
 		return e
-	case r.version > 3 && kind == kindKubeletPoolSet:
+	case r.version > 4 && kind == kindKubeletPoolSet:
 		return KubeletPoolSet{Add: r.uuids("devices to add"), Remove: r.uuids("devices to remove")}
 	}
 	return nil

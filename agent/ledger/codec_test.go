@@ -27,7 +27,12 @@ func samples() []ledger.Event {
 			Counts: []resource.CountGrant{{Name: "ephemeral-storage", Amount: 1024}, {Name: "example.com/fpga", Amount: 2}, {Name: "pods", Amount: 1}},
 		},
 	}
-	return append(version4Samples(), ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{counted}}})
+	return append(version4Samples(),
+		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Held, Members: []ledger.Holding{counted}}},
+		ledger.KubeletPoolSet{Add: []string{"GPU-a", "MIG-b"}, Remove: []string{"GPU-c"}},
+		ledger.KubeletPoolSet{Remove: []string{"GPU-a"}},
+		ledger.KubeletPoolSet{},
+	)
 }
 
 // version4Samples has what version 4 could say beyond version 3.
@@ -36,9 +41,6 @@ func version4Samples() []ledger.Event {
 	return append(version3Samples(),
 		ledger.Granted{Grant: two},
 		ledger.Granted{Grant: ledger.Grant{Tx: "t", State: grant.Tombstone, UnitMembers: ledger.MaxUnitMembers}},
-		ledger.KubeletPoolSet{Add: []string{"GPU-a", "MIG-b"}, Remove: []string{"GPU-c"}},
-		ledger.KubeletPoolSet{Remove: []string{"GPU-a"}},
-		ledger.KubeletPoolSet{},
 	)
 }
 

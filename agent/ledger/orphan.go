@@ -91,10 +91,10 @@ func (l *Ledger) wakesOnBusy(victim *entry, busy []string) bool {
 	})
 }
 
-// hasDevice reports whether members have a GPU or MIG instance, or a share of it.
-// HasDevice reports whether a member has a GPU or a MIG instance, or a part of it.
+// HasDevice reports whether a member has a GPU or MIG instance, or a part of it.
 func (g Grant) HasDevice(uuid string) bool { return hasDevice(g.Members, uuid) }
 
+// hasDevice reports whether one of the members has a GPU or MIG instance, or a part of it.
 func hasDevice(members []Holding, uuid string) bool {
 	return slices.ContainsFunc(members, func(m Holding) bool {
 		return slices.ContainsFunc(m.Assignment.GPUs, func(g resource.GPUGrant) bool { return g.UUID == uuid }) ||

@@ -40,10 +40,9 @@ func PooledUUID(tx resource.TxID) (uuid string, lent, ok bool) {
 // setKubeletPool takes over the operators' part of the pool. The devices follow with
 // the next Pool.
 func (d *decision) setKubeletPool(c grant.KubeletPool) {
-	switch {
-	case max(len(c.Add), len(c.Remove)) > grant.MaxKubeletPool:
-		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: fmt.Sprintf("kubelet pool: %d devices to add and %d to remove, want at most %d each", len(c.Add), len(c.Remove), grant.MaxKubeletPool)})
-	case !c.Equal(d.l.wish):
+	if err := c.Check(); err != nil {
+		d.refuse(resource.Reason{Code: resource.ReasonInvalidRequest, Detail: err.Error()})
+	} else if !c.Equal(d.l.wish) {
 		d.emit(KubeletPoolSet(c.Clone()))
 	}
 }

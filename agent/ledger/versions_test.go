@@ -66,7 +66,11 @@ func readRecorded(t *testing.T, path string, want []ledger.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range strings.Fields(string(recorded)) {
+	lines := strings.Fields(string(recorded))
+	if len(lines) != len(want) {
+		t.Fatalf("%s has %d events, want %d: each event of the version once", path, len(lines), len(want))
+	}
+	for i, line := range lines {
 		b, err := hex.DecodeString(line)
 		if err != nil {
 			t.Fatal(err)
@@ -115,5 +119,17 @@ func version1Samples() []ledger.Event {
 		ledger.Dropped{Tx: "t"},
 		ledger.CordonSet{Cordoned: true},
 		ledger.HealthChanged{UUID: "GPU-a", Health: devices.Probation},
+	}
+}
+
+// TestNoVersionHasEventsOfALaterOne: an event that a version did not have is refused, and
+// not guessed.
+func TestNoVersionHasEventsOfALaterOne(t *testing.T) {
+	event := ledger.AppendEvent(nil, ledger.KubeletPoolSet{Add: []string{"GPU-a"}})
+	for version := byte(1); version < ledger.CodecVersion; version++ {
+		event[0] = version
+		if got, err := ledger.ParseEvent(event); err == nil {
+			t.Errorf("version %d has the event %v", version, got)
+		}
 	}
 }

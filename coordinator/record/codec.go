@@ -248,8 +248,8 @@ func (r NodeSpec) check() error {
 	if r.AssumeDeadMillis < 0 {
 		err = errors.Join(err, fmt.Errorf("assumeDeadMillis %d is negative", r.AssumeDeadMillis))
 	}
-	if k := r.Kubelet; k != nil && max(len(k.Add), len(k.Remove)) > grant.MaxKubeletPool {
-		err = errors.Join(err, fmt.Errorf("kubelet: %d devices to add and %d to remove, want at most %d each", len(k.Add), len(k.Remove), grant.MaxKubeletPool))
+	if k := r.Kubelet; k != nil {
+		err = errors.Join(err, grant.KubeletPool(*k).Check())
 	}
 	return err
 }
