@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api/internal/strict"
+	"github.com/musterd/muster/resource"
 )
 
 // invalid is the refusal of a well-formed document: 422, path first.
@@ -43,52 +44,21 @@ func IsLabel(s string) bool {
 	return true
 }
 
-// IsSubdomain reports whether s is an RFC 1123 subdomain: labels joined by
-// dots, at most 253 characters, without the 63-character bound on a label (as
-// Kubernetes has it). Names of objects are subdomains.
-func IsSubdomain(s string) bool {
-	if s == "" || len(s) > 253 {
-		return false
-	}
-	for part := range strings.SplitSeq(s, ".") {
-		if part == "" || !isLowerAlnum(part[0]) || !isLowerAlnum(part[len(part)-1]) {
-			return false
-		}
-		for i := range len(part) {
-			if !isLowerAlnum(part[i]) && part[i] != '-' {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// isLabelName reports whether s is the name part of a label's key, or a
-// label's non-empty value: 1..63 of letters, digits, '-', '_' and '.',
-// beginning and ending alphanumeric.
-func isLabelName(s string) bool {
-	if s == "" || len(s) > 63 || !isAlnum(s[0]) || !isAlnum(s[len(s)-1]) {
-		return false
-	}
-	for i := range len(s) {
-		if !isAlnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.' {
-			return false
-		}
-	}
-	return true
-}
+// IsSubdomain reports whether s is an RFC 1123 subdomain, as [resource.IsSubdomain].
+// Names of objects are subdomains.
+func IsSubdomain(s string) bool { return resource.IsSubdomain(s) }
 
 // IsLabelKey reports whether s may be a label's key: [subdomain/]name.
 func IsLabelKey(s string) bool {
 	prefix, name, qualified := strings.Cut(s, "/")
 	if !qualified {
-		return isLabelName(s)
+		return resource.IsLabelName(s)
 	}
-	return IsSubdomain(prefix) && isLabelName(name)
+	return IsSubdomain(prefix) && resource.IsLabelName(name)
 }
 
 // IsLabelValue reports whether s may be a label's value; "" may.
-func IsLabelValue(s string) bool { return s == "" || isLabelName(s) }
+func IsLabelValue(s string) bool { return s == "" || resource.IsLabelName(s) }
 
 const (
 	labelKeyRule   = "want [DNS-PREFIX/]NAME, the name 1..63 letters, digits, '-', '_' or '.', alphanumeric at both ends"

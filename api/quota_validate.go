@@ -20,7 +20,7 @@ const (
 // IsTreeName reports whether s may name a quota tree or a forest: 1..63
 // letters, digits, '-', '_' and '.', alphanumeric at both ends. Unlike other
 // objects they may bear capitals: spec/quota-manager.txt writes TestTree.
-func IsTreeName(s string) bool { return isLabelName(s) }
+func IsTreeName(s string) bool { return resource.IsLabelName(s) }
 
 const treeRule = "want 1..63 letters, digits, '-', '_' or '.', alphanumeric at both ends"
 

@@ -38,14 +38,7 @@ func newCountTable(amounts resource.Vector) (countTable, error) {
 }
 
 // position returns the position of a name, or -1.
-func (t *countTable) position(name resource.Name) int {
-	for i, n := range t.names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
-}
+func (t *countTable) position(name resource.Name) int { return slices.Index(t.names, name) }
 
 // WithCounts returns the host with amounts of counted resources, in place of those it
 // has. It refuses names that are not counted and amounts out of bounds. The two hosts
@@ -75,11 +68,10 @@ func (h *Host) Counts() resource.Vector {
 // FreeCount returns the free amount of a counted resource, 0 of one that the host does
 // not have or that takes no new work.
 func (h *Host) FreeCount(f *Free, name resource.Name) int64 {
-	h.own(f)
-	if at := h.counts.position(name); at >= 0 && f.ClosedCounts&(1<<at) == 0 {
-		return f.Counts[at]
+	if at := h.counts.position(name); at >= 0 && f.ClosedCounts&(1<<at) != 0 {
+		return 0
 	}
-	return 0
+	return h.FreePart(f, name)
 }
 
 // FreePart returns the amount of a counted resource that nobody holds, also of one that

@@ -81,7 +81,8 @@ func (c Counts) Vector() Vector {
 	return v
 }
 
-// validate refuses a text that CountsOf does not write, and amounts out of bounds.
+// validate refuses a text that CountsOf does not write, amounts out of bounds, and pods,
+// which a host counts without a request.
 func (c Counts) validate() error {
 	if c == "" {
 		return nil
@@ -91,6 +92,9 @@ func (c Counts) validate() error {
 	}
 	v := Vector{}
 	for name, amount := range c.All() {
+		if name == Pods {
+			return fmt.Errorf("counts: %s: no request asks for pods, each member takes one of its node", Pods)
+		}
 		if err := CheckCount(name, amount); err != nil {
 			return err
 		}
@@ -111,7 +115,7 @@ func (c Counts) validate() error {
 func CheckCount(name Name, amount int64) error {
 	switch {
 	case !IsCounted(name):
-		return fmt.Errorf("%q is no counted resource: want %s, %s or DOMAIN/NAME outside the domains nvidia.com, muster.io and kubernetes.io", clip(string(name)), Pods, EphemeralStorage)
+		return fmt.Errorf("%q is no counted resource: want %s, %s or DOMAIN/NAME outside the domains nvidia.com, muster.io, kubernetes.io and k8s.io", clip(string(name)), Pods, EphemeralStorage)
 	case amount < 1 || amount > MaxCount:
 		return fmt.Errorf("%s: %d is outside 1..%d", name, amount, int64(MaxCount))
 	}
@@ -129,32 +133,8 @@ func IsCounted(name Name) bool { return name == Pods || name == EphemeralStorage
 // outside the domains of Muster, NVIDIA and Kubernetes.
 func IsExtended(name Name) bool {
 	domain, local, found := strings.Cut(string(name), "/")
-	if !found || len(name) > MaxCountName || !isLabelName(local) || !isDomain(domain) {
+	if !found || len(name) > MaxCountName || !IsLabelName(local) || !IsSubdomain(domain) {
 		return false
 	}
 	return !slices.ContainsFunc(ownDomains, func(own string) bool { return domain == own || strings.HasSuffix(domain, "."+own) })
-}
-
-// isLabelName reports whether text is 1 to 63 of letters, digits, '-', '_' and '.', with
-// a letter or digit at both ends.
-func isLabelName(text string) bool {
-	return len(text) >= 1 && len(text) <= 63 && isAlphanumeric(text[0]) && isAlphanumeric(text[len(text)-1]) &&
-		strings.IndexFunc(text, func(r rune) bool { return r != '-' && r != '_' && r != '.' && (r > 127 || !isAlphanumeric(byte(r))) }) < 0
-}
-
-// isDomain reports whether text is a DNS subdomain in lower case.
-func isDomain(text string) bool {
-	if text == "" || len(text) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(text, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-	}
-	return true
-}
-
-func isAlphanumeric(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }

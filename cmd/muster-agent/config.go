@@ -93,7 +93,7 @@ func (c config) counts() ([]grant.Count, error) {
 		}
 		switch {
 		case !resource.IsExtended(d.Name):
-			err = fmt.Errorf("want DOMAIN/NAME, outside the domains nvidia.com, muster.io and kubernetes.io")
+			err = fmt.Errorf("want DOMAIN/NAME, outside the domains nvidia.com, muster.io, kubernetes.io and k8s.io")
 		case err == nil && amount == 0:
 			continue
 		case err == nil:
