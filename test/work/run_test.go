@@ -91,9 +91,9 @@ func TestAnEndedMemberNamesItsNode(t *testing.T) {
 	w.muster("run", "--nodes", "2", "-g", "8", "--name", "uneven", "--", "sh", "-c", `if [ $MUSTER_RANK = 1 ]; then exit 7; fi; trap 'exit 0' TERM; sleep 1000 & wait; wait`).ends(7)
 	ends := w.phase("uneven", api.Failed).Status.Allocations
 	stdout, _ := w.muster("describe", "job", "uneven").ends(0)
-	_, table, found := strings.Cut(stdout, "\nEnds:\n")
+	_, table, found := strings.Cut(stdout, "\nExits:\n")
 	if !found {
-		t.Fatalf("no table of ends in\n%s", stdout)
+		t.Fatalf("no table of exits in\n%s", stdout)
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var rows [][]string

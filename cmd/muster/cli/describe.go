@@ -248,14 +248,14 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	if len(members) > 0 {
 		a.section("Members", a.tableOf(allocationKind.entry(), members))
 	}
-	a.section("Ends", endsTable(o.Status.Allocations))
+	a.section("Exits", exitsTable(o.Status.Allocations))
 	a.section("Use", useTable(o.Status.Allocations))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil
 }
 
-// endsTable has the members whose commands have ended.
-func endsTable(members []api.JobMember) *table {
+// exitsTable has the exits of the members whose commands have ended.
+func exitsTable(members []api.JobMember) *table {
 	t := newTable("NAME", "NODE", "EXIT", "REASON", "MESSAGE")
 	for _, m := range members {
 		if m.ExitCode != nil {
