@@ -1,5 +1,6 @@
 // Package fit decides whether a request fits the free resources of one host, and on
-// exactly which GPUs, MIG instances, CPUs, memory and huge pages. The agent
+// exactly which GPUs, MIG instances, CPUs, memory and huge pages, and with which amounts
+// of counted resources (ephemeral storage, pods, declared names). The agent
 // runs it for the verdict and the coordinator for advice: on equal inputs the
 // two cannot disagree. From a summary alone (Host.FreeOf) the advice is never
 // more optimistic than the verdict.

@@ -1,7 +1,8 @@
-// Package usage measures a host's present use of resources: processor time,
-// memory, load, disk and network. It reads the counters through gopsutil and
-// decides nothing; its measurements are information for people and never change
-// the free capacity.
+// Package usage measures a host: its present use of processors, memory, disk and network,
+// the stalls of its memory (ReadMemory, for package pressure), and the size of the file
+// system that the agent hands out (Storage). It reads the counters through gopsutil and
+// the kernel's files, and decides nothing. The present use is information for people and
+// never changes the free capacity.
 package usage
 
 import (
