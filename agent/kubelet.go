@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
+	"github.com/musterd/muster/resource"
 )
 
 // openKubelet prepares the device plugin. It is on where the configuration has the key,
@@ -104,6 +105,23 @@ func (o *owner) lent() (list []string) {
 		}
 	}
 	return list
+}
+
+// allocatable is the part of the host that Muster hands out: not the devices that are in
+// the kubelet's pool.
+func allocatable(v *ledger.View) resource.Vector {
+	amounts := v.Host.Allocatable()
+	for _, g := range v.Grants {
+		if g.Origin != ledger.OriginKubelet {
+			continue
+		}
+		for _, m := range g.Members {
+			for name, amount := range m.Assignment.Vector() {
+				amounts[name] = max(0, amounts[name]-amount)
+			}
+		}
+	}
+	return amounts
 }
 
 // kubeletPool is the condition about the pool, ok where there is one.

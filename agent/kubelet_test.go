@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/agent/deviceplugin/kubelettest"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
+	"github.com/musterd/muster/resource"
 )
 
 // withKubelet gives the first n GPUs of the rig's machine to the kubelet of a folder.
@@ -171,6 +172,13 @@ func TestThePoolIsInTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.AwaitLists(2)
+	s, err := r.agent.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Capacity[resource.GPU] != 8000 || s.Allocatable[resource.GPU] != 5000 || s.Available[resource.GPU] != 5000 {
+		t.Errorf("of %d thousandths of GPUs %d are allocatable and %d available, want 8000, 5000 and 5000", s.Capacity[resource.GPU], s.Allocatable[resource.GPU], s.Available[resource.GPU])
+	}
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +257,7 @@ func TestAHeldDeviceJoinsWhenItsGrantEndsAndALentOneLeavesWhenNoPodHasIt(t *test
 	r, dir := newRig(t), kubelettest.Dir(t)
 	tune := func(c *agent.Config, _ *agent.Deps) {
 		c.Heartbeat = 5 * time.Millisecond
-		c.Kubelet = &deviceplugin.Config{Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond, Absent: time.Millisecond}
+		c.Kubelet = &deviceplugin.Config{Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond, Absent: 200 * time.Millisecond}
 	}
 	r.tune = tune
 	k := kubelettest.Start(t, dir, nil)
@@ -283,7 +291,7 @@ func TestAHeldDeviceJoinsWhenItsGrantEndsAndALentOneLeavesWhenNoPodHasIt(t *test
 func (r *rig) withKubeletOfOperators(dir string) {
 	r.tune = func(c *agent.Config, d *agent.Deps) {
 		c.Heartbeat = 5 * time.Millisecond
-		d.Kubelet = deviceplugin.Config{Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond, Absent: time.Millisecond}
+		d.Kubelet = deviceplugin.Config{Sockets: dir, PodResources: kubelettest.PodResources(dir), Look: 2 * time.Millisecond, List: 2 * time.Millisecond, Absent: 200 * time.Millisecond}
 	}
 }
 

@@ -161,7 +161,7 @@ func newGauges(a *Agent, labels prometheus.Labels) *gauges {
 	}
 	return &gauges{
 		agent:      a,
-		total:      desc("muster_agent_allocatable", "Amount of a resource that the host can hand out.", "resource", "unit"),
+		total:      desc("muster_agent_allocatable", "Amount of a resource that the host can hand out, without the pool of its kubelet.", "resource", "unit"),
 		free:       desc("muster_agent_free", "Amount of a resource that nobody holds.", "resource", "unit"),
 		grants:     desc("muster_agent_grants", "Transactions by state.", "state"),
 		registered: desc("muster_agent_registered", "1 once this incarnation has registered."),
@@ -206,7 +206,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	total, free := view.Host.Allocatable(), view.Host.FreeVector(view.Free)
+	total, free := allocatable(view), view.Host.FreeVector(view.Free)
 	for _, name := range total.Names() {
 		gauge(g.total, name.Measure(total[name]), string(name), name.Unit())
 		gauge(g.free, name.Measure(free[name]), string(name), name.Unit())

@@ -119,7 +119,7 @@ func (a *Agent) queries(allocations func(*ledger.View) []byte) map[string]gossip
 }
 
 func (a *Agent) capacityAnswer(v *ledger.View) []byte {
-	total, free := v.Host.Allocatable(), v.Host.FreeVector(v.Free)
+	total, free := allocatable(v), v.Host.FreeVector(v.Free)
 	var rows []any
 	for _, name := range total.Names() {
 		rows = append(rows, map[string]string{

@@ -36,7 +36,7 @@ func (a *Agent) Snapshot(ctx context.Context) (rpc.Snapshot, error) {
 		return rpc.Snapshot{}, err
 	}
 	s := rpc.Snapshot{
-		Node: a.config.Node, Capacity: capacity(v.Host), Allocatable: v.Host.Allocatable(), Available: v.Host.FreeVector(v.Free),
+		Node: a.config.Node, Capacity: capacity(v.Host), Allocatable: allocatable(v), Available: v.Host.FreeVector(v.Free),
 	}
 	for _, n := range v.Nodes {
 		s.NUMA = append(s.NUMA, numaFree(n))

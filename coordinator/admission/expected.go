@@ -64,12 +64,21 @@ func AtMostExpected(found resource.Vector, expected *record.Expected) resource.V
 }
 
 // Allocatable is the part of a node that Muster hands out: the part that the agent has
-// found, less what operators withhold.
-func Allocatable(spec record.NodeSpec) resource.Vector {
-	if len(spec.Lowered) == 0 {
+// found, less the pool of the host's kubelet (nil: there is none), and at most the amounts
+// to which operators have lowered it. The devices of the pool are the first that a lowered
+// amount leaves out. The result is not to be changed.
+func Allocatable(spec record.NodeSpec, pool *resource.Assignment) resource.Vector {
+	if len(spec.Lowered) == 0 && pool == nil {
 		return spec.Allocatable
 	}
 	v := maps.Clone(spec.Allocatable)
+	if pool != nil {
+		for name, amount := range pool.Vector() {
+			if has, known := v[name]; known {
+				v[name] = max(0, has-amount)
+			}
+		}
+	}
 	for name, most := range spec.Lowered {
 		if v[name] > most {
 			v[name] = most

@@ -54,7 +54,8 @@ type QueueFigures struct {
 type NodeFigures struct {
 	ID      resource.NodeID
 	Version string // of the agent
-	// Capacity and Allocatable are the registered amounts. Nobody changes them.
+	// Capacity and Allocatable are the registered amounts, Allocatable without the pool of
+	// the host's kubelet. Nobody changes them.
 	Capacity, Allocatable resource.Vector
 	// Free are the amounts that no reservation has, and Known whether a stream has
 	// told of them.
@@ -62,7 +63,8 @@ type NodeFigures struct {
 	Known bool
 	GPUs  GPUFigures
 	// Usage is the usage that the host measured, nil where the agent has not
-	// reported. Busy is the number of GPUs on which something ran.
+	// reported. Busy is the number of GPUs on which something ran; those of the kubelet's
+	// pool do not count.
 	Usage      resource.Vector
 	Busy       int
 	Conditions NodeConditions
@@ -74,6 +76,8 @@ type GPUFigures struct {
 	// Free is the unused part of all devices, unhealthy ones included. Of a device
 	// in MIG mode the part of its instances that is free counts.
 	Free resource.Milli
+	// Pooled is the part that is in pools of kubelets: not allocatable, and never free.
+	Pooled resource.Milli
 }
 
 // NodeConditions are facts that keep a node from new work, or make it the last
@@ -116,7 +120,7 @@ func (l *Leader) Figures() *Figures {
 // figures counts a node, and adds its devices to their models.
 func (n *node) figures(models map[string]GPUFigures) NodeFigures {
 	f := NodeFigures{
-		ID: n.view.ID, Version: n.spec.Version, Capacity: n.spec.Capacity, Allocatable: admission.Allocatable(n.spec),
+		ID: n.view.ID, Version: n.spec.Version, Capacity: n.spec.Capacity, Allocatable: admission.Allocatable(n.spec, n.observed.pool),
 		Conditions: NodeConditions{
 			Ready: n.view.Ready && !n.view.Unschedulable, Cordoned: n.spec.Unschedulable, Banned: n.ban != nil, Fenced: n.fence != nil,
 			Isolated: n.violation() != nil, Unapproved: !n.unapproved.IsZero(), Disconnected: !n.connected, Unregistered: !n.registered(),
@@ -132,7 +136,7 @@ func (n *node) figures(models map[string]GPUFigures) NodeFigures {
 	f.Known = true
 	f.Free = n.view.FreeAmounts()
 	for i := range n.host.Inventory.Devices {
-		one := GPUFigures{Devices: 1, Free: n.freePart(i)}
+		one := GPUFigures{Devices: 1, Free: n.freePart(i), Pooled: n.pooledPart(i)}
 		if n.unhealthy()&(1<<i) != 0 {
 			one.Unhealthy = 1
 		}
@@ -157,7 +161,7 @@ func (n *node) freePart(device int) resource.Milli {
 }
 
 func (f GPUFigures) plus(o GPUFigures) GPUFigures {
-	return GPUFigures{f.Devices + o.Devices, f.Unhealthy + o.Unhealthy, f.Free + o.Free}
+	return GPUFigures{f.Devices + o.Devices, f.Unhealthy + o.Unhealthy, f.Free + o.Free, f.Pooled + o.Pooled}
 }
 
 func (f *Figures) countUnit(u *unit) {
@@ -194,7 +198,8 @@ func (f *Figures) countWaiting(u *unit) {
 const busyMemory = 64 << 20
 
 // busyDevices counts the GPUs on which something ran at the agent's last report. A
-// GPU in MIG mode is busy where an instance is.
+// GPU in MIG mode is busy where an instance is. Devices of the kubelet's pool are not
+// counted: their part of the node is not allocatable.
 func (n *node) busyDevices() int {
 	busy := 0
 	if n.host.Inventory == nil { // the node was created, and its agent has not registered yet
@@ -202,9 +207,14 @@ func (n *node) busyDevices() int {
 	}
 	for i := range n.host.Inventory.Devices {
 		d := &n.host.Inventory.Devices[i]
+		if n.pooledPart(i) == resource.WholeDevice {
+			continue
+		}
 		ids := []string{d.UUID}
 		for k := range d.MIG.Instances {
-			ids = append(ids, d.MIG.Instances[k].UUID)
+			if !n.isPooled(d.MIG.Instances[k].UUID) {
+				ids = append(ids, d.MIG.Instances[k].UUID)
+			}
 		}
 		if slices.ContainsFunc(n.said.Devices, func(u record.DeviceUse) bool {
 			now, _ := devices.Use(u).Within(d.Memory)

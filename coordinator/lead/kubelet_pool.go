@@ -22,6 +22,31 @@ func poolOf(spec record.NodeSpec) grant.KubeletPool {
 	return grant.KubeletPool(*spec.Kubelet)
 }
 
+// isPooled reports whether a GPU or MIG instance is in the pool of the host's kubelet.
+func (n *node) isPooled(uuid string) bool {
+	pool := n.observed.pool
+	return pool != nil && (slices.ContainsFunc(pool.GPUs, func(g resource.GPUGrant) bool { return g.UUID == uuid }) ||
+		slices.ContainsFunc(pool.MIG, func(g resource.MIGGrant) bool { return g.UUID == uuid }))
+}
+
+// pooledPart is the part of a device that is in the pool of the host's kubelet.
+func (n *node) pooledPart(device int) resource.Milli {
+	d := &n.host.Inventory.Devices[device]
+	if !d.MIG.Enabled || len(d.MIG.Instances) == 0 {
+		if n.isPooled(d.UUID) {
+			return resource.WholeDevice
+		}
+		return 0
+	}
+	pooled := 0
+	for i := range d.MIG.Instances {
+		if n.isPooled(d.MIG.Instances[i].UUID) {
+			pooled++
+		}
+	}
+	return resource.WholeDevice * resource.Milli(pooled) / resource.Milli(len(d.MIG.Instances))
+}
+
 // sendKubeletPool sends the operators' part to an agent that follows another one.
 func (l *Leader) sendKubeletPool(n *node) {
 	if wanted := poolOf(n.spec); n.connected && n.specRev != 0 && !wanted.Equal(n.kubeletPool) {

@@ -84,17 +84,32 @@ func (n *node) setQuarantine(why string) { n.quarantine = why }
 // setGrants keeps everything that an agent holds for leaders.
 func (n *node) setGrants(o grant.Occupancy) {
 	n.grants = make(map[resource.TxID]grant.Grant, len(o.Grants))
-	var local []grant.Grant
+	var local, pool []grant.Grant
 	for _, g := range o.Grants {
-		if g.Origin == "" {
+		switch {
+		case g.Origin == "":
 			n.grants[g.Tx] = g
-		} else if g.State != grant.Tombstone {
+		case g.State != grant.Tombstone:
 			local = append(local, g)
+			if g.Origin == grant.OriginKubelet {
+				pool = append(pool, pooledDevices(g))
+			}
 		}
 	}
-	n.observed.setLocal(sumOf(local))
+	n.observed.setLocal(sumOf(local), sumOf(pool))
+	n.followLimit()
 	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
 	n.told++
+}
+
+// pooledDevices is a grant with its devices alone: a kubelet's pool has nothing else.
+func pooledDevices(g grant.Grant) grant.Grant {
+	members := g.Members
+	g.Members = nil
+	for _, m := range members {
+		g.Members = append(g.Members, grant.Member{Assignment: resource.Assignment{GPUs: m.Assignment.GPUs, MIG: m.Assignment.MIG}})
+	}
+	return g
 }
 
 // setKubeletPool takes over the operators' part of the kubelet's pool that the agent

@@ -66,7 +66,9 @@ type observed struct {
 	writing  bool
 	// health and local count as in observation.
 	health, local uint64
-	grants        *resource.Assignment // those that have no record in the store
+	// grants is the sum of the grants that have no record in the store, pool the part of
+	// it that is in the kubelet's pool; nil for none.
+	grants, pool *resource.Assignment
 }
 
 // observeNow is the node's observation.
@@ -89,7 +91,7 @@ func (n *node) observeNow() observation {
 func (n *node) standingOf(o observation) record.NodeObserved {
 	r := record.NodeObserved{
 		Incarnation: o.incarnation, Connected: o.connected, Unheard: o.unheard, Quarantine: o.quarantine, DiskFull: o.diskFull, MemoryPressure: o.memoryPressure,
-		Unregistered: o.unregistered, Growth: o.growth, Suspicion: o.suspicion, Banned: o.banned, Lease: o.lease, Local: n.observed.grants,
+		Unregistered: o.unregistered, Growth: o.growth, Suspicion: o.suspicion, Banned: o.banned, Lease: o.lease, Local: n.observed.grants, Pool: n.observed.pool,
 	}
 	for _, c := range n.conflicts {
 		r.Conflicts = append(r.Conflicts, record.ObservedConflict{Name: c.Name, Detail: Clip(c.Detail)})
@@ -115,7 +117,7 @@ func (n *node) recordOf(o observation) record.NodeObserved {
 	}
 	// No stream in this term yet: the earlier leader has seen the hardware.
 	if before, err := record.Decode[record.NodeObserved](record.NodeObservedKey(n.view.ID), n.observed.value); err == nil {
-		r.Host, r.Local, r.Health, r.Incarnation = before.Host, before.Local, before.Health, before.Incarnation
+		r.Host, r.Local, r.Pool, r.Health, r.Incarnation = before.Host, before.Local, before.Pool, before.Health, before.Incarnation
 	}
 	return r
 }
@@ -144,12 +146,18 @@ func (o *observed) beginWrite() { o.writing = true }
 // noteHealth notes that the health of the devices has changed.
 func (o *observed) noteHealth() { o.health++ }
 
-// setLocal takes over the sum of the grants that have no record in the store.
-func (o *observed) setLocal(sum *resource.Assignment) {
-	if (sum == nil) != (o.grants == nil) || sum != nil && !sum.Equal(*o.grants) {
+// setLocal takes over the sum of the grants that have no record in the store, and the
+// part of it that is in the kubelet's pool.
+func (o *observed) setLocal(sum, pool *resource.Assignment) {
+	if !isSame(sum, o.grants) || !isSame(pool, o.pool) {
 		o.local++
 	}
-	o.grants = sum
+	o.grants, o.pool = sum, pool
+}
+
+// isSame reports whether two sums are equal; nil is none.
+func isSame(a, b *resource.Assignment) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Equal(*b))
 }
 
 // writeObserved writes the news of one second, the nodes in turn.

@@ -12,7 +12,7 @@ import (
 
 // withholding chooses as many devices as the limit is below the number of the devices
 // that are handed out whole, and returns their bits. The choice is a function of the
-// limit, the health and the free amounts, but for one thing: a free device that is
+// limit, the health, the pool and the free amounts, but for one thing: a free device that is
 // withheld stays so.
 //
 // Devices that are used are chosen only where too few are free. They take no new work
@@ -36,8 +36,9 @@ func (n *node) withholding() (chosen uint64) {
 	return chosen
 }
 
-// leastUseful is the device to withhold next of those that are left: an unhealthy
-// device, then a free one, then the device with the greatest free part. Among unhealthy
+// leastUseful is the device to withhold next of those that are left: a device of the
+// kubelet's pool, which takes no new work anyway, then an unhealthy device, then a free
+// one, then the device with the greatest free part. Among unhealthy
 // devices, and among free ones, a device that was withheld before comes first. Among
 // equal ones comes the device with the weakest links to the others that are left, then
 // the last one.
@@ -46,16 +47,18 @@ func (n *node) leastUseful(left []int) int {
 	rank := func(i int) int {
 		withheld := n.withheld&(1<<i) != 0
 		switch {
-		case sick&(1<<i) != 0 && withheld:
+		case n.isPooled(n.host.Inventory.Devices[i].UUID):
 			return 0
-		case sick&(1<<i) != 0:
+		case sick&(1<<i) != 0 && withheld:
 			return 1
-		case free[i] == resource.WholeDevice && withheld:
+		case sick&(1<<i) != 0:
 			return 2
-		case free[i] == resource.WholeDevice:
+		case free[i] == resource.WholeDevice && withheld:
 			return 3
+		case free[i] == resource.WholeDevice:
+			return 4
 		}
-		return 4
+		return 5
 	}
 	links := func(i int) (sum int) {
 		for _, j := range left {

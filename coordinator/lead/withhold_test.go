@@ -51,6 +51,21 @@ func (n *node) hold(tx resource.TxID, milli resource.Milli, held ...int) {
 	n.confirm(tx, []grant.Member{{Assignment: a}}, false, &outbox{})
 }
 
+// pool gives exactly these devices to the host's kubelet, as its agent reports.
+func (n *node) pool(pooled ...int) {
+	n.drop("pool")
+	o := grant.Occupancy{}
+	if len(pooled) > 0 {
+		n.hold("pool", resource.WholeDevice, pooled...)
+		a := resource.Assignment{}
+		for _, i := range pooled {
+			a.GPUs = append(a.GPUs, resource.GPUGrant{UUID: n.host.Inventory.Devices[i].UUID, Index: i, Milli: resource.WholeDevice})
+		}
+		o.Grants = []grant.Grant{{Tx: "pool", Origin: grant.OriginKubelet, State: grant.Held, Members: []grant.Member{{Assignment: a}}}}
+	}
+	n.setGrants(o)
+}
+
 // sicken makes devices unhealthy, and all others healthy.
 func (n *node) sicken(sick ...int) {
 	health := map[int]grant.DeviceHealth{}
@@ -94,6 +109,9 @@ func TestALimitWithholdsTheLeastUsefulFreeDevices(t *testing.T) {
 		"a shared device takes no further shares":   {[]step{func(n *node) { n.hold("a", 1000, 0, 1, 2, 3, 4, 5, 6); n.hold("b", 300, 7) }, func(n *node) { n.setLimit("7") }}, "7", 0},
 		"a free withheld device stays withheld":     {[]step{func(n *node) { n.hold("a", 1000, 4, 5, 6, 7) }, func(n *node) { n.setLimit("7") }, func(n *node) { n.drop("a") }}, "3", 7},
 		"another host of fewer devices needs none":  {[]step{func(n *node) { n.setLimit("8") }, func(n *node) { n.rebuild(&outbox{}) }}, "", 8},
+		"devices of the kubelet's pool come first":  {[]step{func(n *node) { n.pool(2, 3) }, func(n *node) { n.setLimit("5") }}, "2,3,7", 5},
+		"also where the pool comes later":           {[]step{func(n *node) { n.setLimit("6") }, func(n *node) { n.pool(2, 3) }}, "2,3", 6},
+		"a device that leaves the pool stays":       {[]step{func(n *node) { n.pool(2) }, func(n *node) { n.setLimit("7") }, func(n *node) { n.pool() }}, "2", 7},
 		"a registration does not change the choice": {[]step{func(n *node) { n.setLimit("6") }, func(n *node) { n.rebuild(&outbox{}) }}, "6,7", 6},
 	} {
 		t.Run(name, func(t *testing.T) {

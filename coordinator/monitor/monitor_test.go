@@ -39,11 +39,11 @@ func small() *lead.Figures {
 				Capacity:    resource.Vector{resource.CPU: 64_000, resource.Memory: 1 << 40, resource.GPU: 2000},
 				Allocatable: resource.Vector{resource.CPU: 62_000, resource.Memory: 1 << 39, resource.GPU: 2000},
 				Free:        cluster.Amounts{CPU: 1500, Memory: 1 << 30, GPU: 500},
-				GPUs:        lead.GPUFigures{Devices: 2, Unhealthy: 1, Free: 1500},
+				GPUs:        lead.GPUFigures{Devices: 3, Unhealthy: 1, Free: 1500, Pooled: 1000},
 			},
 			{ID: "n2", Version: "0.1.0", Conditions: lead.NodeConditions{Cordoned: true, Disconnected: true}, Allocatable: resource.Vector{resource.CPU: 4000}},
 		},
-		Models:    map[string]lead.GPUFigures{"A100": {Devices: 2, Unhealthy: 1, Free: 1500}},
+		Models:    map[string]lead.GPUFigures{"A100": {Devices: 3, Unhealthy: 1, Free: 1500, Pooled: 1000}},
 		Units:     map[lead.UnitKind]int{{Namespace: "ml", Phase: api.Running}: 3, {Namespace: "ml", Phase: api.Pending}: 2},
 		Allocated: map[string]cluster.Amounts{"ml": {CPU: 60_500, Memory: 1 << 20, GPU: 500}},
 		Waiting:   map[string]int{"default": 2},
@@ -59,8 +59,9 @@ func TestFiguresAreShownInUnitsOfPeople(t *testing.T) {
 	want := `
 muster_gpus_allocated{model="A100"} 0.5
 muster_gpus_free{model="A100"} 1.5
+muster_gpus_kubelet{model="A100"} 1
 muster_gpus_unhealthy{model="A100"} 1
-muster_gpus{model="A100"} 2
+muster_gpus{model="A100"} 3
 muster_namespace_allocated{namespace="ml",resource="cpu",unit="core"} 60.5
 muster_namespace_allocated{namespace="ml",resource="memory",unit="byte"} 1.048576e+06
 muster_namespace_allocated{namespace="ml",resource="nvidia.com/gpu",unit="device"} 0.5

@@ -16,6 +16,7 @@ type series struct {
 	nodes, info, ready, condition                *prometheus.Desc
 	capacity, allocatable, free, allocated       *prometheus.Desc
 	gpus, gpusUnhealthy, gpusFree, gpusAllocated *prometheus.Desc
+	gpusPooled                                   *prometheus.Desc
 	units, namespaceAllocated, waiting           *prometheus.Desc
 	quotaLimit, quotaUsed, treeLimit, treeUsed   *prometheus.Desc
 }
@@ -30,13 +31,14 @@ func newSeries() series {
 		ready:              d("muster_node_ready", "1 while the node takes new work, else 0.", "node"),
 		condition:          d("muster_node_condition", "1 for each condition that holds: Cordoned, Banned, Fenced, Isolated, Unapproved, Disconnected, Unregistered, Quarantined, DiskFull, Suspect.", "node", "condition"),
 		capacity:           d("muster_node_capacity", "Registered amount of a resource on a node.", "node", "resource", "unit"),
-		allocatable:        d("muster_node_allocatable", "Amount of a resource that the node can hand out.", "node", "resource", "unit"),
+		allocatable:        d("muster_node_allocatable", "Amount of a resource that the node can hand out, without the pool of its kubelet.", "node", "resource", "unit"),
 		free:               d("muster_node_free", "Amount that is reserved for nobody, on healthy devices; absent until the node's agent has been connected.", "node", "resource", "unit"),
 		allocated:          d("muster_node_allocated", "Amount that is reserved or held; absent until the node's agent has been connected.", "node", "resource", "unit"),
 		gpus:               d("muster_gpus", "GPUs of connected nodes, by model.", "model"),
 		gpusUnhealthy:      d("muster_gpus_unhealthy", "GPUs that take no new work, by model.", "model"),
 		gpusFree:           d("muster_gpus_free", "Unused parts of GPUs in whole devices, by model; unhealthy devices are counted too.", "model"),
-		gpusAllocated:      d("muster_gpus_allocated", "Used parts of GPUs in whole devices, by model.", "model"),
+		gpusAllocated:      d("muster_gpus_allocated", "Used parts of GPUs in whole devices, by model; the pools of kubelets are not counted.", "model"),
+		gpusPooled:         d("muster_gpus_kubelet", "GPUs in the pools of kubelets in whole devices, by model: not allocatable, neither free nor used.", "model"),
 		units:              d("muster_units", "Units that are stored, by phase.", "namespace", "phase"),
 		namespaceAllocated: d("muster_namespace_allocated", "Amount that a namespace's units hold.", "namespace", "resource", "unit"),
 		waiting:            d("muster_queue_waiting_units", "Units that wait for a place, by queue.", "queue"),
@@ -49,7 +51,7 @@ func newSeries() series {
 
 func (s *series) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		s.nodes, s.info, s.ready, s.condition, s.capacity, s.allocatable, s.free, s.allocated, s.gpus, s.gpusUnhealthy, s.gpusFree, s.gpusAllocated,
+		s.nodes, s.info, s.ready, s.condition, s.capacity, s.allocatable, s.free, s.allocated, s.gpus, s.gpusUnhealthy, s.gpusFree, s.gpusAllocated, s.gpusPooled,
 		s.units, s.namespaceAllocated, s.waiting, s.quotaLimit, s.quotaUsed, s.treeLimit, s.treeUsed,
 	}
 }
@@ -151,7 +153,7 @@ func (s *series) node(out *sums, n *lead.NodeFigures, label string) {
 	}
 	amount(resource.CPU, int64(n.Free.CPU), n.Allocatable[resource.CPU]-int64(n.Free.CPU))
 	amount(resource.Memory, int64(n.Free.Memory), n.Allocatable[resource.Memory]-int64(n.Free.Memory))
-	amount(resource.GPU, int64(n.Free.GPU), int64(n.GPUs.Devices)*int64(resource.WholeDevice)-int64(n.GPUs.Free))
+	amount(resource.GPU, int64(n.Free.GPU), int64(n.GPUs.Devices)*int64(resource.WholeDevice)-int64(n.GPUs.Pooled)-int64(n.GPUs.Free))
 }
 
 func (s *series) model(out *sums, g lead.GPUFigures, label string) {
@@ -159,7 +161,9 @@ func (s *series) model(out *sums, g lead.GPUFigures, label string) {
 	out.add(s.gpusUnhealthy, float64(g.Unhealthy), label)
 	free := resource.GPU.Measure(int64(g.Free))
 	out.add(s.gpusFree, free, label)
-	out.add(s.gpusAllocated, float64(g.Devices)-free, label)
+	pooled := resource.GPU.Measure(int64(g.Pooled))
+	out.add(s.gpusPooled, pooled, label)
+	out.add(s.gpusAllocated, float64(g.Devices)-pooled-free, label)
 }
 
 func (s *series) quotas(out *sums, f *lead.Figures, b bounds) {

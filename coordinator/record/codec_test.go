@@ -161,6 +161,11 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "node-observed-incarnation", record.NodeObserved{
 		Incarnation: resource.Incarnation{JournalID: "5f0c2a9e41d7b386", BootID: "1c6f3e1e-0d9f-4b7e-9a53-6f3a0d2b8c11"}, Connected: true,
 	})
+	roundTrip(t, "node-observed-pool", record.NodeObserved{
+		Connected: true,
+		Local:     &resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: "GPU-0", Milli: 1000}, {Index: 1, UUID: "GPU-1", Milli: 1000}}},
+		Pool:      &resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: "GPU-0", Milli: 1000}}},
+	})
 	roundTrip(t, "node-observed", record.NodeObserved{
 		Connected: true, Health: []record.ObservedHealth{{Device: 1, Health: "tainted", Reason: "XID 79: fell off the bus"}},
 		Local: &resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: "GPU-0", Milli: 500}}},

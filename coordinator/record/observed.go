@@ -42,8 +42,11 @@ type NodeObserved struct {
 	Banned bool `json:"banned,omitempty"`
 	// Health are the devices that are not ok, ascending by index.
 	Health []ObservedHealth `json:"health,omitempty"`
-	// Local is the sum of the agent's grants that have no record in the store.
+	// Local is the sum of the agent's grants that have no record in the store, and Pool
+	// the part of Local that is in the pool of the host's kubelet: Pool is not allocatable,
+	// the rest of Local is used.
 	Local *resource.Assignment `json:"local,omitempty"`
+	Pool  *resource.Assignment `json:"pool,omitempty"`
 	// Conflicts say which resources the node declares otherwise than an earlier node or
 	// an operator, ascending: their amounts are not handed out.
 	Conflicts []ObservedConflict `json:"conflicts,omitempty"`
@@ -146,6 +149,10 @@ func (r NodeObserved) check() error {
 	}
 	if len(r.Withheld) > devices.MaxDevices {
 		return fmt.Errorf("withheld: %d devices, want at most %d", len(r.Withheld), devices.MaxDevices)
+	}
+	if a := r.Pool; a != nil && (len(a.CPUs)+len(a.Memory)+len(a.Hugepages)+len(a.Counts) > 0 || len(a.GPUs) > devices.MaxDevices || len(a.MIG) > devices.MaxUses) {
+		return fmt.Errorf("pool has %d GPUs and %d MIG instances, and %d amounts of CPUs, memory and counted resources: want at most %d and %d, and no amounts",
+			len(a.GPUs), len(a.MIG), len(a.CPUs)+len(a.Memory)+len(a.Hugepages)+len(a.Counts), devices.MaxDevices, devices.MaxUses)
 	}
 	if a := r.Local; a != nil && (len(a.CPUs) > numa.MaxCPUs || len(a.Memory) > numa.MaxNodes || len(a.Hugepages) > numa.MaxNodes*numa.MaxPageSizes ||
 		len(a.GPUs) > devices.MaxDevices || len(a.MIG) > devices.MaxUses || len(a.Counts) > resource.MaxCounts) {

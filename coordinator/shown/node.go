@@ -86,7 +86,7 @@ func (n *Node) Show() *api.Node {
 	}
 	s := &o.Status
 	if n.Spec.HasRegistered() {
-		s.Capacity, s.Allocatable = api.Amounts(n.Spec.Capacity), api.Amounts(admission.Allocatable(*n.Spec))
+		s.Capacity, s.Allocatable = api.Amounts(n.Spec.Capacity), api.Amounts(n.Allocatable())
 	}
 	if n.Observed != nil && n.Observed.Lease != 0 {
 		s.LeaseID = fmt.Sprintf("lease-%016x", uint64(n.Observed.Lease))
@@ -116,6 +116,15 @@ func (n *Node) Show() *api.Node {
 	s.Allocations = n.Allocations
 	slices.Sort(s.Allocations)
 	return o
+}
+
+// Allocatable is the part of the node that Muster hands out, which is not to be changed.
+// The pool of the kubelet is no part of it, as the leader has observed the pool last.
+func (n *Node) Allocatable() resource.Vector {
+	if n.Observed == nil {
+		return admission.Allocatable(*n.Spec, nil)
+	}
+	return admission.Allocatable(*n.Spec, n.Observed.Pool)
 }
 
 // isHeard reports whether any coordinator hears the agent, as far as the leader has
@@ -155,7 +164,7 @@ func (n *Node) showFree(s *api.NodeStatus) {
 
 // unheld is the registered capacity less the members' assignments.
 func (n *Node) unheld() resource.Vector {
-	left := maps.Clone(admission.Allocatable(*n.Spec))
+	left := maps.Clone(n.Allocatable())
 	for _, a := range n.Held {
 		for name, amount := range a.Vector() {
 			if has, known := left[name]; known {

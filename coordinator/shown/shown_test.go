@@ -317,3 +317,14 @@ func TestWhatExcludesAnotherIsExcludedByIt(t *testing.T) {
 		}
 	})
 }
+
+// The pool of the kubelet is not allocatable for readers either.
+func TestANodesAllocatableAmountIsWithoutTheKubeletsPool(t *testing.T) {
+	n := node()
+	n.Spec = &record.NodeSpec{AgentAddr: "10.0.0.1:7000", Capacity: resource.Vector{resource.GPU: 8000}, Allocatable: resource.Vector{resource.GPU: 8000}}
+	n.Observed.Pool = &resource.Assignment{GPUs: []resource.GPUGrant{{UUID: "GPU-a", Milli: 1000}, {UUID: "GPU-b", Milli: 1000}}}
+	s := n.Show().Status
+	if s.Capacity[resource.GPU] != "8" || s.Allocatable[resource.GPU] != "6" || s.Available[resource.GPU] != "6" {
+		t.Errorf("capacity %v, allocatable %v, available %v; want 8, 6 and 6 GPUs", s.Capacity, s.Allocatable, s.Available)
+	}
+}

@@ -4,11 +4,12 @@ package series
 // leads.
 var Cluster = []Series{
 	{"muster_gpus", "gauge", []string{"model"}, "devices", "GPUs of connected nodes, by model."},
-	{"muster_gpus_allocated", "gauge", []string{"model"}, "devices", "Used parts of GPUs in whole devices, by model."},
+	{"muster_gpus_allocated", "gauge", []string{"model"}, "devices", "Used parts of GPUs in whole devices, by model; the pools of kubelets are not counted."},
 	{"muster_gpus_free", "gauge", []string{"model"}, "devices", "Unused parts of GPUs in whole devices, by model; unhealthy devices are counted too."},
+	{"muster_gpus_kubelet", "gauge", []string{"model"}, "devices", "GPUs in the pools of kubelets in whole devices, by model: not allocatable, neither free nor used."},
 	{"muster_gpus_unhealthy", "gauge", []string{"model"}, "devices", "GPUs that take no new work, by model."},
 	{"muster_namespace_allocated", "gauge", []string{"namespace", "resource", "unit"}, "label unit", "Amount that a namespace's units hold."},
-	{"muster_node_allocatable", "gauge", []string{"node", "resource", "unit"}, "label unit", "Amount of a resource that the node can hand out."},
+	{"muster_node_allocatable", "gauge", []string{"node", "resource", "unit"}, "label unit", "Amount of a resource that the node can hand out, without the pool of its kubelet."},
 	{"muster_node_allocated", "gauge", []string{"node", "resource", "unit"}, "label unit", "Amount that is reserved or held; absent until the node's agent has been connected."},
 	{"muster_node_capacity", "gauge", []string{"node", "resource", "unit"}, "label unit", "Registered amount of a resource on a node."},
 	{"muster_node_condition", "gauge", []string{"condition", "node"}, "1", "1 for each condition that holds: Cordoned, Banned, Fenced, Isolated, Unapproved, Disconnected, Unregistered, Quarantined, DiskFull, Suspect."},

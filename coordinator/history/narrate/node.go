@@ -152,7 +152,7 @@ func (n *Narrator) render(id resource.NodeID, at *node) {
 		Zone: domain(s.Labels, "topology.kubernetes.io/zone", "zone"), Rack: domain(s.Labels, "topology.kubernetes.io/rack", "rack"),
 		GPUModel: strings.Join(at.spec.Topology.GPUModels, ","), Labels: s.Labels, Annotations: at.spec.Annotations,
 		Taints: jsonOf(at.spec.Taints, len(at.spec.Taints) > 0), Conditions: told(at.conditions),
-		Capacity: at.spec.Capacity, Allocatable: admission.Allocatable(*at.spec), Phase: string(o.Status.Phase), Cordoned: at.spec.Unschedulable,
+		Capacity: at.spec.Capacity, Allocatable: s.Allocatable(), Phase: string(o.Status.Phase), Cordoned: at.spec.Unschedulable,
 		Registered: parsed(at.spec.Created), Revision: at.revision,
 	}
 }
