@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -51,16 +50,6 @@ func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Jo
 	}
 	u := &unit{record: rec, path: rec.Path().String(), groups: groups, policy: spec.PreemptionPolicy}
 	return u, u.setForms(spec, job, user)
-}
-
-// ScopeOf is what of a unit's charge limits look at besides its amount. user is
-// newUnit's.
-func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) quota.Charge {
-	c := quota.Charge{Members: int64(rec.Members), User: user, Class: spec.PriorityClass, Terminating: isTimeLimited(&spec, job)}
-	if job != nil {
-		c.Class = job.Spec.PriorityClass
-	}
-	return c
 }
 
 func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submission, *api.Status) {

@@ -2,15 +2,11 @@ package lead
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -19,33 +15,6 @@ import (
 
 // This file is the requests of a unit: that of its specification, then each alternative
 // (ADR 67). A unit has one of them at a time, and changes it only while it has no attempt.
-
-// form is one request of a unit.
-type form struct {
-	demand place.Unit
-	shape  string // of the demand; see shapeOf
-	charge quota.Charge
-	// chargeKey is equal for units that quota treats alike; see chargeKeyOf.
-	chargeKey string
-}
-
-// formOf builds a form; spec is one of api.AllocationSpec.Forms, the rest as in newUnit.
-func formOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, groups api.QuotaDemand) (form, *api.Status) {
-	request, status := api.MemberRequest(spec)
-	if status != nil {
-		return form{}, status
-	}
-	cluster := api.SplitForeign(&request, spec, rec.NodeResources)
-	if err := request.Validate(); err != nil {
-		return form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
-	}
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
-	charge := ScopeOf(rec, spec, job, user)
-	member := request.Vector()
-	maps.Copy(member, cluster)
-	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
-	return form{demand: demand, shape: shapeOf(demand), charge: charge, chargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
-}
 
 // chooseForm is useForm of a unit without an attempt.
 func (l *Leader) chooseForm(u *unit, number int) {

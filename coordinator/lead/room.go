@@ -2,15 +2,10 @@ package lead
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
-	"github.com/musterd/muster/resource"
 )
 
 // This file puts units into the room of the waiting (coordinator/sched) and
@@ -67,21 +62,6 @@ func (u *unit) right() sched.Right {
 		return sched.Lower
 	}
 	return sched.OwnQuota
-}
-
-// chargeKeyOf is equal for units that quota treats alike, but for namespace,
-// demand and priority. cluster are the amounts of a member that its demand does not
-// have.
-func chargeKeyOf(owner string, c quota.Charge, cluster resource.Vector, wish api.QuotaDemand) string {
-	var b strings.Builder
-	for _, name := range cluster.Names() {
-		fmt.Fprintf(&b, "%s:%d ", name, cluster[name])
-	}
-	fmt.Fprintf(&b, "%q %q %t %d %t", owner, c.Class, c.Terminating, wish.Type, wish.Unpreemptable)
-	for _, tree := range slices.Sorted(maps.Keys(wish.Groups)) {
-		fmt.Fprintf(&b, " %q=%q", tree, wish.Groups[tree])
-	}
-	return b.String()
 }
 
 // trial carries out what a pass of the room asks for.

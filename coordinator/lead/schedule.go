@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -158,13 +157,4 @@ func (l *Leader) rest(u *unit, wait time.Duration) {
 			l.offer(u)
 		}
 	})
-}
-
-// shapeOf is equal for demands that fit or fail together.
-func shapeOf(d place.Unit) string {
-	shape := fmt.Sprintf("%d %+v %s", d.Members, d.Request, d.Constraints.Key())
-	if d.Topology != nil {
-		shape += " " + d.Topology.Key()
-	}
-	return shape
 }

@@ -36,12 +36,6 @@ type timeLimit struct {
 // end is the instant at which the unit is ended.
 func (t timeLimit) end() int64 { return t.since + (t.length + clockError).Milliseconds() }
 
-// isTimeLimited reports whether a specification has a limit that is enforced. The ttl of
-// an allocation is not.
-func isTimeLimited(spec *api.AllocationSpec, job *api.Job) bool {
-	return job != nil && (spec.TTL != "" || job.Spec.ActiveDeadlineSeconds != nil)
-}
-
 // limitOf is the limit of a unit's time that ends first; false where there is none. There
 // is none either where a leader of an older version has stored no instant of the start.
 func limitOf(a *attempt) (first timeLimit, limited bool) {

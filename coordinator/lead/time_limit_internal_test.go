@@ -116,23 +116,3 @@ func TestTtlGoesOnOverAnEviction(t *testing.T) {
 		})
 	}
 }
-
-func TestOnlyALimitThatIsEnforcedIsTerminating(t *testing.T) {
-	seconds := int64(60)
-	limited := &api.Job{}
-	limited.Spec.ActiveDeadlineSeconds = &seconds
-	for name, c := range map[string]struct {
-		spec api.AllocationSpec
-		job  *api.Job
-		want bool
-	}{
-		"the ttl of an allocation": {api.AllocationSpec{TTL: "2s"}, nil, false},
-		"the ttl of a template":    {api.AllocationSpec{TTL: "2s"}, &api.Job{}, true},
-		"a deadline":               {api.AllocationSpec{}, limited, true},
-		"no limit":                 {api.AllocationSpec{}, &api.Job{}, false},
-	} {
-		if got := isTimeLimited(&c.spec, c.job); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
-	}
-}

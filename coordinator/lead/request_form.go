@@ -1,0 +1,82 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// form is one request of a unit.
+type form struct {
+	demand place.Unit
+	shape  string // of the demand; see shapeOf
+	charge quota.Charge
+	// chargeKey is equal for units that quota treats alike; see chargeKeyOf.
+	chargeKey string
+}
+
+// formOf builds a form; spec is one of api.AllocationSpec.Forms, the rest as in newUnit.
+func formOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, groups api.QuotaDemand) (form, *api.Status) {
+	request, status := api.MemberRequest(spec)
+	if status != nil {
+		return form{}, status
+	}
+	cluster := api.SplitForeign(&request, spec, rec.NodeResources)
+	if err := request.Validate(); err != nil {
+		return form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
+	}
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
+	charge := ScopeOf(rec, spec, job, user)
+	member := request.Vector()
+	maps.Copy(member, cluster)
+	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
+	return form{demand: demand, shape: shapeOf(demand), charge: charge, chargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
+}
+
+// ScopeOf is what of a unit's charge limits look at besides its amount. user is
+// newUnit's.
+func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) quota.Charge {
+	c := quota.Charge{Members: int64(rec.Members), User: user, Class: spec.PriorityClass, Terminating: isTimeLimited(&spec, job)}
+	if job != nil {
+		c.Class = job.Spec.PriorityClass
+	}
+	return c
+}
+
+// isTimeLimited reports whether a specification has a limit that is enforced. The ttl of
+// an allocation is not.
+func isTimeLimited(spec *api.AllocationSpec, job *api.Job) bool {
+	return job != nil && (spec.TTL != "" || job.Spec.ActiveDeadlineSeconds != nil)
+}
+
+// shapeOf is equal for demands that fit or fail together.
+func shapeOf(d place.Unit) string {
+	shape := fmt.Sprintf("%d %+v %s", d.Members, d.Request, d.Constraints.Key())
+	if d.Topology != nil {
+		shape += " " + d.Topology.Key()
+	}
+	return shape
+}
+
+// chargeKeyOf is equal for units that quota treats alike, but for namespace,
+// demand and priority. cluster are the amounts of a member that its demand does not
+// have.
+func chargeKeyOf(owner string, c quota.Charge, cluster resource.Vector, wish api.QuotaDemand) string {
+	var b strings.Builder
+	for _, name := range cluster.Names() {
+		fmt.Fprintf(&b, "%s:%d ", name, cluster[name])
+	}
+	fmt.Fprintf(&b, "%q %q %t %d %t", owner, c.Class, c.Terminating, wish.Type, wish.Unpreemptable)
+	for _, tree := range slices.Sorted(maps.Keys(wish.Groups)) {
+		fmt.Fprintf(&b, " %q=%q", tree, wish.Groups[tree])
+	}
+	return b.String()
+}
