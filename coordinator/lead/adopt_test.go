@@ -141,7 +141,7 @@ func TestTwoAgentsMayHaveKeptTheSameMember(t *testing.T) {
 	x.hear(x.hosts["n2"])
 	host := x.nodes["n2"].view.Host
 	m := grant.Member{Index: g.Members[0].Index}
-	if !host.Assign(host.NewFree(), d.unit.demand.Request, &m.Assignment) {
+	if !host.Assign(host.NewFree(), d.unit.Demand.Request, &m.Assignment) {
 		t.Fatal("n2 has no room")
 	}
 	d.found["n1"], d.found["n2"] = g.Members, []grant.Member{m}

@@ -48,9 +48,9 @@ func (l *Leader) bind(u *unit) {
 	}
 	groups := l.groupsOf(u.record.Namespace, u.groups)
 	charges := make([]record.Charge, 1, 1+len(groups))
-	charges[0] = record.Charge{Tree: quota.Tree, Group: u.charge.Group, Request: u.charge.Request}
+	charges[0] = record.Charge{Tree: quota.Tree, Group: u.Charge.Group, Request: u.Charge.Request}
 	for tree, group := range groups {
-		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.group(tree, group), Request: u.charge.Request})
+		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.group(tree, group), Request: u.Charge.Request})
 	}
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
 	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
@@ -127,7 +127,7 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // that was admitted. Attempts that start together are all charged by one decision:
 // beginTogether wakes for them, once all have begun.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
-	l.charge(tx, a.unit.record.Tenant, a.unit.charge) // model: mutant UNKNOWN_NOT_CHARGED
+	l.charge(tx, a.unit.record.Tenant, a.unit.Charge) // model: mutant UNKNOWN_NOT_CHARGED
 	if a.company == nil {
 		l.noteCharged(a)
 	}
@@ -171,7 +171,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 			if c.Tree == quota.Tree {
 				u := a.unit
 				l.charge(a.machine.ID(), u.record.Tenant, quota.Charge{
-					Group: c.Group, Request: c.Request, Members: u.charge.Members, User: u.charge.User, Class: u.charge.Class, Terminating: u.charge.Terminating,
+					Group: c.Group, Request: c.Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 				})
 			}
 		}

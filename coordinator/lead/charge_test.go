@@ -39,7 +39,7 @@ func charging(b testing.TB, live int) *Leader {
 		if short := l.admit(u); short != nil {
 			b.Fatalf("unit %d: %v", i, l.reasons(short))
 		}
-		l.quotas.limits.Charge(resource.TxID(u.path), u.charge)
+		l.quotas.limits.Charge(resource.TxID(u.path), u.Charge)
 	}
 	return l
 }
@@ -47,7 +47,7 @@ func charging(b testing.TB, live int) *Leader {
 func chargedUnit(namespace, name string) *unit {
 	rec := record.Unit{Kind: record.AllocUnit, Namespace: namespace, Name: name, Members: 1}
 	u := &unit{record: rec, path: rec.Path().String()}
-	u.charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
+	u.Charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
 	return u
 }
 
@@ -85,7 +85,7 @@ func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
 	}
 	a := &attempt{unit: u, charges: u.charges}
 	a.machine, _ = txn.New(resource.NewTxID("u", 1, 1, resource.Nonce{}), nil)
-	l.quotas.limits.Charge(a.machine.ID(), u.charge)
+	l.quotas.limits.Charge(a.machine.ID(), u.Charge)
 	if maps.Equal(used(), before) || !l.quotas.trees.IsAllocated("Org", u.path) {
 		t.Fatal("it is not charged")
 	}

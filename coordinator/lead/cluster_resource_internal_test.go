@@ -23,8 +23,8 @@ func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 		return u
 	}
 	none, one, two := unitOf(`{"cpu":"1"}`), unitOf(`{"cpu":"1","example.com/seat":"1"}`), unitOf(`{"cpu":"1","example.com/seat":"2"}`)
-	if none.shape != one.shape || one.shape != two.shape {
-		t.Errorf("shapes %q, %q and %q differ", none.shape, one.shape, two.shape)
+	if none.Shape != one.Shape || one.Shape != two.Shape {
+		t.Errorf("shapes %q, %q and %q differ", none.Shape, one.Shape, two.Shape)
 	}
 	if none.chargesKey() == one.chargesKey() || one.chargesKey() == two.chargesKey() {
 		t.Errorf("charge keys %q, %q and %q are not all different", none.chargesKey(), one.chargesKey(), two.chargesKey())
@@ -32,7 +32,7 @@ func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 	if again := unitOf(`{"example.com/seat":"2","cpu":"1000m"}`); again.chargesKey() != two.chargesKey() {
 		t.Errorf("equal units have the charge keys %q and %q", again.chargesKey(), two.chargesKey())
 	}
-	if got := two.charge.Request["example.com/seat"]; got != 6 {
+	if got := two.Charge.Request["example.com/seat"]; got != 6 {
 		t.Errorf("3 members of 2 seats are charged %d", got)
 	}
 }

@@ -188,7 +188,7 @@ func (l *Leader) leaveTogether(c *company, with func(*attempt)) {
 // requestOf is the request for a member of a plan. A preemption asks for the very
 // devices that the plan names.
 func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
-	request := grant.MemberRequest{Index: m.Index, Request: a.unit.demand.Request}
+	request := grant.MemberRequest{Index: m.Index, Request: a.unit.Demand.Request}
 	if a.isPreempting() {
 		request.PinnedGPUs = devicesOf(m.Assignment)
 	}

@@ -115,14 +115,14 @@ func (l *Leader) reader(operator bool, tenant resource.TenantID) why.Viewer {
 func (l *Leader) factsOf(u *unit) why.Facts {
 	f := why.Facts{
 		Object: "Allocation", Namespace: u.record.Namespace, Name: u.record.Name, Phase: u.phase(), Priority: u.record.Priority, Policy: u.policy,
-		Request: u.demand.Request, Members: u.demand.Members, Total: u.demand.Members, Now: l.now,
+		Request: u.Demand.Request, Members: u.Demand.Members, Total: u.Demand.Members, Now: l.now,
 		Alternative: u.number, Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.elected, Stage: u.stage(),
 	}
 	l.addBlock(&f, u)
 	if u.job != nil {
 		l.addJob(&f, u)
 	} else if u.phase() == api.Running {
-		f.Running = u.demand.Members
+		f.Running = u.Demand.Members
 	}
 	switch f.Stage {
 	case why.Running:
@@ -241,9 +241,9 @@ func (l *Leader) addJob(f *why.Facts, u *unit) {
 	shows := l.showJob(u.job)
 	f.Phase = shows.Show().Status.Phase
 	for _, v := range u.job.units {
-		f.Total += v.demand.Members
+		f.Total += v.Demand.Members
 		if v.phase() == api.Running {
-			f.Running += v.demand.Members
+			f.Running += v.Demand.Members
 		}
 	}
 	f.Waits = u.waiting() && f.Running > 0

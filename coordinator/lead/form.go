@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -53,7 +54,7 @@ func (l *Leader) eachForm(u *unit, f func() bool) {
 // first of all where none is.
 func (l *Leader) formHeld(u *unit, found map[resource.NodeID][]grant.Member) int {
 	for i := range u.forms {
-		request, same := u.forms[i].demand.Request, true
+		request, same := u.forms[i].Demand.Request, true
 		for id, members := range found {
 			n := l.nodes[id]
 			if n == nil || n.view.Host == nil {
@@ -69,15 +70,15 @@ func (l *Leader) formHeld(u *unit, found map[resource.NodeID][]grant.Member) int
 }
 
 // demandKey is equal for units whose forms have equal shapes.
-func (u *unit) demandKey() string { return u.joined(func(f *form) string { return f.shape }) }
+func (u *unit) demandKey() string { return u.joined(func(f *form.Form) string { return f.Shape }) }
 
 // chargesKey is equal for units whose forms have equal charge keys.
-func (u *unit) chargesKey() string { return u.joined(func(f *form) string { return f.chargeKey }) }
+func (u *unit) chargesKey() string { return u.joined(func(f *form.Form) string { return f.ChargeKey }) }
 
 // joined joins the keys of all forms.
-func (u *unit) joined(of func(*form) string) string {
+func (u *unit) joined(of func(*form.Form) string) string {
 	if u.forms == nil {
-		return of(&u.form)
+		return of(&u.Form)
 	}
 	keys := make([]string, len(u.forms))
 	for i := range u.forms {
@@ -88,7 +89,7 @@ func (u *unit) joined(of func(*form) string) string {
 
 // asksFor reports whether a form of the unit is charged for a resource.
 func (u *unit) asksFor(name resource.Name) bool {
-	return u.charge.Request[name] != 0 || slices.ContainsFunc(u.forms, func(f form) bool { return f.charge.Request[name] != 0 })
+	return u.Charge.Request[name] != 0 || slices.ContainsFunc(u.forms, func(f form.Form) bool { return f.Charge.Request[name] != 0 })
 }
 
 // requested are the amounts of the form that the unit has, as they were written.
@@ -105,12 +106,12 @@ func (u *unit) requested() map[resource.Name]string {
 // demands are those of all forms, for the room.
 func (u *unit) demands() (first *place.Unit, others []*place.Unit) {
 	if u.forms == nil {
-		return &u.demand, nil
+		return &u.Demand, nil
 	}
 	for i := range u.forms[1:] {
-		others = append(others, &u.forms[1+i].demand)
+		others = append(others, &u.forms[1+i].Demand)
 	}
-	return &u.forms[0].demand, others
+	return &u.forms[0].Demand, others
 }
 
 // decide decides on a unit with the first of its forms that starts now, else with the

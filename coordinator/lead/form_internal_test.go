@@ -23,8 +23,8 @@ func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 	x.answers()
 	x.says(b, grant.Waiting)
 	x.answers()
-	if b.attempt == nil || b.number != 2 || b.charge.Request[resource.GPU] != 3000 {
-		t.Fatalf("it has alternative %d and is charged %v, want alternative 2 with 3 GPUs", b.number, b.charge.Request)
+	if b.attempt == nil || b.number != 2 || b.Charge.Request[resource.GPU] != 3000 {
+		t.Fatalf("it has alternative %d and is charged %v, want alternative 2 with 3 GPUs", b.number, b.Charge.Request)
 	}
 	tx, members := b.attempt.machine.ID(), x.nodes["n1"].reservations[b.attempt.machine.ID()].members
 
@@ -51,8 +51,8 @@ func TestATakeoverKeepsTheAlternative(t *testing.T) {
 		t.Fatalf("the next leader has %+v", u)
 	}
 	want := map[int]int64{1: 4000, 2: 3000}[u.number]
-	if u.demand.Request.GPUMilli() != resource.Milli(want) || u.charge.Request[resource.GPU] != want {
-		t.Errorf("alternative %d asks for %+v and is charged %v, want %d", u.number, u.demand.Request, u.charge.Request, want)
+	if u.Demand.Request.GPUMilli() != resource.Milli(want) || u.Charge.Request[resource.GPU] != want {
+		t.Errorf("alternative %d asks for %+v and is charged %v, want %d", u.number, u.Demand.Request, u.Charge.Request, want)
 	}
 }
 

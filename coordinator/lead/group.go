@@ -219,7 +219,7 @@ func (l *Leader) offerGroup(g *group) {
 		}
 	}
 	for _, u := range ready {
-		l.room.Offer(u.key, l.traitsOfGroup(g, ready), &u.demand)
+		l.room.Offer(u.key, l.traitsOfGroup(g, ready), &u.Demand)
 	}
 }
 
@@ -237,7 +237,7 @@ func (l *Leader) traitsOfGroup(g *group, units []*unit) sched.Traits {
 	t.Demand = t.Gang
 	for _, u := range units {
 		t.Right = min(t.Right, u.right())
-		t.Relation = cmp.Or(t.Relation, u.demand.Subject.Key(l.state.Relates(first.Namespace)))
+		t.Relation = cmp.Or(t.Relation, u.Demand.Subject.Key(l.state.Relates(first.Namespace)))
 	}
 	return t
 }
@@ -267,7 +267,7 @@ func (l *Leader) wantedOf(units []*unit) []*sched.Unit {
 		l.bind(u)
 		wanted[i] = u.wanted()
 		wanted[i].Demand.Policy = policy
-		wanted[i].Alike = u.shape + " " + u.demand.Subject.Key(true)
+		wanted[i].Alike = u.Shape + " " + u.Demand.Subject.Key(true)
 	}
 	return wanted
 }
@@ -275,11 +275,11 @@ func (l *Leader) wantedOf(units []*unit) []*sched.Unit {
 // together is the demand of the units of the group that start with a unit and ask for
 // the same.
 func (l *Leader) together(u *unit) place.Unit {
-	demand := u.demand
+	demand := u.Demand
 	if !u.gathers() {
 		return demand
 	}
-	alike := func(o *unit) string { return o.shape + " " + o.demand.Subject.Key(true) }
+	alike := func(o *unit) string { return o.Shape + " " + o.Demand.Subject.Key(true) }
 	units := u.group.ready()
 	units = units[:min(len(units), u.group.rule.MinMembers)]
 	if !slices.Contains(units, u) {
@@ -288,7 +288,7 @@ func (l *Leader) together(u *unit) place.Unit {
 	demand.Members = 0
 	for _, o := range units {
 		if alike(o) == alike(u) {
-			demand.Members += o.demand.Members
+			demand.Members += o.Demand.Members
 		}
 	}
 	return demand

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -161,7 +162,7 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 	j.setDocument(change.doc)
 	l.keepJob(j, change.rec, rev)
 	for _, u := range j.units {
-		u.setLabels(memberLabels(j.doc))
+		u.setLabels(form.Labels(j.doc))
 		l.occupancy.noteUnit(u)
 	}
 	for _, u := range change.moved {

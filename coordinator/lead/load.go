@@ -129,7 +129,7 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 	}
 	u.restore(kv.ModRev)
 	v.insertUnit(u)
-	if u.demand.Subject.Relations != nil {
+	if u.Demand.Subject.Relations != nil {
 		v.state.Relate(rec.Namespace)
 	}
 	return u, nil

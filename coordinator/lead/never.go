@@ -127,7 +127,7 @@ func (l *Leader) fateOnNodes(u *unit) (f whatif.Fate, known bool) {
 	if k.onNodes == nil || k.offered != l.state.Offered() || len(k.onNodes) >= mostFates {
 		k.offered, k.onNodes = l.state.Offered(), map[string]whatif.Fate{}
 	}
-	if f, known = k.onNodes[u.shape]; known {
+	if f, known = k.onNodes[u.Shape]; known {
 		return f, true
 	}
 	if k.slow >= slowFates {
@@ -137,7 +137,7 @@ func (l *Leader) fateOnNodes(u *unit) (f whatif.Fate, known bool) {
 	if f.Bound != nil || f.Unseen {
 		k.slow++
 	}
-	k.onNodes[u.shape] = f
+	k.onNodes[u.Shape] = f
 	return f, true
 }
 

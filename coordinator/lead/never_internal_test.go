@@ -31,7 +31,7 @@ func TestAFormThatCanRunCountsWhereAnEarlierIsUnknown(t *testing.T) {
 	}
 	x.do(func() {
 		x.mark(u, fate{message: "never", reason: &resource.Reason{Code: "Never"}})
-		x.fates.offered, x.fates.onNodes, x.fates.slow = x.state.Offered(), map[string]whatif.Fate{u.forms[1].shape: {}}, slowFates
+		x.fates.offered, x.fates.onNodes, x.fates.slow = x.state.Offered(), map[string]whatif.Fate{u.forms[1].Shape: {}}, slowFates
 		x.judgeFate(u)
 		if u.fate.message != "" || u.number != 0 {
 			t.Errorf("with form %d the unit can never run: %q", u.number, u.fate.message)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -48,7 +49,7 @@ func taintReason(n *node, t record.Taint) string {
 func (l *Leader) endsByTaint(u *unit, t record.Taint) (why string, ends bool) {
 	tolerated, seconds := false, int64(-1)
 	for _, o := range u.tolerations() {
-		if !tolerationOf(o).Covers(constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.NoExecute}) {
+		if !form.Toleration(o).Covers(constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.NoExecute}) {
 			continue
 		}
 		tolerated = true

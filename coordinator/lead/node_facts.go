@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -162,7 +163,7 @@ func (n *node) setTripped(now time.Time) {
 
 // admit derives labels, taints and differences from the specification.
 func (n *node) admit() {
-	n.state.Relabel(&n.view, admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), taintsOf(n.spec))
+	n.state.Relabel(&n.view, admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), form.Taints(n.spec))
 	n.state.SetRegistered(&n.view, n.spec.Allocatable)
 	n.unapproved = admission.UnapprovedOf(n.spec)
 	n.compareOffer()

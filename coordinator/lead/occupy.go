@@ -110,7 +110,7 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 	o := &cluster.Occupant{
 		Unit: path, Tx: u.attempt.machine.ID(), Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.ending != nil,
 		Claimed: u.attempt.preemptor != nil, Displaces: u.attempt.victimPaths(), Arrived: cluster.Arrival{Epoch: u.key.Epoch, Counter: u.key.Counter},
-		Subject: u.demand.Subject, Gang: u.gangName(),
+		Subject: u.Demand.Subject, Gang: u.gangName(),
 	}
 	o.Counts = u.attempt.countsOn(o.Nodes)
 	switch o.Status {

@@ -119,7 +119,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
 	w, of := l.world(), u.wanted()
-	demand := u.demand
+	demand := u.Demand
 	demand.Avoid = u.avoid
 	l.occupied()
 	mark := l.state.Checkpoint()
@@ -132,14 +132,14 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return false
 	}
 	if leaving := w.Leaving(); len(leaving) > 0 {
-		if _, ok := preempt.With(l.state, u.demand, leaving); ok {
+		if _, ok := preempt.With(l.state, u.Demand, leaving); ok {
 			return false
 		}
 	}
 	if l.someoneEnds() {
 		return false
 	}
-	found, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, nil, nil))
+	found, ok := preempt.Find(l.state, u.Demand, u.record.Priority, w.Holders(of, nil, nil))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
 }
 
@@ -171,7 +171,7 @@ func (l *Leader) couldClaim(u *unit, named []string) bool {
 	if !may {
 		return false
 	}
-	plan, ok := preempt.Find(l.state, u.demand, u.record.Priority, w.Holders(of, named, standing))
+	plan, ok := preempt.Find(l.state, u.Demand, u.record.Priority, w.Holders(of, named, standing))
 	if !ok {
 		return false
 	}

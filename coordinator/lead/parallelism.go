@@ -28,7 +28,7 @@ func (l *Leader) resize(change *jobChange) *api.Status {
 	switch {
 	case has == want:
 		return nil
-	case j.units[0].demand.Topology != nil:
+	case j.units[0].Demand.Topology != nil:
 		return api.Errorf(422, "spec.parallelism: %d cannot become %d: the members of job %s have rules about domains, and start together", has, want, j.record.Name)
 	case j.gang && first == has && j.doc.Spec.Template.Spec.Gang().MinMembers == nil, want < first:
 		return api.Errorf(422, "spec.parallelism: %d cannot become %d: the first %d members of job %s are one gang, which starts together or not at all; "+

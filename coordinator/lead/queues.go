@@ -172,10 +172,10 @@ func (l *Leader) fillsQueue(u *unit, together int) *sched.Evidence {
 // those of a group count also where they differ.
 func startsWith(u *unit) int {
 	if !u.gathers() {
-		return u.demand.Members
+		return u.Demand.Members
 	}
 	ready := u.group.ready()
-	return max(u.demand.Members, min(len(ready), u.group.rule.MinMembers))
+	return max(u.Demand.Members, min(len(ready), u.group.rule.MinMembers))
 }
 
 // boundedQueue is the queue of a unit where members that run are bounded, else "".

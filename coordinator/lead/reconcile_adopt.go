@@ -118,7 +118,7 @@ func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.removeConsumer(u)
 	l.charge(g.Tx, u.record.Tenant, quota.Charge{
-		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.charge.Members, User: u.charge.User, Class: u.charge.Class, Terminating: u.charge.Terminating,
+		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 	})
 	l.chargeCommitted(a)
 	l.noteCharged(a)

@@ -81,7 +81,7 @@ func (u *unit) holding() resource.Vector {
 	if u.attempt == nil || u.attempt.machine.Undecided() {
 		return nil
 	}
-	return u.charge.Request
+	return u.Charge.Request
 }
 
 // release counts a unit that ends, and the amounts that it held.

@@ -39,10 +39,10 @@ func (l *Leader) offer(u *unit) {
 func (l *Leader) traitsOf(u *unit) sched.Traits {
 	charge := u.chargesKey()
 	if l.quotas.limits.CountsUsers(u.record.Namespace) {
-		charge += fmt.Sprintf(" of %q", u.charge.User)
+		charge += fmt.Sprintf(" of %q", u.Charge.User)
 	}
 	return sched.Traits{
-		Demand: u.demandKey(), Relation: u.demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Queue: l.boundedQueue(u), Priority: u.record.Priority,
+		Demand: u.demandKey(), Relation: u.Demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Queue: l.boundedQueue(u), Priority: u.record.Priority,
 		Right: u.right(), Refusable: l.isRefusable(u),
 	}
 }

@@ -43,7 +43,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 	if u.gathers() {
 		return l.tryGroup(u.group, u.group.ready())
 	}
-	if full := l.fillsQueue(u, u.demand.Members); full != nil {
+	if full := l.fillsQueue(u, u.Demand.Members); full != nil {
 		return full
 	}
 	u.beginTry(l.now)
@@ -69,7 +69,7 @@ func (l *Leader) world() *sched.World {
 func (u *unit) wanted() *sched.Unit {
 	key := u.key
 	key.Path, key.Priority = u.path, u.record.Priority
-	return &sched.Unit{Key: key, Demand: u.demand, Avoid: u.avoid, Right: u.right(), Charge: u.charge, Charges: u.charges}
+	return &sched.Unit{Key: key, Demand: u.Demand, Avoid: u.avoid, Right: u.right(), Charge: u.Charge, Charges: u.charges}
 }
 
 // begin starts the transaction of a placed unit that was admitted. From here

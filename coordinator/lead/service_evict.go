@@ -66,7 +66,7 @@ func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
 		return e, false
 	}
 	e = Eviction{
-		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.charge.Request.Clone(), Until: l.now,
+		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.Charge.Request.Clone(), Until: l.now,
 	}
 	if u.allocation != nil {
 		e.Requested = u.allocation.Spec.Resources.Requests

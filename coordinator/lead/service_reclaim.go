@@ -76,7 +76,7 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 				Kind: u.kind(), Consumer: u.record.Namespace + "/" + u.record.Name, Node: e.Node, Priority: u.record.Priority,
 			})
 		}
-		requests[object].Add(u.charge.Request)
+		requests[object].Add(u.Charge.Request)
 	}
 	for i, u := range r.chosen {
 		r.object.Units[i].Request = api.Amounts(requests[objectOf(u.path)])

@@ -8,7 +8,7 @@ import (
 
 // showUnit makes the shown value of what is the same for all members of a unit.
 func (l *Leader) showUnit(u *unit) shown.Unit {
-	s := shown.Unit{Record: &u.record, Revision: u.version(), Document: u.allocation, Request: &u.demand.Request}
+	s := shown.Unit{Record: &u.record, Revision: u.version(), Document: u.allocation, Request: &u.Demand.Request}
 	if u.number > 0 {
 		s.Alternative, s.Requested = u.number, u.requested()
 	}
@@ -86,7 +86,7 @@ func (a *attempt) nomination() *shown.Nomination {
 
 // gpus are those of all members.
 func (u *unit) gpus() resource.Milli {
-	return u.demand.Request.GPUMilli() * resource.Milli(u.record.Members)
+	return u.Demand.Request.GPUMilli() * resource.Milli(u.record.Members)
 }
 
 // placements are those of a unit's attempt, by the members' index. They are

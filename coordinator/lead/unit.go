@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -30,9 +31,9 @@ type unit struct {
 	// forms are the requests that would do, in the order in which they are tried, nil where
 	// there is one alone. number is the number among them of the form that the unit has.
 	// See form.go.
-	forms  []form
+	forms  []form.Form
 	number int
-	form
+	form.Form
 	// groups are the groups of the specification. charges are the unit's charges
 	// when it is placed, by the bindings of that generation: its namespace first,
 	// then trees in ascending order.
@@ -129,11 +130,11 @@ func (u *unit) setAllocation(doc *api.Allocation) {
 
 // setLabels takes over the labels by which rules of other units select the unit.
 func (u *unit) setLabels(labels map[string]string) {
-	subject := *u.demand.Subject
-	if subject.Labels = constraint.LabelsOf(labels); subject.Labels.Text() != u.demand.Subject.Labels.Text() {
-		u.demand.Subject = &subject
+	subject := *u.Demand.Subject
+	if subject.Labels = constraint.LabelsOf(labels); subject.Labels.Text() != u.Demand.Subject.Labels.Text() {
+		u.Demand.Subject = &subject
 		for i := range u.forms {
-			u.forms[i].demand.Subject = &subject
+			u.forms[i].Demand.Subject = &subject
 		}
 	}
 }

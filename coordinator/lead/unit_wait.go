@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -53,7 +54,7 @@ func (u *unit) noteFailure(f failure) { u.failed = f }
 func (u *unit) setCounted(use count.Use) { u.counted = use }
 
 // setRequest replaces the amounts that the limits are charged.
-func (u *unit) setRequest(total resource.Vector) { u.charge.Request = total }
+func (u *unit) setRequest(total resource.Vector) { u.Charge.Request = total }
 
 // setCharges replaces what the unit is charged.
 func (u *unit) setCharges(charges []record.Charge) { u.charges = charges }
@@ -80,23 +81,23 @@ func (u *unit) setStartBy(instant int64) { u.record.StartByMillis = instant }
 // setForms gives a new unit the forms of its specification, and the first of them.
 func (u *unit) setForms(spec api.AllocationSpec, job *api.Job, user string) (status *api.Status) {
 	if len(spec.Alternatives) == 0 {
-		u.form, status = formOf(u.record, spec, job, user, u.groups)
+		u.Form, status = form.Of(u.record, spec, job, user, u.groups)
 		return status
 	}
 	for _, one := range spec.Forms() {
-		f, status := formOf(u.record, one, job, user, u.groups)
+		f, status := form.Of(u.record, one, job, user, u.groups)
 		if status != nil {
 			return status
 		}
 		u.forms = append(u.forms, f)
 	}
-	u.form = u.forms[0]
+	u.Form = u.forms[0]
 	return nil
 }
 
 // useForm has the unit ask for one of its forms. The trees must not know the unit.
 func (u *unit) useForm(number int) {
-	u.number, u.form, u.charges, u.bound = number, u.forms[number], nil, 0
+	u.number, u.Form, u.charges, u.bound = number, u.forms[number], nil, 0
 }
 
 // setHold sets why a waiting unit is not tried.

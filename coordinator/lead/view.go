@@ -94,7 +94,7 @@ func (v *view) setNow(now time.Time) { v.now = now }
 func (v *view) insertUnit(u *unit) {
 	v.units[u.path] = u
 	u.setQueueNews(v.queueNews)
-	v.learner.Observe(&u.demand)
+	v.learner.Observe(&u.Demand)
 	for i := range u.record.Members {
 		v.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -245,7 +246,7 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 	if u.job != nil {
 		user = u.job.record.Made.User()
 	}
-	u.own, u.request, u.scope = request, request, lead.ScopeOf(u.record, *spec, u.Job, user)
+	u.own, u.request, u.scope = request, request, form.Scope(u.record, *spec, u.Job, user)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package lead
+package form
 
 import (
 	"slices"
@@ -12,11 +12,11 @@ import (
 // This file translates constraints from documents and records, which are
 // validated.
 
-// constraintsOf takes the constraints out of a submitted scheduling section.
-func constraintsOf(s api.Scheduling) constraint.Spec {
+// Constraints takes the constraints out of a submitted scheduling section.
+func Constraints(s api.Scheduling) constraint.Spec {
 	spec := constraint.Spec{NodeSelector: s.NodeSelector}
 	for _, o := range s.Tolerations {
-		spec.Tolerations = append(spec.Tolerations, tolerationOf(o))
+		spec.Tolerations = append(spec.Tolerations, Toleration(o))
 	}
 	if s.Affinity == nil || s.Affinity.NodeAffinity == nil {
 		return spec
@@ -32,7 +32,8 @@ func constraintsOf(s api.Scheduling) constraint.Spec {
 	return spec
 }
 
-func tolerationOf(o api.Toleration) constraint.Toleration {
+// Toleration translates a toleration.
+func Toleration(o api.Toleration) constraint.Toleration {
 	return constraint.Toleration{Key: o.Key, Value: o.Value, AnyValue: o.Operator == "Exists", Effect: constraint.Effect(o.Effect)}
 }
 
@@ -42,7 +43,7 @@ func neighbourOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *constr
 	s := &constraint.Subject{Namespace: rec.Namespace, Group: "allocation/" + rec.Name, Relations: constraint.CompileRelations(relationsOf(spec.Scheduling))}
 	switch {
 	case job != nil:
-		s.Group, s.Labels = "job/"+rec.Name, constraint.LabelsOf(memberLabels(job))
+		s.Group, s.Labels = "job/"+rec.Name, constraint.LabelsOf(Labels(job))
 	case spec.Gang() != nil && spec.Gang().GroupID != "":
 		s.Group = "group/" + spec.Gang().GroupID
 	}
@@ -66,8 +67,8 @@ func topologyOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *topolog
 	return r
 }
 
-// memberLabels are the labels of a job's members.
-func memberLabels(job *api.Job) map[string]string {
+// Labels are the labels of a job's members.
+func Labels(job *api.Job) map[string]string {
 	if labels := job.Spec.Template.Metadata.Labels; labels != nil {
 		return labels
 	}
@@ -136,8 +137,8 @@ func expressionOf(e api.MatchExpression) constraint.Expression {
 	return constraint.Expression{Key: e.Key, Operator: constraint.ParseOperator(e.Operator), Values: e.Values}
 }
 
-// taintsOf takes the taints out of a node's specification.
-func taintsOf(spec record.NodeSpec) []constraint.Taint {
+// Taints takes the taints out of a node's specification.
+func Taints(spec record.NodeSpec) []constraint.Taint {
 	taints := make([]constraint.Taint, len(spec.Taints))
 	for i, t := range spec.Taints {
 		taints[i] = constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.Effect(t.Effect)}

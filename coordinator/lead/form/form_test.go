@@ -1,4 +1,4 @@
-package lead
+package form
 
 import (
 	"testing"
@@ -30,13 +30,13 @@ func TestConstraintsOfTakesEverySection(t *testing.T) {
 		NodeSelector: map[string]string{"a": "b"}, Required: []constraint.Term{exists, in}, Preferred: []constraint.Preference{{Weight: 3, Term: in}},
 		Tolerations: []constraint.Toleration{{Key: "k", Value: "v", Effect: constraint.NoSchedule}, {Key: "k", AnyValue: true}, {Key: "k", Value: "w"}},
 	}
-	if diff := cmp.Diff(want, constraintsOf(s)); diff != "" {
+	if diff := cmp.Diff(want, Constraints(s)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for name, empty := range map[string]api.Scheduling{
 		"no section": {}, "no node affinity": {Affinity: &api.Affinity{}}, "an empty node affinity": {Affinity: &api.Affinity{NodeAffinity: &api.NodeAffinity{}}},
 	} {
-		if set := constraint.Compile(constraintsOf(empty)); set != nil {
+		if set := constraint.Compile(Constraints(empty)); set != nil {
 			t.Errorf("%s: %s", name, set.Key())
 		}
 	}
@@ -48,7 +48,7 @@ func TestShapesAreEqualForDemandsThatFitTogether(t *testing.T) {
 	shape := func(values ...string) string {
 		term := api.NodeSelectorTerm{MatchExpressions: []api.MatchExpression{{Key: "zone", Operator: "In", Values: values}}}
 		affinity := api.NodeAffinity{Required: &api.NodeSelectorTerms{NodeSelectorTerms: []api.NodeSelectorTerm{term}}}
-		spec := constraintsOf(api.Scheduling{Affinity: &api.Affinity{NodeAffinity: &affinity}})
+		spec := Constraints(api.Scheduling{Affinity: &api.Affinity{NodeAffinity: &affinity}})
 		return shapeOf(place.Unit{Members: 1, Constraints: constraint.Compile(spec)})
 	}
 	if a, b := shape("a", "b"), shape("b", "a"); a != b {

@@ -1,4 +1,7 @@
-package lead
+// Package form translates the specification of a unit into the requests that the leader
+// decides on: a demand on nodes and a charge to quota. It has no state and decides nothing
+// about a place or a quota.
+package form
 
 import (
 	"fmt"
@@ -14,36 +17,39 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// form is one request of a unit.
-type form struct {
-	demand place.Unit
-	shape  string // of the demand; see shapeOf
-	charge quota.Charge
-	// chargeKey is equal for units that quota treats alike; see chargeKeyOf.
-	chargeKey string
+// Form is one request of a unit.
+type Form struct {
+	Demand place.Unit
+	Shape  string // equal for demands that fit or fail together
+	Charge quota.Charge
+	// ChargeKey is equal for units that quota treats alike, but for namespace, demand and
+	// priority.
+	ChargeKey string
 }
 
-// formOf builds a form; spec is one of api.AllocationSpec.Forms, the rest as in newUnit.
-func formOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, groups api.QuotaDemand) (form, *api.Status) {
+// Of builds a form. spec is one of api.AllocationSpec.Forms, job the job of the unit or nil,
+// user the user to be charged, and groups the groups of the specification. A status is that
+// of an invalid request.
+func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, groups api.QuotaDemand) (Form, *api.Status) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
-		return form{}, status
+		return Form{}, status
 	}
 	cluster := api.SplitForeign(&request, spec, rec.NodeResources)
 	if err := request.Validate(); err != nil {
-		return form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
+		return Form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
 	}
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(constraintsOf(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
-	charge := ScopeOf(rec, spec, job, user)
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(Constraints(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
+	charge := Scope(rec, spec, job, user)
 	member := request.Vector()
 	maps.Copy(member, cluster)
 	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
-	return form{demand: demand, shape: shapeOf(demand), charge: charge, chargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
+	return Form{Demand: demand, Shape: shapeOf(demand), Charge: charge, ChargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
 }
 
-// ScopeOf is what of a unit's charge limits look at besides its amount. user is
-// newUnit's.
-func ScopeOf(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) quota.Charge {
+// Scope is the part of a unit's charge that limits compare besides its amount. user is the
+// user to be charged, "" where unknown.
+func Scope(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) quota.Charge {
 	c := quota.Charge{Members: int64(rec.Members), User: user, Class: spec.PriorityClass, Terminating: isTimeLimited(&spec, job)}
 	if job != nil {
 		c.Class = job.Spec.PriorityClass
