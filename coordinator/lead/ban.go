@@ -1,8 +1,6 @@
 package lead
 
-import (
-	"github.com/musterd/muster/coordinator/record"
-)
+import "github.com/musterd/muster/coordinator/record"
 
 // BanOf is the ban of a node in the store's key, nil for none. A key that cannot
 // be read bans: it was written to ban somebody, or to end that.

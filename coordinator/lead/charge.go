@@ -11,7 +11,6 @@ import (
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -43,7 +42,7 @@ func (l *Leader) queuesOverQuota(namespace string) bool {
 
 // bind brings what a unit is to be charged up to date.
 func (l *Leader) bind(u *unit) {
-	if u.bound == l.quotas.generation {
+	if u.bound == l.quotas.Generation() {
 		return
 	}
 	groups := l.groupsOf(u.record.Namespace, u.groups)
@@ -60,7 +59,7 @@ func (l *Leader) bind(u *unit) {
 			l.addConsumer(u, u.consumer(charges))
 		}
 	}
-	u.setBound(l.quotas.generation)
+	u.setBound(l.quotas.Generation())
 }
 
 // consumer describes a unit to the trees that its charges name.
@@ -78,14 +77,14 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 }
 
 func (l *Leader) addConsumer(u *unit, c quota.ConsumerSpec) {
-	must(l.quotas.trees.AddConsumer(c))
+	l.quotas.enroll(c)
 	u.setEnrolled()
 }
 
 // removeConsumer lets the trees forget a unit that is not charged.
 func (l *Leader) removeConsumer(u *unit) {
 	if u.enrolled {
-		must(l.quotas.trees.RemoveConsumer(u.path))
+		l.quotas.forget(u.path)
 		u.clearCharges()
 	}
 }
@@ -110,7 +109,7 @@ func (l *Leader) tryCharge(u *unit) (short *sched.Shortage, until time.Time) {
 // undoCharge undoes the charge of a unit that was admitted just now.
 func (l *Leader) undoCharge(u *unit) {
 	if len(u.charges) > 1 {
-		must(l.quotas.trees.UndoAllocateForest(everyTree, u.path))
+		l.quotas.undo(u.path)
 	}
 }
 
@@ -127,7 +126,7 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // that was admitted. Attempts that start together are all charged by one decision:
 // beginTogether wakes for them, once all have begun.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
-	l.charge(tx, a.unit.record.Tenant, a.unit.Charge) // model: mutant UNKNOWN_NOT_CHARGED
+	l.quotas.charge(tx, a.unit.record.Tenant, a.unit.Charge, l.now) // model: mutant UNKNOWN_NOT_CHARGED
 	if a.company == nil {
 		l.noteCharged(a)
 	}
@@ -135,19 +134,17 @@ func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
 
 // discharge ends an attempt's charge.
 func (l *Leader) discharge(a *attempt) {
-	l.uncharge(a.machine.ID(), a.unit.record.Tenant)
+	l.quotas.uncharge(a.machine.ID(), a.unit.record.Tenant, l.now)
 	l.noteFreed(a)
 	l.endSeats(a)
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
 			continue
 		}
-		if t := l.quotas.treeObjects[c.Tree]; t != nil {
-			delete(t.detached, a.unit.path)
-		}
+		l.quotas.reattach(c.Tree, a.unit.path)
 	}
 	if a.unit.enrolled {
-		l.quotas.trees.DeallocateForest(everyTree, a.unit.path)
+		l.quotas.release(a.unit.path)
 	}
 	if a.mischarged { // what the trees know of it is not what it asks for
 		l.removeConsumer(a.unit)
@@ -170,18 +167,18 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 			}
 			if c.Tree == quota.Tree {
 				u := a.unit
-				l.charge(a.machine.ID(), u.record.Tenant, quota.Charge{
+				l.quotas.charge(a.machine.ID(), u.record.Tenant, quota.Charge{
 					Group: c.Group, Request: c.Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
-				})
+				}, l.now)
 			}
 		}
 		l.chargeCommitted(a)
 	}
 	l.loadSeats()
-	if err := l.quotas.limits.Check(); err != nil {
+	if err := l.quotas.Limits().Check(); err != nil {
 		return err
 	}
-	return l.quotas.trees.Check()
+	return l.quotas.Trees().Check()
 }
 
 // chargeCommitted charges a live transaction to its trees, as its record says, evicting
@@ -197,41 +194,21 @@ func (l *Leader) chargeCommitted(a *attempt) {
 		return
 	}
 	a.clearMischarged()
-	for i := range c.Demands {
-		d := &c.Demands[i]
-		t := l.quotas.treeObjects[d.Tree]
-		if t == nil {
-			a.setMischarged()
-			continue
-		}
-		d.Group = t.group(d.Group)
-		leaf, known := t.nodes[d.Group]
-		if delete(t.detached, u.path); !leaf {
-			t.detached[u.path] = true
-		}
-		if !known {
-			a.setMischarged()
-			d.Group = t.shape.Root
-		}
+	if !l.quotas.locate(&c) {
+		a.setMischarged()
 	}
 	u.setCharges(a.charges)
 	u.setBound(0)
 	l.addConsumer(u, c)
-	if !a.mischarged && l.chargeAsArrival(u) {
+	if !a.mischarged && l.quotas.arrive(u.path) {
 		return
 	}
 	for _, d := range c.Demands {
-		t := l.quotas.treeObjects[d.Tree]
-		if t == nil {
+		switch r := l.quotas.chargeCommitted(d.Tree, u.path); {
+		case r.Absent:
 			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
-			continue
-		}
-		r, err := l.quotas.chargeAgain(d.Tree, u.path)
-		must(err)
-		switch {
 		case !r.OK:
 			a.setMischarged()
-			t.detached[u.path] = true
 			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
 			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
@@ -239,30 +216,15 @@ func (l *Leader) chargeCommitted(a *attempt) {
 	}
 }
 
-// chargeAsArrival charges a unit as if it arrived now, unless that evicts somebody.
-// Its rules are those of the mode Normal in each mode: units that were charged before
-// the mode became Maintenance stand as they stood, borrowers included.
-func (l *Leader) chargeAsArrival(u *unit) bool {
-	must(l.quotas.trees.SetMode(quota.Normal))
-	defer func() { must(l.quotas.applyMode()) }()
-	r, err := l.quotas.trees.TryAllocateForest(everyTree, u.path)
-	must(err)
-	if r.OK && len(r.Preempted) == 0 {
-		return true
-	}
-	l.undoCharge(u)
-	return false
-}
-
 // rechargeUnits charges units anew, by path, whose tree has changed beneath them:
 // those that were lost, and those that are not charged as their record says.
 func (l *Leader) rechargeUnits(tree string, paths []string) {
 	for _, path := range paths {
 		u := l.units[path]
-		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.trees.IsAllocated(tree, path) {
+		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.Trees().IsAllocated(tree, path) {
 			continue
 		}
-		l.quotas.trees.DeallocateForest(everyTree, path)
+		l.quotas.release(path)
 		l.removeConsumer(u)
 		l.chargeCommitted(u.attempt)
 	}
@@ -271,26 +233,16 @@ func (l *Leader) rechargeUnits(tree string, paths []string) {
 // reportOverQuota logs what is charged more than it may be: that blocks
 // newcomers and ends nobody.
 func (l *Leader) reportOverQuota() {
-	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
-		r := l.quotas.resources[key]
-		if over := shown.Exceeded(l.quotas.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name), r.hard); len(over) > 0 {
-			l.out.warn("over_quota", "resource_quota", key, "resources", over)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
-		nodes, err := l.quotas.trees.Nodes(name)
-		must(err)
-		for _, n := range nodes {
-			if over := shown.Exceeded(n.Allocated, n.Quota); len(over) > 0 {
-				l.out.warn("over_quota", "tree", name, "node", n.Name, "resources", over)
-			}
+	for _, e := range l.quotas.exceeded() {
+		if e.Tree == "" {
+			l.out.warn("over_quota", "resource_quota", e.Quota, "resources", e.Resources)
+		} else {
+			l.out.warn("over_quota", "tree", e.Tree, "node", e.Node, "resources", e.Resources)
 		}
 	}
 }
 
 // updateRuntimes lets the trees know how long their consumers have run.
 func (l *Leader) updateRuntimes() {
-	if l.quotas.timed {
-		l.quotas.trees.SetNow(l.now)
-	}
+	l.quotas.setNow(l.now)
 }

@@ -15,13 +15,13 @@ import (
 // belongs to an attempt or to a unit that is being adopted, and to the user that created
 // the unit. Each unit that holds its grant is charged.
 func (l *Leader) checkUsers() error {
-	if err := l.quotas.limits.Check(); err != nil {
+	if err := l.quotas.Limits().Check(); err != nil {
 		return err
 	}
 	charged := 0
 	for _, tx := range slices.Sorted(maps.Keys(l.attempts)) {
 		a := l.attempts[tx]
-		c, found := l.quotas.limits.Charged(tx)
+		c, found := l.quotas.Limits().Charged(tx)
 		switch state := a.machine.State(); {
 		case found:
 			charged++
@@ -38,7 +38,7 @@ func (l *Leader) checkUsers() error {
 			adopting++
 		}
 	}
-	if n := l.quotas.limits.Len(); n < charged || n > charged+adopting {
+	if n := l.quotas.Limits().Len(); n < charged || n > charged+adopting {
 		return fmt.Errorf("%d transactions are charged, of which %d have an attempt and %d units are being adopted", n, charged, adopting)
 	}
 	return nil

@@ -37,9 +37,9 @@ func charging(b testing.TB, live int) *Leader {
 	for i := range live {
 		u := chargedUnit("bound", fmt.Sprint("live", i))
 		if short := l.admit(u); short != nil {
-			b.Fatalf("unit %d: %v", i, l.reasons(short))
+			b.Fatalf("unit %d: %v", i, l.quotas.reasons(short))
 		}
-		l.quotas.limits.Charge(resource.TxID(u.path), u.Charge)
+		l.quotas.Limits().Charge(resource.TxID(u.path), u.Charge)
 	}
 	return l
 }
@@ -58,18 +58,18 @@ func TestAQuestionChargesNothing(t *testing.T) {
 	u := chargedUnit("bound", "new")
 	for range 2 {
 		if short := l.judge(u); short != nil {
-			t.Fatalf("refused: %v", l.reasons(short))
+			t.Fatalf("refused: %v", l.quotas.reasons(short))
 		}
 		for _, tree := range []string{"Org", "Service"} {
-			if l.quotas.trees.IsAllocated(tree, u.path) {
+			if l.quotas.Trees().IsAllocated(tree, u.path) {
 				t.Errorf("it is charged to %s", tree)
 			}
 		}
 	}
-	if err := l.quotas.trees.Check(); err != nil {
+	if err := l.quotas.Trees().Check(); err != nil {
 		t.Error(err)
 	}
-	if short := l.admit(u); short != nil || !l.quotas.trees.IsAllocated("Org", u.path) {
+	if short := l.admit(u); short != nil || !l.quotas.Trees().IsAllocated("Org", u.path) {
 		t.Errorf("an admission charges nothing, and is short of %+v", short)
 	}
 }
@@ -78,19 +78,19 @@ func TestAQuestionChargesNothing(t *testing.T) {
 func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
 	l := charging(t, 1)
 	u := chargedUnit("bound", "new")
-	used := func() resource.Vector { return l.quotas.limits.Used("bound", "config") }
+	used := func() resource.Vector { return l.quotas.Limits().Used("bound", "config") }
 	before := used().Clone()
 	if short := l.admit(u); short != nil {
-		t.Fatalf("refused: %v", l.reasons(short))
+		t.Fatalf("refused: %v", l.quotas.reasons(short))
 	}
 	a := &attempt{unit: u, charges: u.charges}
 	a.machine, _ = txn.New(resource.NewTxID("u", 1, 1, resource.Nonce{}), nil)
-	l.quotas.limits.Charge(a.machine.ID(), u.Charge)
-	if maps.Equal(used(), before) || !l.quotas.trees.IsAllocated("Org", u.path) {
+	l.quotas.Limits().Charge(a.machine.ID(), u.Charge)
+	if maps.Equal(used(), before) || !l.quotas.Trees().IsAllocated("Org", u.path) {
 		t.Fatal("it is not charged")
 	}
 	l.discharge(a)
-	if !maps.Equal(used(), before) || l.quotas.trees.IsAllocated("Org", u.path) {
+	if !maps.Equal(used(), before) || l.quotas.Trees().IsAllocated("Org", u.path) {
 		t.Errorf("charged %v, before %v", used(), before)
 	}
 }
@@ -111,7 +111,7 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	}
 	for _, name := range []string{"own", "borrowed"} {
 		if short := l.admit(chargedUnit("b", name)); short != nil {
-			t.Fatalf("%s: %v", name, l.reasons(short))
+			t.Fatalf("%s: %v", name, l.quotas.reasons(short))
 		}
 	}
 	u := chargedUnit("a", "owner")
@@ -119,7 +119,7 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	if short == nil || len(short.Victims) != 1 {
 		t.Fatalf("short of %+v, want one victim", short)
 	}
-	if l.quotas.trees.IsAllocated("Org", u.path) || !l.quotas.trees.IsAllocated("Org", short.Victims[0]) {
+	if l.quotas.Trees().IsAllocated("Org", u.path) || !l.quotas.Trees().IsAllocated("Org", short.Victims[0]) {
 		t.Error("it is charged, or its victim is not")
 	}
 }
@@ -163,7 +163,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	u.record.Phase = string(api.Pending)
 	l.units[u.path] = u
 	if short := l.admit(u); short != nil {
-		t.Fatal(l.reasons(short))
+		t.Fatal(l.quotas.reasons(short))
 	}
 	u.beginWrite(writeAdoption)
 
@@ -179,7 +179,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	if e := l.explain(u, Asked{Operator: true}).Answer(); len(e.Quota) > 0 {
 		t.Errorf("it lacks quota: %v", e.Quota)
 	}
-	if err := l.quotas.trees.Check(); err != nil {
+	if err := l.quotas.Trees().Check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -128,15 +128,14 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 	if !a.claims || len(a.unit.charges) < 2 {
 		return true
 	}
-	trees := l.quotas.trees
-	mark := trees.Checkpoint()
+	var paths []string
 	for _, v := range a.victims {
 		if v.unit.enrolled {
-			trees.DeallocateForest(everyTree, v.unit.path)
+			paths = append(paths, v.unit.path)
 		}
 	}
-	fits := l.chargeAnew(a)
-	must(trees.Rollback(mark))
+	fits := false
+	l.quotas.without(paths, func() { fits = l.chargeAnew(a) })
 	return fits
 }
 
@@ -144,18 +143,11 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 // its claim beside its victims. It reports whether that evicts nobody, and changes
 // nothing otherwise.
 func (l *Leader) chargeAnew(a *attempt) bool {
-	trees := l.quotas.trees
-	mark := trees.Checkpoint()
-	trees.DeallocateForest(everyTree, a.unit.path)
-	r, err := trees.AllocateForest(everyTree, a.unit.path)
-	must(err)
-	if r.OK && len(r.Preempted) == 0 {
-		must(trees.Keep(mark))
-		return true
+	r, ok := l.quotas.replace(a.unit.path)
+	if !ok {
+		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
 	}
-	l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
-	must(trees.Rollback(mark))
-	return false
+	return ok
 }
 
 // endVictims ends the victims of a unit that has committed: RELEASED came with

@@ -39,7 +39,7 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	}
 	o = x.submit("o", gpus, `"quota":{"groups":{"Org":"owners"}},`)
 	if x.answers(); o.attempt == nil || !o.attempt.claims {
-		t.Fatalf("the owner claims nothing: %v %s", x.reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
+		t.Fatalf("the owner claims nothing: %v %s", x.quotas.reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
 	}
 	x.says(o, grant.Waiting)
 	x.answers()
@@ -50,12 +50,12 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	return x, o, victims
 }
 
-func (x *scene) trees() string { return string(x.quotas.trees.AppendState(nil)) }
+func (x *scene) trees() string { return string(x.quotas.Trees().AppendState(nil)) }
 
 // nodeOf is the node on which a unit is charged.
 func (x *scene) nodeOf(u *unit) string {
 	x.t.Helper()
-	view, err := x.quotas.trees.Consumer(u.path)
+	view, err := x.quotas.Trees().Consumer(u.path)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -72,8 +72,8 @@ func TestTheQuestionOfAClaimMovesNobody(t *testing.T) {
 	}{
 		"it fits": {func(*scene) {}, true},
 		"another owner came meanwhile": {func(x *scene) {
-			must(x.quotas.trees.AddConsumer(quota.ConsumerSpec{ID: "other", Demands: []quota.Demand{{Tree: "Org", Group: "owners", Request: resource.Vector{resource.GPU: 3000}}}}))
-			_, err := x.quotas.trees.Restore("Org", "other")
+			must(x.quotas.Trees().AddConsumer(quota.ConsumerSpec{ID: "other", Demands: []quota.Demand{{Tree: "Org", Group: "owners", Request: resource.Vector{resource.GPU: 3000}}}}))
+			_, err := x.quotas.Trees().Restore("Org", "other")
 			must(err)
 		}, false},
 	} {
@@ -110,12 +110,12 @@ func TestAClaimTakesItsPlaceWithItsCommit(t *testing.T) {
 	if at := x.nodeOf(o); at != "owners" {
 		t.Errorf("after its commit the owner is charged on %s, want owners", at)
 	}
-	nodes, err := x.quotas.trees.Nodes("Org")
+	nodes, err := x.quotas.Trees().Nodes("Org")
 	must(err)
 	if diff := cmp.Diff([]string{"default/alloc/s2/0"}, nodes[0].Consumers); diff != "" {
 		t.Errorf("sharers (-want +got):\n%s", diff)
 	}
-	must(x.quotas.trees.Check())
+	must(x.quotas.Trees().Check())
 }
 
 // TestANominationHoldsNothingOfItsVictims: a preemptor that gives up leaves the

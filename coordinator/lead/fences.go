@@ -1,8 +1,6 @@
 package lead
 
-import (
-	"github.com/musterd/muster/resource"
-)
+import "github.com/musterd/muster/resource"
 
 // Fenced is a record that a fence for an agent made (rpc.Server.Resolve).
 type Fenced struct {

@@ -229,15 +229,15 @@ func (n *node) busyDevices() int {
 // countQuota counts one resource quota.
 func (f *Figures) countQuota(q *quotas, r *resourceQuota) {
 	m := r.Object.Metadata
-	used := q.limits.Used(m.Namespace, m.Name)
-	for name, hard := range r.hard {
+	used := q.Limits().Used(m.Namespace, m.Name)
+	for name, hard := range r.Hard() {
 		f.Quotas = append(f.Quotas, QuotaFigures{m.Namespace, m.Name, name, hard, used[name]})
 	}
 }
 
 // countTree counts the nodes of one quota tree.
 func (f *Figures) countTree(q *quotas, tree string) {
-	must(q.trees.EachTotal(tree, func(node string, r resource.Name, quota, allocated int64) {
+	must(q.Trees().EachTotal(tree, func(node string, r resource.Name, quota, allocated int64) {
 		f.Trees = append(f.Trees, TreeFigures{tree, node, r, quota, allocated})
 	}))
 }

@@ -41,12 +41,7 @@ func (l *Leader) CountFigures() *FiguresCount {
 	for _, u := range l.units {
 		c.units = append(c.units, u)
 	}
-	for key := range l.quotas.resources {
-		c.quotas = append(c.quotas, key)
-	}
-	for tree := range l.quotas.treeObjects {
-		c.trees = append(c.trees, tree)
-	}
+	c.quotas, c.trees = l.quotas.quotaKeys(), l.quotas.treeNames()
 	return c
 }
 
@@ -68,13 +63,13 @@ func (c *FiguresCount) Step() (done bool) {
 		}
 	case len(c.quotas) > 0:
 		for _, key := range take(&c.quotas, quotasPerStep) {
-			if r := l.quotas.resources[key]; r != nil {
+			if r := l.quotas.quota(key); r != nil {
 				f.countQuota(l.quotas, r)
 			}
 		}
 	case len(c.trees) > 0:
 		for _, tree := range take(&c.trees, 1) {
-			if l.quotas.treeObjects[tree] != nil {
+			if l.quotas.tree(tree) != nil {
 				f.countTree(l.quotas, tree)
 			}
 		}

@@ -84,7 +84,9 @@ type Leader struct {
 	account      *decisions.Tracker // nil: nobody keeps one
 	census       census             // nil before the first creation
 	activity     activity           // for monitoring alone
-	usage        usage              // likewise
+	// turns are changes of quotas and other objects, which wait for the first of them: it is
+	// being written.
+	turns []func(done func())
 }
 
 // Beginning is what a term begins with.
@@ -104,7 +106,7 @@ func NewLeader(b Beginning) *Leader {
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, elected: b.Now,
 		retired: newRetired(), partly: map[resource.TxID]time.Time{},
-		activity: newActivity(), usage: newUsage(b.Now),
+		activity:  newActivity(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},
 		nodeReads: map[Token]func(NodeReadAnswer){},

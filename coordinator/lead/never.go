@@ -144,11 +144,11 @@ func (l *Leader) fateOnNodes(u *unit) (f whatif.Fate, known bool) {
 // unusedTrees are the quota trees as they are where nobody is charged.
 func (l *Leader) unusedTrees() *quota.Manager {
 	k := &l.fates
-	if k.unused == nil || k.bound != l.quotas.generation {
+	if k.unused == nil || k.bound != l.quotas.Generation() {
 		var err error
-		k.unused, err = l.quotas.trees.Unused()
+		k.unused, err = l.quotas.Trees().Unused()
 		must(err)
-		k.bound = l.quotas.generation
+		k.bound = l.quotas.Generation()
 	}
 	return k.unused
 }
@@ -158,7 +158,7 @@ func (l *Leader) unusedTrees() *quota.Manager {
 func (l *Leader) noteFates() {
 	k := &l.fates
 	k.slow = 0
-	now := [2]uint64{l.state.Offered(), l.quotas.generation}
+	now := [2]uint64{l.state.Offered(), l.quotas.Generation()}
 	if k.noted == now {
 		return
 	}

@@ -151,9 +151,9 @@ func (l *Leader) couldGroupBegin(g *group) bool {
 	}
 	l.occupied()
 	wanted := l.wantedOf(ready[:g.rule.MinMembers])
-	room, charges := l.state.Checkpoint(), l.quotas.trees.Checkpoint()
+	room, charges := l.state.Checkpoint(), l.quotas.Trees().Checkpoint()
 	d := l.world().DecideGang(wanted)
-	must(l.quotas.trees.Rollback(charges))
+	must(l.quotas.Trees().Rollback(charges))
 	l.state.Rollback(room)
 	return d.Action == sched.Start || d.Action == sched.Preempt && !l.someoneEnds()
 }

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -15,16 +14,16 @@ import (
 
 // changeInTurn runs a change that calls done, now or when those before it are done.
 func (l *Leader) changeInTurn(change func(done func())) {
-	l.quotas.changes = append(l.quotas.changes, change)
-	if len(l.quotas.changes) == 1 {
+	l.turns = append(l.turns, change)
+	if len(l.turns) == 1 {
 		l.nextChange()
 	}
 }
 
 func (l *Leader) nextChange() {
-	l.quotas.changes[0](func() {
-		l.quotas.changes = l.quotas.changes[1:]
-		if len(l.quotas.changes) > 0 {
+	l.turns[0](func() {
+		l.turns = l.turns[1:]
+		if len(l.turns) > 0 {
 			l.nextChange()
 		}
 	})
@@ -92,23 +91,4 @@ func notWritten(key string, err error) *api.Status {
 		return api.Errorf(503, "%s was not written: %v; ask again", key, err)
 	}
 	return api.Errorf(409, "%s was changed by other means than this API, or another coordinator leads now; read it again", key)
-}
-
-// recordOf is how an object is stored: its document is what the operator set.
-func recordOf[T api.ResourceQuota | api.QuotaTree | api.QuotaBinding](m api.ObjectMeta, object T) *record.Quota {
-	return &record.Quota{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp, Document: encodeDocument(object)}
-}
-
-// encodeDocument writes the operator's part of an object.
-func encodeDocument[T api.ResourceQuota | api.QuotaTree | api.QuotaBinding](object T) json.RawMessage {
-	var m *api.ObjectMeta
-	switch o := any(&object).(type) {
-	case *api.ResourceQuota:
-		m, o.Status = &o.Metadata, api.ResourceQuotaStatus{}
-	case *api.QuotaTree:
-		m, o.Status = &o.Metadata, api.QuotaTreeStatus{}
-	case *api.QuotaBinding:
-		m = &o.Metadata
-	}
-	return edit.Encode(&object, m)
 }

@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -24,72 +23,11 @@ func (v *view) loadQuotas(kvs []record.KV) error {
 		} else if mine {
 			continue
 		}
-		key, err := record.ParseQuotaKey(kv.Key)
-		if err != nil {
+		if err := v.quotas.load(kv, v.now); err != nil {
 			return err
-		}
-		if key.Kind == record.QuotaModes {
-			if err := v.loadQuotaMode(kv); err != nil {
-				return err
-			}
-			continue
-		}
-		if key.Kind == record.QuotaSeats {
-			rec, err := record.Decode[record.Seats](kv.Key, kv.Value)
-			if err != nil {
-				return err
-			}
-			v.quotas.loadedSeats[resource.TxID(key.Name)] = rec.Nodes
-			continue
-		}
-		if key.Kind == record.QuotaLimits {
-			if _, err := record.Decode[record.QuotaLimit](kv.Key, kv.Value); err != nil {
-				return err
-			}
-			v.quotas.outdated = append(v.quotas.outdated, kv.Key)
-			continue
-		}
-		rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
-		if err != nil {
-			return err
-		}
-		if status := v.loadQuota(key, rec, kv.ModRev); status != nil {
-			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
 	}
 	return nil
-}
-
-func (v *view) loadQuota(key record.QuotaKey, rec record.Quota, rev resource.Revision) error {
-	switch key.Kind {
-	case record.QuotaResources:
-		object, status := api.DecodeResourceQuota(rec.Document)
-		if status != nil {
-			return status
-		}
-		object.Metadata = MetadataOf(rec, object.Metadata, rev)
-		v.quotas.setResourceQuota(*object, rev, v.now)
-	case record.QuotaTrees:
-		object, status := api.DecodeQuotaTree(rec.Document)
-		if status != nil {
-			return status
-		}
-		object.Metadata = MetadataOf(rec, object.Metadata, rev)
-		spec, status := SpecOf(*object)
-		if status != nil {
-			return status
-		}
-		_, err := v.quotas.setTree(*object, rev, spec, rec.Former)
-		return err
-	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes, record.QuotaSeats:
-	}
-	return nil
-}
-
-// MetadataOf adds what is the server's to what an operator set.
-func MetadataOf(r record.Quota, m api.ObjectMeta, rev resource.Revision) api.ObjectMeta {
-	m.Namespace, m.Name, m.UID, m.CreationTimestamp = r.Namespace, r.Name, r.UID, r.Created
-	return edit.At(m, rev)
 }
 
 // configuredQuota is the resource quota by which a namespace's configured
@@ -111,11 +49,11 @@ func (l *Leader) configuredQuota(namespace string, hard resource.Vector) api.Res
 // in their place.
 func (l *Leader) configQuotas() []edit.Write {
 	var changes []edit.Write
-	for _, key := range l.quotas.outdated {
+	for _, key := range l.quotas.outdatedKeys() {
 		changes = append(changes, edit.Write{Op: record.Delete(key), Landed: func(resource.Revision) {}})
 	}
-	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
-		m := l.quotas.resources[key].Object.Metadata
+	for _, key := range l.quotas.quotaKeys() {
+		m := l.quotas.quota(key).Object.Metadata
 		if m.Name == configQuota && l.rules.Namespaces[m.Namespace].Hard == nil { // no longer configured
 			changes = append(changes, edit.Write{
 				Op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
@@ -129,7 +67,7 @@ func (l *Leader) configQuotas() []edit.Write {
 			continue
 		}
 		object := l.configuredQuota(namespace, hard)
-		if before := l.quotas.resources[namespace+"/"+configQuota]; before != nil {
+		if before := l.quotas.quota(namespace + "/" + configQuota); before != nil {
 			if maps.Equal(before.Object.Spec.Hard, object.Spec.Hard) {
 				continue
 			}
@@ -163,7 +101,7 @@ func (l *Leader) takeConfig(in ConfigWritten) {
 		w.Landed(in.Revision)
 	}
 	if l.config = l.config[in.Count:]; len(l.config) == 0 {
-		l.quotas.outdated = nil
+		l.quotas.forgetOutdated()
 		l.reportOverQuota()
 	}
 }

@@ -1,9 +1,6 @@
 package lead
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/resource"
@@ -65,8 +62,8 @@ func (l judged) Contents(namespace string) edit.Contents {
 			c.Jobs++
 		}
 	}
-	for _, q := range l.quotas.resources {
-		if q.Object.Metadata.Namespace == namespace {
+	for _, key := range l.quotas.quotaKeys() {
+		if l.quotas.quota(key).Object.Metadata.Namespace == namespace {
 			c.ResourceQuotas++
 		}
 	}
@@ -74,7 +71,7 @@ func (l judged) Contents(namespace string) edit.Contents {
 }
 
 func (l judged) Tree(name string) (edit.Tree, bool) {
-	t := l.quotas.treeObjects[name]
+	t := l.quotas.tree(name)
 	return t, t != nil
 }
 
@@ -94,14 +91,14 @@ func (l judged) Describe(name resource.Name) registry.Entry { return l.declared.
 
 // UserOf implements edit.Names. Its time is in proportion to the quotas and the units.
 func (l judged) UserOf(name resource.Name) string {
-	for _, key := range slices.Sorted(maps.Keys(l.quotas.resources)) {
-		q := l.quotas.resources[key]
+	for _, key := range l.quotas.quotaKeys() {
+		q := l.quotas.quota(key)
 		if q.Object.Spec.Names()[name] {
 			return resourceQuotaName(q.Object.Metadata.Namespace, q.Object.Metadata.Name)
 		}
 	}
-	for _, tree := range slices.Sorted(maps.Keys(l.quotas.treeObjects)) {
-		if l.quotas.treeObjects[tree].Object.Names()[name] {
+	for _, tree := range l.quotas.treeNames() {
+		if l.quotas.tree(tree).Object.Names()[name] {
 			return "quota tree " + tree
 		}
 	}
@@ -117,15 +114,6 @@ func (l judged) UserOf(name resource.Name) string {
 	return "unit " + first
 }
 
-// Has implements edit.Tree.
-func (t *quotaTree) Has(node string) bool {
-	_, named := t.spec.Nodes[node]
-	return named
-}
-
-// Leaf implements edit.Tree.
-func (t *quotaTree) Leaf(node string) bool { return t.nodes[node] }
-
 // prepare takes the steps of a write that come before it is sent, and adds the steps
 // that follow its outcome.
 func (l *Leader) prepare(w edit.Write) edit.Write {
@@ -136,7 +124,7 @@ func (l *Leader) prepare(w edit.Write) edit.Write {
 		landed := w.Landed
 		w.Landed = func(rev resource.Revision) {
 			landed(rev)
-			l.quotas.generation++
+			l.quotas.noteMoved()
 		}
 	}
 	if w.Queue != "" {

@@ -106,7 +106,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 		l.takeResourceQuota(object, rev)
 	}
 	w.Result = func() any {
-		return Warned[*api.ResourceQuota]{l.resourceQuotaObject(l.quotas.resources[namespace+"/"+name], l.now), warnings}
+		return Warned[*api.ResourceQuota]{l.quotas.showQuota(l.quotas.quota(namespace+"/"+name), l.now), warnings}
 	}
 	return w, nil
 }
@@ -122,7 +122,7 @@ func (r DeleteResourceQuota) judge(l *Leader) (edit.Write, *api.Status) {
 	if status != nil {
 		return edit.Write{}, status
 	}
-	was := l.resourceQuotaObject(q, l.now)
+	was := l.quotas.showQuota(q, l.now)
 	return edit.Write{
 		Op: record.Delete(resourceQuotaKey(r.Namespace, r.Name).Key()), Rev: q.Rev,
 		Landed: func(resource.Revision) { l.dropResourceQuota(r.Namespace, r.Name) },
@@ -134,7 +134,7 @@ func (r PutQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 	name := r.Object.Metadata.Name
 	object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Spec: r.Object.Spec}
 	var before *edit.Kept[api.QuotaTree]
-	if t := l.quotas.treeObjects[name]; t != nil {
+	if t := l.quotas.tree(name); t != nil {
 		before = &t.Kept
 	}
 	w, status := edit.Begin(l.editView(), before, "quota tree "+name, r.Object.Metadata, r.Create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
@@ -148,7 +148,7 @@ func (r PutQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 	warnings, status := names.JudgeTree(&object)
 	var former map[string]string
 	if status == nil {
-		former, status = l.keepFormer(name, r.Spec)
+		former, status = l.quotas.keepFormer(name, r.Spec, l.chargedTo)
 	}
 	if status != nil {
 		return w, status
@@ -164,8 +164,8 @@ func (r PutQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 		l.reportShape(name)
 	}
 	w.Result = func() any {
-		t := l.quotas.treeObjects[name]
-		return Warned[*api.QuotaTree]{l.quotaTreeObject(t), append(warnings, t.detachedWarning()...)}
+		t := l.quotas.tree(name)
+		return Warned[*api.QuotaTree]{l.quotas.showTree(t), append(warnings, t.detachedWarning()...)}
 	}
 	return w, nil
 }
@@ -181,12 +181,12 @@ func (r DeleteQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 	if status != nil {
 		return edit.Write{}, status
 	}
-	was := l.quotaTreeObject(t)
-	l.quotas.closed[r.Name] = true
+	was := l.quotas.showTree(t)
+	l.quotas.closeTree(r.Name)
 	return edit.Write{
 		Op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Name}.Key()), Rev: t.Rev,
 		Landed: func(resource.Revision) { l.quotas.deleteTree(r.Name) },
-		Failed: func() { delete(l.quotas.closed, r.Name) },
+		Failed: func() { l.quotas.reopenTree(r.Name) },
 		Result: func() any { return was },
 	}, nil
 }

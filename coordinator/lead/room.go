@@ -38,7 +38,7 @@ func (l *Leader) offer(u *unit) {
 // refused as it is.
 func (l *Leader) traitsOf(u *unit) sched.Traits {
 	charge := u.chargesKey()
-	if l.quotas.limits.CountsUsers(u.record.Namespace) {
+	if l.quotas.Limits().CountsUsers(u.record.Namespace) {
 		charge += fmt.Sprintf(" of %q", u.Charge.User)
 	}
 	return sched.Traits{
@@ -121,7 +121,7 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 		l.noteWaiting(u)
 	}
 	if l.isRefusable(u) && e.OverQuota() {
-		u.fail(overQuota(l.reasons(e.Short)))
+		u.fail(overQuota(l.quotas.reasons(e.Short)))
 		l.undoCreation(u)
 		return
 	}

@@ -61,7 +61,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 // world is the state that decisions read and change.
 func (l *Leader) world() *sched.World {
 	return &sched.World{
-		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.limits, Trees: l.quotas.trees, Forest: everyTree, Closed: l.quotas.closed, MaxOps: l.maxOps,
+		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: everyTree, Closed: l.quotas.Closed(), MaxOps: l.maxOps,
 	}
 }
 

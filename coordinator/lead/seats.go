@@ -2,7 +2,6 @@ package lead
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -56,47 +55,11 @@ func (s *seatNews) noteEnded(tx resource.TxID) {
 	s.ended[tx] = true
 }
 
-// seated are a unit's charges with the nodes that count them now.
-func (l *Leader) seated(u *unit, charges []record.Charge) []record.Charge {
-	if len(charges) < 2 { // of the namespace alone
-		return charges
-	}
-	charges = slices.Clone(charges)
-	for i := range charges {
-		c := &charges[i]
-		c.Node = ""
-		if node, counted := l.quotas.trees.NodeOf(c.Tree, u.path); counted && node != l.quotas.group(c.Tree, c.Group) {
-			c.Node = node
-		}
-	}
-	return charges
-}
-
-// movedSeats are the nodes of an attempt on all its trees, nil where the store has them
-// already.
-func (l *Leader) movedSeats(a *attempt) map[string]string {
-	nodes, moved := map[string]string{}, false
-	for i := range a.charges {
-		c := &a.charges[i]
-		t := l.quotas.treeObjects[c.Tree]
-		node, counted := l.quotas.trees.NodeOf(c.Tree, a.unit.path)
-		if t == nil || !counted {
-			continue
-		}
-		nodes[c.Tree] = node
-		moved = moved || node != t.group(cmp.Or(a.seats[c.Tree], c.Node, c.Group))
-	}
-	if !moved {
-		return nil
-	}
-	return nodes
-}
-
 // writeSeats writes the moves since the last call, after each input: those that come
 // too soon wait for a later input, of which there is one each second.
 func (l *Leader) writeSeats() {
 	news := &l.seats
-	for _, path := range l.quotas.trees.TakeMoved() {
+	for _, path := range l.quotas.Trees().TakeMoved() {
 		news.note(path)
 	}
 	if !news.writing && len(news.moved)+len(news.ended) > 0 && !l.now.Before(news.next) {
@@ -131,7 +94,7 @@ func (l *Leader) takeSeats() []seatWrite {
 		if u == nil || u.attempt == nil || u.attempt.committed == 0 { // the commit writes the nodes
 			continue
 		}
-		if nodes := l.movedSeats(u.attempt); nodes != nil {
+		if nodes := l.quotas.movedSeats(path, u.attempt.charges, u.attempt.seats); nodes != nil {
 			writes = append(writes, seatWrite{u.attempt.machine.ID(), path, nodes})
 		}
 	}
@@ -199,12 +162,12 @@ func (l *Leader) endSeats(a *attempt) {
 
 // loadSeats takes over the keys of earlier leaders. A key beside no live transaction goes.
 func (l *Leader) loadSeats() {
-	for _, tx := range slices.Sorted(maps.Keys(l.quotas.loadedSeats)) {
+	loaded := l.quotas.takeSeats()
+	for _, tx := range slices.Sorted(maps.Keys(loaded)) {
 		if a := l.attempts[tx]; a != nil {
-			a.setSeats(l.quotas.loadedSeats[tx])
+			a.setSeats(loaded[tx])
 		} else {
 			l.seats.noteEnded(tx)
 		}
 	}
-	l.quotas.loadedSeats = nil
 }

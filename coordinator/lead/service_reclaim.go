@@ -57,7 +57,7 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 	if _, status := l.quotaTree(tree); status != nil {
 		return nil, status
 	}
-	found, err := l.quotas.trees.Overdrawn(tree, quota.Ties{
+	found, err := l.quotas.Trees().Overdrawn(tree, quota.Ties{
 		Together: objectOf,
 		Leaving:  func(path string) bool { return l.units[path].leaving() },
 	})

@@ -24,7 +24,7 @@ func notConfigured(namespace, name string) *api.Status {
 }
 
 func (l *Leader) resourceQuota(namespace, name string) (*resourceQuota, *api.Status) {
-	if q := l.quotas.resources[namespace+"/"+name]; q != nil {
+	if q := l.quotas.quota(namespace + "/" + name); q != nil {
 		return q, nil
 	}
 	return nil, NoResourceQuota(namespace, name)

@@ -19,14 +19,14 @@ func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
 	case u.attempt != nil:
 		charges = u.attempt.charges
 	case u.waiting() && !u.isBeingAdopted():
-		s.Reasons = l.reasons(l.judge(u))
+		s.Reasons = l.quotas.reasons(l.judge(u))
 		charges = u.charges
 	}
 	for _, d := range u.consumer(charges).Demands {
 		s.Placements = append(s.Placements, placementOf(quota.PlacementView{Demand: d, Group: d.Group}))
 	}
 	if u.enrolled {
-		view, err := l.quotas.trees.Consumer(u.path)
+		view, err := l.quotas.Trees().Consumer(u.path)
 		must(err)
 		for i, seat := range view.Placements {
 			group := s.Placements[i].Group // as it was asked for, even where the tree does not have it
@@ -85,12 +85,12 @@ const trialPrefix = "?"
 // tryQuota charges a consumer to its trees and takes that back.
 func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.QuotaDryRun, *api.Status) {
 	trial := &api.QuotaDryRun{Kind: "QuotaDryRun"}
-	trees, name := l.quotas.trees, spec.ID
+	trees, name := l.quotas.Trees(), spec.ID
 	if len(spec.Demands) == 0 {
 		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
 	}
 	for i, d := range spec.Demands {
-		if t := l.quotas.treeObjects[d.Tree]; t == nil || l.quotas.closed[d.Tree] {
+		if !l.quotas.isOpen(d.Tree) {
 			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
 		}
 	}
@@ -108,7 +108,7 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 	if r.OK {
 		l.showDryRun(trial, spec.ID, r, reader)
 	} else {
-		trial.Reasons = []resource.Reason{l.refusalReason(r.Refusal)}
+		trial.Reasons = []resource.Reason{l.quotas.refusalReason(r.Refusal)}
 	}
 	must(trees.UndoAllocateForest(everyTree, spec.ID))
 	must(trees.RemoveConsumer(spec.ID))
@@ -125,7 +125,7 @@ func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result, r
 	}
 	trial.Victims = reader.Names(victims)
 	var others []why.Work
-	for _, m := range l.quotas.trees.Moves() {
+	for _, m := range l.quotas.Trees().Moves() {
 		switch u := l.units[m.Consumer]; {
 		case m.Consumer == id || m.From == "" || m.To == "":
 		case u != nil && !reader.Sees(u.record.Namespace):
@@ -135,7 +135,7 @@ func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result, r
 		}
 	}
 	trial.Moved = append(trial.Moved, reader.Names(others)...)
-	view, err := l.quotas.trees.Consumer(id)
+	view, err := l.quotas.Trees().Consumer(id)
 	must(err)
 	for _, seat := range view.Placements {
 		trial.Placements = append(trial.Placements, placementOf(seat))

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"iter"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/shown"
@@ -65,21 +64,4 @@ func (i Shown) Jobs(namespace string) iter.Seq[string] {
 			}
 		}
 	}
-}
-
-// showResourceQuota makes the shown value of a quota.
-func (l *Leader) showResourceQuota(q *resourceQuota, now time.Time) shown.ResourceQuota {
-	percent := l.quotas.utilization(q)
-	return shown.ResourceQuota{
-		Versioned: shown.Versioned[api.ResourceQuota]{Object: q.Object, Revision: q.Rev},
-		Hard:      q.hard, Soft: q.soft, Used: l.quotas.limits.Used(q.Object.Metadata.Namespace, q.Object.Metadata.Name),
-		Users:       l.quotas.limits.UsedByUsers(q.Object.Metadata.Namespace, q.Object.Metadata.Name),
-		Utilization: percent, Trend: q.trend.Since(now, percent),
-	}
-}
-
-// resourceQuotaObject shows a quota with what is used of it.
-func (l *Leader) resourceQuotaObject(q *resourceQuota, now time.Time) *api.ResourceQuota {
-	s := l.showResourceQuota(q, now)
-	return s.Show()
 }

@@ -11,8 +11,8 @@ import (
 // snapshot is the scheduling state as it is now.
 func (l *Leader) snapshot() *whatif.Snapshot {
 	return &whatif.Snapshot{
-		Nodes: l.occupied().Snapshot(), Limits: l.quotas.limits.Snapshot(), Trees: l.quotas.trees.Snapshot(), Forest: everyTree,
-		Closed: maps.Clone(l.quotas.closed), MaxOps: l.maxOps,
+		Nodes: l.occupied().Snapshot(), Limits: l.quotas.Limits().Snapshot(), Trees: l.quotas.Trees().Snapshot(), Forest: everyTree,
+		Closed: maps.Clone(l.quotas.Closed()), MaxOps: l.maxOps,
 	}
 }
 

@@ -1,8 +1,6 @@
 package lead
 
-import (
-	"github.com/musterd/muster/coordinator/txn"
-)
+import "github.com/musterd/muster/coordinator/txn"
 
 // This file keeps suspended units from running. The wish stands in the document of
 // the allocation or the job, so every leader finds it (ADR 38). A suspended unit is

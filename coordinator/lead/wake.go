@@ -95,7 +95,7 @@ func (l *Leader) noteFreed(a *attempt) {
 func (l *Leader) noteCharged(a *attempt) {
 	switch trees := sched.TreesOf(a.charges); {
 	case len(trees) == 0:
-	case l.quotas.trees.HasMovedOthers(a.unit.path):
+	case l.quotas.Trees().HasMovedOthers(a.unit.path):
 		l.room.Moved(trees)
 	default:
 		l.room.Charged(trees)

@@ -1,8 +1,6 @@
 package lead
 
-import (
-	"github.com/musterd/muster/coordinator/decisions"
-)
+import "github.com/musterd/muster/coordinator/decisions"
 
 // noteRestored puts into the account, once in a term, that somebody has noticed
 // that the store was restored. As long as there are agents in quarantine, each

@@ -16,19 +16,18 @@ import (
 func TestTheUsageOfATenantIsTheSumOfItsCharges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		l := NewLeader(Beginning{Now: now})
+		l := newQuotas(quota.Options{}, now)
 		charged, peak := map[resource.TxID]int64{}, int64(0)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "seconds")) * time.Second)
-			l.setNow(now)
 			tx := resource.TxID(fmt.Sprintf("tx-%d", rapid.IntRange(0, 5).Draw(t, "tx")))
 			if amount := rapid.Int64Range(1, 9).Draw(t, "amount"); rapid.Bool().Draw(t, "charge") {
-				l.charge(tx, "ml", quota.Charge{Group: "ml-dev", Request: resource.Vector{resource.GPU: amount}, Members: 1})
+				l.charge(tx, "ml", quota.Charge{Group: "ml-dev", Request: resource.Vector{resource.GPU: amount}, Members: 1}, now)
 				if _, twice := charged[tx]; !twice {
 					charged[tx] = amount
 				}
 			} else {
-				l.uncharge(tx, "ml")
+				l.uncharge(tx, "ml", now)
 				delete(charged, tx)
 			}
 			sum := int64(0)
@@ -47,7 +46,7 @@ func TestTheUsageOfATenantIsTheSumOfItsCharges(t *testing.T) {
 			}
 		}
 		for tx := range charged {
-			l.uncharge(tx, "ml")
+			l.uncharge(tx, "ml", now)
 		}
 		l.usage.forgetIdle(now.Add(25 * time.Hour))
 		if len(l.usage.tenants)+len(l.usage.charged)+l.usage.kept != 0 {
@@ -70,16 +69,6 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 	if len(u.tenants) != mostLevels+10 || with != mostLevels {
 		t.Errorf("%d tenants, %d with a history, want %d", len(u.tenants), with, mostLevels)
-	}
-}
-
-func TestQueuesOfWaitsAreBounded(t *testing.T) {
-	a := newActivity()
-	for i := range mostQueues + 10 {
-		a.addWait(fmt.Sprintf("q%d", i), time.Second)
-	}
-	if len(a.waits) != mostQueues {
-		t.Errorf("waits of %d queues, want %d", len(a.waits), mostQueues)
 	}
 }
 

@@ -102,17 +102,17 @@ func (u *usage) forgetIdle(now time.Time) {
 }
 
 // charge charges a transaction of a tenant, unless it is charged already.
-func (l *Leader) charge(tx resource.TxID, tenant resource.TenantID, c quota.Charge) {
-	if _, charged := l.quotas.limits.Charged(tx); !charged {
-		l.quotas.limits.Charge(tx, c)
-		l.usage.add(l.now, tenant, c, 1)
+func (q *quotas) charge(tx resource.TxID, tenant resource.TenantID, c quota.Charge, now time.Time) {
+	if _, charged := q.limits.Charged(tx); !charged {
+		q.limits.Charge(tx, c)
+		q.usage.add(now, tenant, c, 1)
 	}
 }
 
 // uncharge ends the charge of a transaction of a tenant, where there is one.
-func (l *Leader) uncharge(tx resource.TxID, tenant resource.TenantID) {
-	if c, charged := l.quotas.limits.Charged(tx); charged {
-		l.quotas.limits.Discharge(tx)
-		l.usage.add(l.now, tenant, c, -1)
+func (q *quotas) uncharge(tx resource.TxID, tenant resource.TenantID, now time.Time) {
+	if c, charged := q.limits.Charged(tx); charged {
+		q.limits.Discharge(tx)
+		q.usage.add(now, tenant, c, -1)
 	}
 }

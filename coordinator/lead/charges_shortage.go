@@ -10,7 +10,7 @@ import (
 
 // reasons are the constraints behind a shortage, the one to show first; none
 // for nil.
-func (l *Leader) reasons(s *sched.Shortage) []resource.Reason {
+func (q *quotas) reasons(s *sched.Shortage) []resource.Reason {
 	switch {
 	case s == nil:
 		return nil
@@ -27,7 +27,7 @@ func (l *Leader) reasons(s *sched.Shortage) []resource.Reason {
 	case s.Victims != nil:
 		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.Victims)}}
 	}
-	return []resource.Reason{l.refusalReason(s.Refusal)}
+	return []resource.Reason{q.refusalReason(s.Refusal)}
 }
 
 // needsVictims says how many units would have to give way. It names none: they
@@ -42,12 +42,12 @@ func needsVictims(victims []string) string {
 
 // refusalReason words a tree's refusal with the numbers of the node: Want is
 // the request, Have what the node has left.
-func (l *Leader) refusalReason(r quota.Refusal) resource.Reason {
+func (q *quotas) refusalReason(r quota.Refusal) resource.Reason {
 	reason := r.Reason()
 	of := fmt.Sprintf("node %s of quota tree %s", r.Node, r.Tree)
 	var limit int64
 	var node quota.NodeSpec
-	if t := l.quotas.treeObjects[r.Tree]; t != nil {
+	if t := q.treeObjects[r.Tree]; t != nil {
 		node = t.spec.Nodes[r.Node]
 	}
 	switch r.Code {

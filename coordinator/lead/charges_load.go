@@ -1,0 +1,76 @@
+package lead
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// load takes a key of the quota objects that the store has.
+func (q *quotas) load(kv record.KV, now time.Time) error {
+	key, err := record.ParseQuotaKey(kv.Key)
+	if err != nil {
+		return err
+	}
+	switch key.Kind {
+	case record.QuotaModes:
+		return q.loadMode(kv)
+	case record.QuotaSeats:
+		rec, err := record.Decode[record.Seats](kv.Key, kv.Value)
+		if err != nil {
+			return err
+		}
+		q.loadedSeats[resource.TxID(key.Name)] = rec.Nodes
+		return nil
+	case record.QuotaLimits:
+		if _, err := record.Decode[record.QuotaLimit](kv.Key, kv.Value); err != nil {
+			return err
+		}
+		q.outdated = append(q.outdated, kv.Key)
+		return nil
+	case record.QuotaResources, record.QuotaTrees, record.QuotaForests, record.QuotaNamespaces:
+	}
+	rec, err := record.Decode[record.Quota](kv.Key, kv.Value)
+	if err != nil {
+		return err
+	}
+	if status := q.loadObject(key, rec, kv.ModRev, now); status != nil {
+		return fmt.Errorf("%s: document: %w", kv.Key, status)
+	}
+	return nil
+}
+
+func (q *quotas) loadObject(key record.QuotaKey, rec record.Quota, rev resource.Revision, now time.Time) error {
+	switch key.Kind {
+	case record.QuotaResources:
+		object, status := api.DecodeResourceQuota(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		q.setResourceQuota(*object, rev, now)
+	case record.QuotaTrees:
+		object, status := api.DecodeQuotaTree(rec.Document)
+		if status != nil {
+			return status
+		}
+		object.Metadata = MetadataOf(rec, object.Metadata, rev)
+		spec, status := SpecOf(*object)
+		if status != nil {
+			return status
+		}
+		_, err := q.setTree(*object, rev, spec, rec.Former)
+		return err
+	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes, record.QuotaSeats:
+	}
+	return nil
+}
+
+// outdatedKeys are keys of the version before, to be deleted.
+func (q *quotas) outdatedKeys() []string { return q.outdated }
+
+// forgetOutdated forgets those keys, which are deleted.
+func (q *quotas) forgetOutdated() { q.outdated = nil }

@@ -1,0 +1,173 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// quotaTree is one and what became of it.
+type quotaTree struct {
+	edit.Kept[api.QuotaTree]
+	spec  quota.TreeSpec
+	shape quota.Shape
+	// former are former names of nodes, each with its name of today.
+	former map[string]string
+	nodes  map[string]bool // those that the root reaches: true for a leaf
+	// detached are the units, by path, that are charged to a group which the
+	// tree does not have as a leaf.
+	detached map[string]bool
+}
+
+// setTree takes over a tree, new or changed, and returns the units that have to
+// be charged to it anew: those that it lost, and those that it did not have a
+// group for before.
+func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec, former map[string]string) (again []string, err error) {
+	name := object.Metadata.Name
+	t := &quotaTree{Kept: edit.Kept[api.QuotaTree]{Object: object, Rev: rev}, spec: spec, former: former, nodes: map[string]bool{}, detached: map[string]bool{}}
+	before := q.treeObjects[name]
+	if before == nil {
+		t.shape, err = q.trees.AddTree(spec)
+		if err != nil {
+			return nil, err
+		}
+		if err := q.trees.AddTreeToForest(everyTree, name); err != nil {
+			return nil, err
+		}
+	} else {
+		result, err := q.updateTree(name, spec)
+		if err != nil {
+			return nil, err
+		}
+		t.shape = result.Shape
+		for _, id := range result.Detached {
+			t.detached[id] = true
+		}
+		again = append(slices.Sorted(maps.Keys(before.detached)), result.Lost...)
+	}
+	for name := range spec.Nodes {
+		t.nodes[name] = true
+	}
+	for _, name := range t.shape.Dangling {
+		delete(t.nodes, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
+		if parent := spec.Nodes[name].Parent; parent != "" {
+			t.nodes[parent] = false
+		}
+	}
+	q.treeObjects[name] = t
+	delete(q.closed, name)
+	q.generation++
+	return again, nil
+}
+
+// updateTree replaces a tree's specification; its consumers move to the new tree.
+func (q *quotas) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResult, error) {
+	cache, err := q.trees.Cache(name)
+	if err != nil {
+		return quota.UpdateResult{}, err
+	}
+	for _, node := range cache.NodeNames() {
+		if _, stays := spec.Nodes[node]; !stays {
+			if err := cache.DeleteNode(node); err != nil {
+				return quota.UpdateResult{}, err
+			}
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(spec.Nodes)) {
+		if err := cache.SetNode(node, spec.Nodes[node]); err != nil {
+			return quota.UpdateResult{}, err
+		}
+	}
+	if err := cache.SetResources(spec.Resources); err != nil {
+		return quota.UpdateResult{}, err
+	}
+	return q.trees.UpdateTree(name)
+}
+
+// deleteTree removes a tree to which nobody is charged.
+func (q *quotas) deleteTree(name string) {
+	must(q.trees.DeleteTree(name))
+	delete(q.treeObjects, name)
+	delete(q.closed, name)
+	q.generation++
+}
+
+// group is the name of today of a node of the tree.
+func (t *quotaTree) group(name string) string {
+	if now, renamed := t.former[name]; renamed {
+		return now
+	}
+	return name
+}
+
+// group is the name of today of a node of a tree.
+func (q *quotas) group(tree, name string) string {
+	if t := q.treeObjects[tree]; t != nil {
+		return t.group(name)
+	}
+	return name
+}
+
+// renameNode renames a node in the specification that the next update of the tree
+// takes over: its consumers follow.
+func (q *quotas) renameNode(tree, from, to string) error {
+	cache, err := q.trees.Cache(tree)
+	if err != nil {
+		return fmt.Errorf("rename %s: %w", from, err)
+	}
+	return cache.RenameNode(from, to)
+}
+
+// faults are the nodes that the root does not reach, and the number of units whose group
+// is no leaf of the tree.
+func (t *quotaTree) faults() (dangling []string, detached int) {
+	return t.shape.Dangling, len(t.detached)
+}
+
+// counts are the resources that the tree counts.
+func (t *quotaTree) counts() []resource.Name { return t.spec.Resources }
+
+// Has implements edit.Tree.
+func (t *quotaTree) Has(node string) bool {
+	_, named := t.spec.Nodes[node]
+	return named
+}
+
+// Leaf implements edit.Tree.
+func (t *quotaTree) Leaf(node string) bool { return t.nodes[node] }
+
+// showTree shows a tree as it is in force.
+func (q *quotas) showTree(t *quotaTree) *api.QuotaTree {
+	o := t.Object
+	nodes, err := q.trees.Nodes(o.Metadata.Name)
+	must(err)
+	o.Status = TreeStatus(t.shape, nodes, t.detached)
+	return &o
+}
+
+// TreeStatus shows a tree; detached are the units whose group is no leaf.
+func TreeStatus(shape quota.Shape, nodes []quota.NodeView, detached map[string]bool) api.QuotaTreeStatus {
+	s := api.QuotaTreeStatus{
+		Root: shape.Root, Dangling: slices.Clone(shape.Dangling), OtherRoots: slices.Clone(shape.OtherRoots),
+		Orphans: slices.Clone(shape.Orphans), Cyclic: slices.Clone(shape.Cyclic), Detached: slices.Sorted(maps.Keys(detached)),
+	}
+	for _, n := range nodes {
+		s.Nodes = append(s.Nodes, api.QuotaNodeStatus{
+			Name: n.Name, Parent: n.Parent, Depth: n.Depth, Hard: n.Hard, Leaf: n.Leaf,
+			Quota: shown.Quantities(n.Quota), Allocated: shown.Quantities(n.Allocated), Own: api.Amounts(n.Own),
+			Borrowed: api.Amounts(n.Borrowed), Lent: api.Amounts(n.Lent), OverQuota: shown.Exceeded(n.Allocated, n.Quota), Consumers: n.Consumers,
+		})
+	}
+	return s
+}
+
+// NoQuotaTree is the answer where no tree has the name.
+func NoQuotaTree(name string) *api.Status { return api.Errorf(404, "quota tree %s not found", name) }

@@ -1,0 +1,197 @@
+package lead
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
+)
+
+// enroll has the trees know a consumer, which is charged nothing yet.
+func (q *quotas) enroll(c quota.ConsumerSpec) { must(q.trees.AddConsumer(c)) }
+
+// forget has the trees forget a consumer that is not charged.
+func (q *quotas) forget(path string) { must(q.trees.RemoveConsumer(path)) }
+
+// undo takes back the charge of a consumer on all trees, where nothing else was tried since.
+func (q *quotas) undo(path string) { must(q.trees.UndoAllocateForest(everyTree, path)) }
+
+// release ends the charge of a consumer on all trees.
+func (q *quotas) release(path string) { q.trees.DeallocateForest(everyTree, path) }
+
+// restore charges a consumer to its trees beside others, over quota where needed.
+func (q *quotas) restore(path string) quota.Result {
+	r, err := q.trees.RestoreForest(everyTree, path)
+	must(err)
+	return r
+}
+
+// replace charges a consumer as an arrival, in place of the charge that it has. Where that
+// would evict somebody, ok is false and nothing changes.
+func (q *quotas) replace(path string) (r quota.Result, ok bool) {
+	mark := q.trees.Checkpoint()
+	q.release(path)
+	r, err := q.trees.AllocateForest(everyTree, path)
+	must(err)
+	if ok = r.OK && len(r.Preempted) == 0; ok {
+		must(q.trees.Keep(mark))
+	} else {
+		must(q.trees.Rollback(mark))
+	}
+	return r, ok
+}
+
+// without runs f while the trees do not charge some consumers. Nothing of that, and nothing
+// of what f does to the trees, stays.
+func (q *quotas) without(paths []string, f func()) {
+	mark := q.trees.Checkpoint()
+	for _, path := range paths {
+		q.release(path)
+	}
+	f()
+	must(q.trees.Rollback(mark))
+}
+
+// arrive charges a consumer as if it arrived now, unless that evicts somebody. Its rules
+// are those of the mode Normal in each mode: units that were charged before the mode became
+// Maintenance stand as they stood, borrowers included.
+func (q *quotas) arrive(path string) bool {
+	must(q.trees.SetMode(quota.Normal))
+	defer func() { must(q.applyMode()) }()
+	r, err := q.trees.TryAllocateForest(everyTree, path)
+	must(err)
+	if r.OK && len(r.Preempted) == 0 {
+		return true
+	}
+	q.undo(path)
+	return false
+}
+
+// locate gives the demands of a consumer the names of today of their groups, and the root
+// where a tree does not have the group. It reports whether each tree has the group: else the
+// trees will know something else of the consumer than its record says.
+func (q *quotas) locate(c *quota.ConsumerSpec) (all bool) {
+	all = true
+	for i := range c.Demands {
+		d := &c.Demands[i]
+		t := q.treeObjects[d.Tree]
+		if t == nil {
+			all = false
+			continue
+		}
+		d.Group = t.group(d.Group)
+		leaf, known := t.nodes[d.Group]
+		if delete(t.detached, c.ID); !leaf {
+			t.detached[c.ID] = true
+		}
+		if !known {
+			all = false
+			d.Group = t.shape.Root
+		}
+	}
+	return all
+}
+
+// committed is the outcome of the charge of a committed unit to one tree.
+type committed struct {
+	quota.Result
+	Absent bool // there is no such tree
+}
+
+// chargeCommitted charges a unit to a tree as its record says, evicting nobody. A unit that
+// is not charged belongs to no group of the tree.
+func (q *quotas) chargeCommitted(tree, path string) committed {
+	t := q.treeObjects[tree]
+	if t == nil {
+		return committed{Absent: true}
+	}
+	r, err := q.chargeAgain(tree, path)
+	must(err)
+	if !r.OK {
+		t.detached[path] = true
+	}
+	return committed{Result: r}
+}
+
+// reattach forgets that a unit belongs to no group of a tree.
+func (q *quotas) reattach(tree, path string) {
+	if t := q.treeObjects[tree]; t != nil {
+		delete(t.detached, path)
+	}
+}
+
+// setNow lets the trees know the time, which counts for how long their consumers have run.
+func (q *quotas) setNow(now time.Time) {
+	if q.timed {
+		q.trees.SetNow(now)
+	}
+}
+
+// seated are a unit's charges with the nodes that count them now.
+func (q *quotas) seated(path string, charges []record.Charge) []record.Charge {
+	if len(charges) < 2 { // of the namespace alone
+		return charges
+	}
+	charges = slices.Clone(charges)
+	for i := range charges {
+		c := &charges[i]
+		c.Node = ""
+		if node, counted := q.trees.NodeOf(c.Tree, path); counted && node != q.group(c.Tree, c.Group) {
+			c.Node = node
+		}
+	}
+	return charges
+}
+
+// movedSeats are the nodes of a unit on all its trees, nil where the store has them already:
+// seats, else those of its charges.
+func (q *quotas) movedSeats(path string, charges []record.Charge, seats map[string]string) map[string]string {
+	nodes, moved := map[string]string{}, false
+	for i := range charges {
+		c := &charges[i]
+		t := q.treeObjects[c.Tree]
+		node, counted := q.trees.NodeOf(c.Tree, path)
+		if t == nil || !counted {
+			continue
+		}
+		nodes[c.Tree] = node
+		moved = moved || node != t.group(cmp.Or(seats[c.Tree], c.Node, c.Group))
+	}
+	if !moved {
+		return nil
+	}
+	return nodes
+}
+
+// excess is what is charged more than it may be.
+type excess struct {
+	Quota      string // the key of a resource quota, or "" for one of Tree and Node
+	Tree, Node string
+	Resources  []resource.Name
+}
+
+// exceeded lists the charges above their limits: resource quotas by their keys, then trees
+// by their names.
+func (q *quotas) exceeded() []excess {
+	var all []excess
+	for _, key := range q.quotaKeys() {
+		r := q.resources[key]
+		if over := shown.Exceeded(q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name), r.hard); len(over) > 0 {
+			all = append(all, excess{Quota: key, Resources: over})
+		}
+	}
+	for _, name := range q.treeNames() {
+		nodes, err := q.trees.Nodes(name)
+		must(err)
+		for _, n := range nodes {
+			if over := shown.Exceeded(n.Allocated, n.Quota); len(over) > 0 {
+				all = append(all, excess{Tree: name, Node: n.Name, Resources: over})
+			}
+		}
+	}
+	return all
+}
