@@ -47,14 +47,14 @@ func newQuotas(o quota.Options, now time.Time) *quotas {
 		resources: map[string]*resourceQuota{}, treeObjects: map[string]*quotaTree{}, closed: map[string]bool{},
 		generation: 1, sampled: now, loadedSeats: map[resource.TxID]map[string]string{},
 	}
-	must(q.trees.SetMode(quota.Normal))
-	must(q.trees.AddForest(everyTree))
+	mustHold(q.trees.SetMode(quota.Normal))
+	mustHold(q.trees.AddForest(everyTree))
 	return q
 }
 
-// must is for calls of the quota manager that only a broken invariant makes
+// mustHold is for calls of the quota manager that only a broken invariant makes
 // fail.
-func must(err error) {
+func mustHold(err error) {
 	if err != nil {
 		panic("coordinator: " + err.Error())
 	}

@@ -23,7 +23,7 @@ func (q *quotas) modeRecord() (record.QuotaMode, resource.Revision) { return q.m
 // setMode takes over the mode that the store has at rev, and gives it to the trees.
 func (q *quotas) setMode(rec record.QuotaMode, rev resource.Revision) {
 	q.mode = quotaMode{rec, rev}
-	must(q.applyMode())
+	mustHold(q.applyMode())
 }
 
 // showMode shows the mode.

@@ -94,7 +94,7 @@ func (q *quotas) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResul
 
 // deleteTree removes a tree to which nobody is charged.
 func (q *quotas) deleteTree(name string) {
-	must(q.trees.DeleteTree(name))
+	mustHold(q.trees.DeleteTree(name))
 	delete(q.treeObjects, name)
 	delete(q.closed, name)
 	q.generation++
@@ -148,7 +148,7 @@ func (t *quotaTree) Leaf(node string) bool { return t.nodes[node] }
 func (q *quotas) showTree(t *quotaTree) *api.QuotaTree {
 	o := t.Object
 	nodes, err := q.trees.Nodes(o.Metadata.Name)
-	must(err)
+	mustHold(err)
 	o.Status = TreeStatus(t.shape, nodes, t.detached)
 	return &o
 }

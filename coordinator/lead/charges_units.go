@@ -12,13 +12,13 @@ import (
 )
 
 // enroll has the trees know a consumer, which is charged nothing yet.
-func (q *quotas) enroll(c quota.ConsumerSpec) { must(q.trees.AddConsumer(c)) }
+func (q *quotas) enroll(c quota.ConsumerSpec) { mustHold(q.trees.AddConsumer(c)) }
 
 // forget has the trees forget a consumer that is not charged.
-func (q *quotas) forget(path string) { must(q.trees.RemoveConsumer(path)) }
+func (q *quotas) forget(path string) { mustHold(q.trees.RemoveConsumer(path)) }
 
 // undo takes back the charge of a consumer on all trees, where nothing else was tried since.
-func (q *quotas) undo(path string) { must(q.trees.UndoAllocateForest(everyTree, path)) }
+func (q *quotas) undo(path string) { mustHold(q.trees.UndoAllocateForest(everyTree, path)) }
 
 // release ends the charge of a consumer on all trees.
 func (q *quotas) release(path string) { q.trees.DeallocateForest(everyTree, path) }
@@ -26,7 +26,7 @@ func (q *quotas) release(path string) { q.trees.DeallocateForest(everyTree, path
 // restore charges a consumer to its trees beside others, over quota where needed.
 func (q *quotas) restore(path string) quota.Result {
 	r, err := q.trees.RestoreForest(everyTree, path)
-	must(err)
+	mustHold(err)
 	return r
 }
 
@@ -36,11 +36,11 @@ func (q *quotas) replace(path string) (r quota.Result, ok bool) {
 	mark := q.trees.Checkpoint()
 	q.release(path)
 	r, err := q.trees.AllocateForest(everyTree, path)
-	must(err)
+	mustHold(err)
 	if ok = r.OK && len(r.Preempted) == 0; ok {
-		must(q.trees.Keep(mark))
+		mustHold(q.trees.Keep(mark))
 	} else {
-		must(q.trees.Rollback(mark))
+		mustHold(q.trees.Rollback(mark))
 	}
 	return r, ok
 }
@@ -53,17 +53,17 @@ func (q *quotas) without(paths []string, f func()) {
 		q.release(path)
 	}
 	f()
-	must(q.trees.Rollback(mark))
+	mustHold(q.trees.Rollback(mark))
 }
 
 // arrive charges a consumer as if it arrived now, unless that evicts somebody. Its rules
 // are those of the mode Normal in each mode: units that were charged before the mode became
 // Maintenance stand as they stood, borrowers included.
 func (q *quotas) arrive(path string) bool {
-	must(q.trees.SetMode(quota.Normal))
-	defer func() { must(q.applyMode()) }()
+	mustHold(q.trees.SetMode(quota.Normal))
+	defer func() { mustHold(q.applyMode()) }()
 	r, err := q.trees.TryAllocateForest(everyTree, path)
-	must(err)
+	mustHold(err)
 	if r.OK && len(r.Preempted) == 0 {
 		return true
 	}
@@ -110,7 +110,7 @@ func (q *quotas) chargeCommitted(tree, path string) committed {
 		return committed{Absent: true}
 	}
 	r, err := q.chargeAgain(tree, path)
-	must(err)
+	mustHold(err)
 	if !r.OK {
 		t.detached[path] = true
 	}
@@ -186,7 +186,7 @@ func (q *quotas) exceeded() []excess {
 	}
 	for _, name := range q.treeNames() {
 		nodes, err := q.trees.Nodes(name)
-		must(err)
+		mustHold(err)
 		for _, n := range nodes {
 			if over := shown.Exceeded(n.Allocated, n.Quota); len(over) > 0 {
 				all = append(all, excess{Tree: name, Node: n.Name, Resources: over})

@@ -31,3 +31,11 @@ func (l *Leader) regroup(namespace string, countedUsers bool) {
 func (l *Leader) sampleQuotas() {
 	l.quotas.sample(l.now)
 }
+
+// must is for calls of the quota manager that only a broken invariant makes
+// fail.
+func must(err error) {
+	if err != nil {
+		panic("coordinator: " + err.Error())
+	}
+}
