@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/service"
@@ -26,7 +27,7 @@ func (c *Coordinator) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create
 	if !json.Valid(t.Spec) {
 		return nil, api.Errorf(400, "spec: not JSON")
 	}
-	spec, status := lead.SpecOf(*t)
+	spec, status := charges.SpecOf(*t)
 	if status != nil {
 		return nil, status
 	}
@@ -43,7 +44,7 @@ func (c *Coordinator) GetQuotaTree(ctx context.Context, name string) (*api.Quota
 		case err != nil:
 			return nil, unchargeable(err)
 		case !found:
-			return nil, lead.NoQuotaTree(name)
+			return nil, charges.NoQuotaTree(name)
 		}
 		return t, nil
 	})

@@ -2,7 +2,7 @@ package follow
 
 import (
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -12,7 +12,7 @@ func (f *Follower) QuotaMode() api.QuotaMode {
 	if m := f.mode.Load(); m != nil {
 		return *m
 	}
-	return lead.QuotaModeOf(record.QuotaMode{}, 0)
+	return charges.QuotaModeOf(record.QuotaMode{}, 0)
 }
 
 // noteMode takes the mode in a key that has changed; kv is nil for a key that was
@@ -30,6 +30,6 @@ func (f *Follower) noteMode(key string, kv *record.KV) {
 		f.log.Error("quota_mode_unreadable", "key", kv.Key, "error", err)
 		return
 	}
-	m := lead.QuotaModeOf(rec, kv.ModRev)
+	m := charges.QuotaModeOf(rec, kv.ModRev)
 	f.mode.Store(&m)
 }

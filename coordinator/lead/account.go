@@ -51,7 +51,7 @@ func (w accountWords) Held(path string) decisions.Evidence {
 // Asleep says why a class has failed.
 func (w accountWords) Asleep(c *sched.Class, e *sched.Evidence) (subject string, detail func() string) {
 	if e.Short != nil {
-		return subjectOf(e.Short, c.Namespace), func() string { return joinReasons(w.quotas.reasons(e.Short), e.NoVictims) }
+		return subjectOf(e.Short, c.Namespace), func() string { return joinReasons(w.quotas.Reasons(e.Short), e.NoVictims) }
 	}
 	return "", func() string { return w.describeDemand(c.Demand(), e) }
 }

@@ -49,7 +49,7 @@ func (l *Leader) bind(u *unit) {
 	charges := make([]record.Charge, 1, 1+len(groups))
 	charges[0] = record.Charge{Tree: quota.Tree, Group: u.Charge.Group, Request: u.Charge.Request}
 	for tree, group := range groups {
-		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.group(tree, group), Request: u.Charge.Request})
+		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.Group(tree, group), Request: u.Charge.Request})
 	}
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
 	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
@@ -77,14 +77,14 @@ func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
 }
 
 func (l *Leader) addConsumer(u *unit, c quota.ConsumerSpec) {
-	l.quotas.enroll(c)
+	l.quotas.Enroll(c)
 	u.setEnrolled()
 }
 
 // removeConsumer lets the trees forget a unit that is not charged.
 func (l *Leader) removeConsumer(u *unit) {
 	if u.enrolled {
-		l.quotas.forget(u.path)
+		l.quotas.Forget(u.path)
 		u.clearCharges()
 	}
 }
@@ -109,7 +109,7 @@ func (l *Leader) tryCharge(u *unit) (short *sched.Shortage, until time.Time) {
 // undoCharge undoes the charge of a unit that was admitted just now.
 func (l *Leader) undoCharge(u *unit) {
 	if len(u.charges) > 1 {
-		l.quotas.undo(u.path)
+		l.quotas.Undo(u.path)
 	}
 }
 
@@ -126,7 +126,7 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // that was admitted. Attempts that start together are all charged by one decision:
 // beginTogether wakes for them, once all have begun.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
-	l.quotas.charge(tx, a.unit.record.Tenant, a.unit.Charge, l.now) // model: mutant UNKNOWN_NOT_CHARGED
+	l.quotas.Charge(tx, a.unit.record.Tenant, a.unit.Charge, l.now) // model: mutant UNKNOWN_NOT_CHARGED
 	if a.company == nil {
 		l.noteCharged(a)
 	}
@@ -134,17 +134,17 @@ func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
 
 // discharge ends an attempt's charge.
 func (l *Leader) discharge(a *attempt) {
-	l.quotas.uncharge(a.machine.ID(), a.unit.record.Tenant, l.now)
+	l.quotas.Uncharge(a.machine.ID(), a.unit.record.Tenant, l.now)
 	l.noteFreed(a)
 	l.endSeats(a)
 	for _, c := range a.charges {
 		if c.Tree == quota.Tree {
 			continue
 		}
-		l.quotas.reattach(c.Tree, a.unit.path)
+		l.quotas.Reattach(c.Tree, a.unit.path)
 	}
 	if a.unit.enrolled {
-		l.quotas.release(a.unit.path)
+		l.quotas.Release(a.unit.path)
 	}
 	if a.mischarged { // what the trees know of it is not what it asks for
 		l.removeConsumer(a.unit)
@@ -167,7 +167,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 			}
 			if c.Tree == quota.Tree {
 				u := a.unit
-				l.quotas.charge(a.machine.ID(), u.record.Tenant, quota.Charge{
+				l.quotas.Charge(a.machine.ID(), u.record.Tenant, quota.Charge{
 					Group: c.Group, Request: c.Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 				}, l.now)
 			}
@@ -194,17 +194,17 @@ func (l *Leader) chargeCommitted(a *attempt) {
 		return
 	}
 	a.clearMischarged()
-	if !l.quotas.locate(&c) {
+	if !l.quotas.Locate(&c) {
 		a.setMischarged()
 	}
 	u.setCharges(a.charges)
 	u.setBound(0)
 	l.addConsumer(u, c)
-	if !a.mischarged && l.quotas.arrive(u.path) {
+	if !a.mischarged && l.quotas.Arrive(u.path) {
 		return
 	}
 	for _, d := range c.Demands {
-		switch r := l.quotas.chargeCommitted(d.Tree, u.path); {
+		switch r := l.quotas.ChargeCommitted(d.Tree, u.path); {
 		case r.Absent:
 			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
 		case !r.OK:
@@ -224,7 +224,7 @@ func (l *Leader) rechargeUnits(tree string, paths []string) {
 		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.Trees().IsAllocated(tree, path) {
 			continue
 		}
-		l.quotas.release(path)
+		l.quotas.Release(path)
 		l.removeConsumer(u)
 		l.chargeCommitted(u.attempt)
 	}
@@ -233,7 +233,7 @@ func (l *Leader) rechargeUnits(tree string, paths []string) {
 // reportOverQuota logs what is charged more than it may be: that blocks
 // newcomers and ends nobody.
 func (l *Leader) reportOverQuota() {
-	for _, e := range l.quotas.exceeded() {
+	for _, e := range l.quotas.Exceeded() {
 		if e.Tree == "" {
 			l.out.warn("over_quota", "resource_quota", e.Quota, "resources", e.Resources)
 		} else {
@@ -244,5 +244,5 @@ func (l *Leader) reportOverQuota() {
 
 // updateRuntimes lets the trees know how long their consumers have run.
 func (l *Leader) updateRuntimes() {
-	l.quotas.setNow(l.now)
+	l.quotas.SetNow(l.now)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -24,20 +25,20 @@ func charging(b testing.TB, live int) *Leader {
 	for _, name := range []string{"Org", "Service"} {
 		object := api.QuotaTree{Metadata: api.ObjectMeta{Name: name}, Spec: []byte(
 			`{"nodes":{"all":{"quota":{"cpu":1000000}},"lab":{"parent":"all","quota":{"cpu":1000000}},"a":{"parent":"lab","quota":{"cpu":4}}}}`)}
-		spec, status := SpecOf(object)
+		spec, status := charges.SpecOf(object)
 		if status != nil {
 			b.Fatal(status)
 		}
-		if _, err := l.quotas.setTree(object, 1, spec, nil); err != nil {
+		if _, err := l.quotas.SetTree(object, 1, spec, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
 	l.objects.Bindings.Set(api.QuotaBinding{Metadata: api.ObjectMeta{Name: "bound"}, Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": "a", "Service": "a"}}}, 1)
-	l.quotas.setResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1, time.Now())
+	l.quotas.SetResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1, time.Now())
 	for i := range live {
 		u := chargedUnit("bound", fmt.Sprint("live", i))
 		if short := l.admit(u); short != nil {
-			b.Fatalf("unit %d: %v", i, l.quotas.reasons(short))
+			b.Fatalf("unit %d: %v", i, l.quotas.Reasons(short))
 		}
 		l.quotas.Limits().Charge(resource.TxID(u.path), u.Charge)
 	}
@@ -58,7 +59,7 @@ func TestAQuestionChargesNothing(t *testing.T) {
 	u := chargedUnit("bound", "new")
 	for range 2 {
 		if short := l.judge(u); short != nil {
-			t.Fatalf("refused: %v", l.quotas.reasons(short))
+			t.Fatalf("refused: %v", l.quotas.Reasons(short))
 		}
 		for _, tree := range []string{"Org", "Service"} {
 			if l.quotas.Trees().IsAllocated(tree, u.path) {
@@ -81,7 +82,7 @@ func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
 	used := func() resource.Vector { return l.quotas.Limits().Used("bound", "config") }
 	before := used().Clone()
 	if short := l.admit(u); short != nil {
-		t.Fatalf("refused: %v", l.quotas.reasons(short))
+		t.Fatalf("refused: %v", l.quotas.Reasons(short))
 	}
 	a := &attempt{unit: u, charges: u.charges}
 	a.machine, _ = txn.New(resource.NewTxID("u", 1, 1, resource.Nonce{}), nil)
@@ -99,11 +100,11 @@ func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
 func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	l := NewLeader(Beginning{Epoch: 1, Now: time.Now()})
 	object := api.QuotaTree{Metadata: api.ObjectMeta{Name: "Org"}, Spec: []byte(`{"nodes":{"all":{"quota":{"cpu":8}},"a":{"parent":"all","quota":{"cpu":4}},"b":{"parent":"all","quota":{"cpu":4}}}}`)}
-	spec, status := SpecOf(object)
+	spec, status := charges.SpecOf(object)
 	if status != nil {
 		t.Fatal(status)
 	}
-	if _, err := l.quotas.setTree(object, 1, spec, nil); err != nil {
+	if _, err := l.quotas.SetTree(object, 1, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{"a", "b"} {
@@ -111,7 +112,7 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	}
 	for _, name := range []string{"own", "borrowed"} {
 		if short := l.admit(chargedUnit("b", name)); short != nil {
-			t.Fatalf("%s: %v", name, l.quotas.reasons(short))
+			t.Fatalf("%s: %v", name, l.quotas.Reasons(short))
 		}
 	}
 	u := chargedUnit("a", "owner")
@@ -163,7 +164,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	u.record.Phase = string(api.Pending)
 	l.units[u.path] = u
 	if short := l.admit(u); short != nil {
-		t.Fatal(l.quotas.reasons(short))
+		t.Fatal(l.quotas.Reasons(short))
 	}
 	u.beginWrite(writeAdoption)
 

@@ -135,7 +135,7 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 		}
 	}
 	fits := false
-	l.quotas.without(paths, func() { fits = l.chargeAnew(a) })
+	l.quotas.Without(paths, func() { fits = l.chargeAnew(a) })
 	return fits
 }
 
@@ -143,7 +143,7 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 // its claim beside its victims. It reports whether that evicts nobody, and changes
 // nothing otherwise.
 func (l *Leader) chargeAnew(a *attempt) bool {
-	r, ok := l.quotas.replace(a.unit.path)
+	r, ok := l.quotas.Replace(a.unit.path)
 	if !ok {
 		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/fit"
@@ -26,11 +27,11 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	object := api.QuotaTree{Metadata: api.ObjectMeta{Name: "Org"}, Spec: []byte(fmt.Sprintf(
 		`{"resourceNames":[%q],"nodes":{"all":{"quota":{%q:4}},"sharers":{"parent":"all","quota":{}},"owners":{"parent":"all","quota":{%q:4}}}}`,
 		resource.GPU, resource.GPU, resource.GPU))}
-	spec, status := SpecOf(object)
+	spec, status := charges.SpecOf(object)
 	if status != nil {
 		t.Fatal(status)
 	}
-	if _, err := x.quotas.setTree(object, 1, spec, nil); err != nil {
+	if _, err := x.quotas.SetTree(object, 1, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, gpus := range []int{1, 2, 1} {
@@ -39,7 +40,7 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	}
 	o = x.submit("o", gpus, `"quota":{"groups":{"Org":"owners"}},`)
 	if x.answers(); o.attempt == nil || !o.attempt.claims {
-		t.Fatalf("the owner claims nothing: %v %s", x.quotas.reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
+		t.Fatalf("the owner claims nothing: %v %s", x.quotas.Reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
 	}
 	x.says(o, grant.Waiting)
 	x.answers()

@@ -292,7 +292,7 @@ func (l *Leader) addWait(f *why.Facts, u *unit) {
 		return
 	}
 	short := l.judge(u)
-	f.Quota = l.quotas.reasons(short)
+	f.Quota = l.quotas.Reasons(short)
 	switch {
 	case short == nil:
 	case short.Limits != nil:

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
@@ -227,7 +228,7 @@ func (n *node) busyDevices() int {
 }
 
 // countQuota counts one resource quota.
-func (f *Figures) countQuota(q *quotas, r *resourceQuota) {
+func (f *Figures) countQuota(q *charges.Book, r *charges.Quota) {
 	m := r.Object.Metadata
 	used := q.Limits().Used(m.Namespace, m.Name)
 	for name, hard := range r.Hard() {
@@ -236,7 +237,7 @@ func (f *Figures) countQuota(q *quotas, r *resourceQuota) {
 }
 
 // countTree counts the nodes of one quota tree.
-func (f *Figures) countTree(q *quotas, tree string) {
+func (f *Figures) countTree(q *charges.Book, tree string) {
 	must(q.Trees().EachTotal(tree, func(node string, r resource.Name, quota, allocated int64) {
 		f.Trees = append(f.Trees, TreeFigures{tree, node, r, quota, allocated})
 	}))

@@ -41,7 +41,7 @@ func (l *Leader) CountFigures() *FiguresCount {
 	for _, u := range l.units {
 		c.units = append(c.units, u)
 	}
-	c.quotas, c.trees = l.quotas.quotaKeys(), l.quotas.treeNames()
+	c.quotas, c.trees = l.quotas.QuotaKeys(), l.quotas.TreeNames()
 	return c
 }
 
@@ -63,13 +63,13 @@ func (c *FiguresCount) Step() (done bool) {
 		}
 	case len(c.quotas) > 0:
 		for _, key := range take(&c.quotas, quotasPerStep) {
-			if r := l.quotas.quota(key); r != nil {
+			if r := l.quotas.Quota(key); r != nil {
 				f.countQuota(l.quotas, r)
 			}
 		}
 	case len(c.trees) > 0:
 		for _, tree := range take(&c.trees, 1) {
-			if l.quotas.tree(tree) != nil {
+			if l.quotas.Tree(tree) != nil {
 				f.countTree(l.quotas, tree)
 			}
 		}

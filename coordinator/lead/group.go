@@ -182,7 +182,7 @@ func (l *Leader) memberOverQuota(u *unit) *api.Status {
 		return nil
 	}
 	l.removeConsumer(u)
-	return overQuota(l.quotas.reasons(short))
+	return overQuota(l.quotas.Reasons(short))
 }
 
 // differs is the refusal of a member that differs from its group.

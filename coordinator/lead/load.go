@@ -48,7 +48,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadReady(in.Ready) },
 		func() error { return l.loadRequests(in.Cached, in.Requests) },
 		func() error { return l.chargeRecovered(live) },
-		l.quotas.applyMode,
+		l.quotas.ApplyMode,
 	} {
 		if err := step(); err != nil {
 			return nil, err

@@ -96,7 +96,7 @@ func (l *Leader) chargeNominated(u *unit) {
 	if len(u.charges) < 2 {
 		return
 	}
-	if r := l.quotas.restore(u.path); !r.OK {
+	if r := l.quotas.Restore(u.path); !r.OK {
 		l.out.warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -23,7 +24,7 @@ func (v *view) loadQuotas(kvs []record.KV) error {
 		} else if mine {
 			continue
 		}
-		if err := v.quotas.load(kv, v.now); err != nil {
+		if err := v.quotas.Load(kv, v.now); err != nil {
 			return err
 		}
 	}
@@ -49,15 +50,15 @@ func (l *Leader) configuredQuota(namespace string, hard resource.Vector) api.Res
 // in their place.
 func (l *Leader) configQuotas() []edit.Write {
 	var changes []edit.Write
-	for _, key := range l.quotas.outdatedKeys() {
+	for _, key := range l.quotas.OutdatedKeys() {
 		changes = append(changes, edit.Write{Op: record.Delete(key), Landed: func(resource.Revision) {}})
 	}
-	for _, key := range l.quotas.quotaKeys() {
-		m := l.quotas.quota(key).Object.Metadata
+	for _, key := range l.quotas.QuotaKeys() {
+		m := l.quotas.Quota(key).Object.Metadata
 		if m.Name == configQuota && l.rules.Namespaces[m.Namespace].Hard == nil { // no longer configured
 			changes = append(changes, edit.Write{
 				Op:     record.Delete(record.QuotaKey{Kind: record.QuotaResources, Namespace: m.Namespace, Name: m.Name}.Key()),
-				Landed: func(resource.Revision) { l.quotas.removeResourceQuota(m.Namespace, m.Name) },
+				Landed: func(resource.Revision) { l.quotas.RemoveResourceQuota(m.Namespace, m.Name) },
 			})
 		}
 	}
@@ -67,7 +68,7 @@ func (l *Leader) configQuotas() []edit.Write {
 			continue
 		}
 		object := l.configuredQuota(namespace, hard)
-		if before := l.quotas.quota(namespace + "/" + configQuota); before != nil {
+		if before := l.quotas.Quota(namespace + "/" + configQuota); before != nil {
 			if maps.Equal(before.Object.Spec.Hard, object.Spec.Hard) {
 				continue
 			}
@@ -75,10 +76,10 @@ func (l *Leader) configQuotas() []edit.Write {
 		}
 		key := record.QuotaKey{Kind: record.QuotaResources, Namespace: namespace, Name: configQuota}
 		changes = append(changes, edit.Write{
-			Op: record.Put(key.Key(), record.MustEncode(*recordOf(object.Metadata, object))),
+			Op: record.Put(key.Key(), record.MustEncode(*charges.RecordOf(object.Metadata, object))),
 			Landed: func(rev resource.Revision) {
 				object.Metadata = edit.At(object.Metadata, rev)
-				l.quotas.setResourceQuota(object, rev, l.now)
+				l.quotas.SetResourceQuota(object, rev, l.now)
 			},
 		})
 	}
@@ -101,7 +102,7 @@ func (l *Leader) takeConfig(in ConfigWritten) {
 		w.Landed(in.Revision)
 	}
 	if l.config = l.config[in.Count:]; len(l.config) == 0 {
-		l.quotas.forgetOutdated()
+		l.quotas.ForgetOutdated()
 		l.reportOverQuota()
 	}
 }

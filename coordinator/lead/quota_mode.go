@@ -22,8 +22,8 @@ func (r PatchQuotaMode) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) }
 // judge writes the mode, also where the mode stays: the record then names the new
 // reason and its author.
 func (r PatchQuotaMode) judge(l *Leader) (w edit.Write, status *api.Status) {
-	now, rev := l.quotas.modeRecord()
-	if status := r.Patch.Metadata.Check("the mode of quota trees", l.quotas.showMode().Metadata); status != nil {
+	now, rev := l.quotas.ModeRecord()
+	if status := r.Patch.Metadata.Check("the mode of quota trees", l.quotas.ShowMode().Metadata); status != nil {
 		return w, status
 	}
 	next := record.QuotaMode{
@@ -36,13 +36,13 @@ func (r PatchQuotaMode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	w = edit.Write{Op: record.Put(record.QuotaModeKey, record.MustEncode(next)), Rev: rev, UID: next.UID}
 	w.WakesNobody = !next.Maintenance // trees have less room than before, or as much
 	w.Landed = func(rev resource.Revision) {
-		l.quotas.setMode(next, rev)
+		l.quotas.SetMode(next, rev)
 		l.out.info("quota_mode", "mode", r.Patch.Mode, "by", r.By, "reason", r.Patch.Reason)
 		if !next.Maintenance {
 			l.reportOverQuota()
 		}
 	}
-	w.Result = func() any { return l.quotas.showMode() }
+	w.Result = func() any { return l.quotas.ShowMode() }
 	return w, nil
 }
 
@@ -50,5 +50,5 @@ func (r PatchQuotaMode) judge(l *Leader) (w edit.Write, status *api.Status) {
 type GetQuotaMode struct{}
 
 func (GetQuotaMode) serve(l *Leader, c *call) {
-	c.answer(l.quotas.showMode(), nil)
+	c.answer(l.quotas.ShowMode(), nil)
 }

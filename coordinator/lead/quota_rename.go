@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -23,21 +24,21 @@ func (r RenameQuotaNode) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) 
 func (r RenameQuotaNode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	t, status := l.quotaTree(r.Tree)
 	if status == nil {
-		status = t.judgeRename(r.From, r.To, l.chargedTo)
+		status = t.JudgeRename(r.From, r.To, l.chargedTo)
 	}
 	if status != nil {
 		return w, status
 	}
 	object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Metadata: t.Object.Metadata}
-	if object.Spec, status = renamedSpec(t.Object.Spec, r.From, r.To); status != nil {
+	if object.Spec, status = charges.RenamedSpec(t.Object.Spec, r.From, r.To); status != nil {
 		return w, status
 	}
-	spec, status := SpecOf(object)
+	spec, status := charges.SpecOf(object)
 	if status != nil {
 		return w, status
 	}
-	former := t.renamedNames(r.From, r.To)
-	rec := recordOf(object.Metadata, object)
+	former := t.RenamedNames(r.From, r.To)
+	rec := charges.RecordOf(object.Metadata, object)
 	rec.Former = former
 	w.Rev, w.UID = t.Rev, object.Metadata.UID
 	w.Op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Tree}.Key(), record.MustEncode(*rec))
@@ -47,13 +48,13 @@ func (r RenameQuotaNode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	}
 	w.Landed = func(rev resource.Revision) {
 		object.Metadata = edit.At(object.Metadata, rev)
-		must(l.quotas.renameNode(r.Tree, r.From, r.To))
-		again, err := l.quotas.setTree(object, rev, spec, former)
+		must(l.quotas.RenameNode(r.Tree, r.From, r.To))
+		again, err := l.quotas.SetTree(object, rev, spec, former)
 		must(err) // it was judged
 		l.rechargeUnits(r.Tree, again)
 		l.reportShape(r.Tree)
 	}
-	w.Result = func() any { return l.quotas.showTree(l.quotas.tree(r.Tree)) }
+	w.Result = func() any { return l.quotas.ShowTree(l.quotas.Tree(r.Tree)) }
 	return w, nil
 }
 
@@ -83,7 +84,7 @@ func (l *Leader) bindingsRenamed(r RenameQuotaNode) []edit.Write {
 		object.Spec.Groups = maps.Clone(object.Spec.Groups)
 		object.Spec.Groups[r.Tree] = r.To
 		also = append(also, edit.Write{
-			Op: record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*recordOf(object.Metadata, object))), Rev: b.Rev,
+			Op: record.Put(record.QuotaKey{Kind: record.QuotaNamespaces, Name: namespace}.Key(), record.MustEncode(*charges.RecordOf(object.Metadata, object))), Rev: b.Rev,
 			Landed: func(rev resource.Revision) {
 				l.objects.Bindings.Set(object, rev)
 			},

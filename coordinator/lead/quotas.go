@@ -10,14 +10,14 @@ import (
 func (l *Leader) takeResourceQuota(object api.ResourceQuota, rev resource.Revision) {
 	namespace := object.Metadata.Namespace
 	before := l.quotas.Limits().CountsUsers(namespace)
-	l.quotas.setResourceQuota(object, rev, l.now)
+	l.quotas.SetResourceQuota(object, rev, l.now)
 	l.regroup(namespace, before)
 }
 
 // dropResourceQuota forgets a resource quota, as takeResourceQuota takes one over.
 func (l *Leader) dropResourceQuota(namespace, name string) {
 	before := l.quotas.Limits().CountsUsers(namespace)
-	l.quotas.removeResourceQuota(namespace, name)
+	l.quotas.RemoveResourceQuota(namespace, name)
 	l.regroup(namespace, before)
 }
 
@@ -29,7 +29,7 @@ func (l *Leader) regroup(namespace string, countedUsers bool) {
 
 // sampleQuotas notes every hour how far the resource quotas are used.
 func (l *Leader) sampleQuotas() {
-	l.quotas.sample(l.now)
+	l.quotas.Sample(l.now)
 }
 
 // must is for calls of the quota manager that only a broken invariant makes

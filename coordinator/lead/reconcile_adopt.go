@@ -41,7 +41,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	l.chooseForm(u, l.formHeld(u, found))
 	l.reserveName(who)
 	a := l.chargeAdopted(u, g)
-	a.setCharges(l.quotas.seated(u.path, a.charges))
+	a.setCharges(l.quotas.Seated(u.path, a.charges))
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.stamp(), CommittedMillis: r.l.millis(),
@@ -113,11 +113,11 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 // quota if need be.
 func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
-		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.reasons(short))
+		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.Reasons(short))
 	}
 	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
 	l.removeConsumer(u)
-	l.quotas.charge(g.Tx, u.record.Tenant, quota.Charge{
+	l.quotas.Charge(g.Tx, u.record.Tenant, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 	}, l.now)
 	l.chargeCommitted(a)

@@ -62,8 +62,8 @@ func (l judged) Contents(namespace string) edit.Contents {
 			c.Jobs++
 		}
 	}
-	for _, key := range l.quotas.quotaKeys() {
-		if l.quotas.quota(key).Object.Metadata.Namespace == namespace {
+	for _, key := range l.quotas.QuotaKeys() {
+		if l.quotas.Quota(key).Object.Metadata.Namespace == namespace {
 			c.ResourceQuotas++
 		}
 	}
@@ -71,7 +71,7 @@ func (l judged) Contents(namespace string) edit.Contents {
 }
 
 func (l judged) Tree(name string) (edit.Tree, bool) {
-	t := l.quotas.tree(name)
+	t := l.quotas.Tree(name)
 	return t, t != nil
 }
 
@@ -91,14 +91,14 @@ func (l judged) Describe(name resource.Name) registry.Entry { return l.declared.
 
 // UserOf implements edit.Names. Its time is in proportion to the quotas and the units.
 func (l judged) UserOf(name resource.Name) string {
-	for _, key := range l.quotas.quotaKeys() {
-		q := l.quotas.quota(key)
+	for _, key := range l.quotas.QuotaKeys() {
+		q := l.quotas.Quota(key)
 		if q.Object.Spec.Names()[name] {
 			return resourceQuotaName(q.Object.Metadata.Namespace, q.Object.Metadata.Name)
 		}
 	}
-	for _, tree := range l.quotas.treeNames() {
-		if l.quotas.tree(tree).Object.Names()[name] {
+	for _, tree := range l.quotas.TreeNames() {
+		if l.quotas.Tree(tree).Object.Names()[name] {
 			return "quota tree " + tree
 		}
 	}
@@ -124,7 +124,7 @@ func (l *Leader) prepare(w edit.Write) edit.Write {
 		landed := w.Landed
 		w.Landed = func(rev resource.Revision) {
 			landed(rev)
-			l.quotas.noteMoved()
+			l.quotas.NoteMoved()
 		}
 	}
 	if w.Queue != "" {

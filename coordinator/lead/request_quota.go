@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -98,7 +99,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 		return w, status
 	}
 	w.UID = object.Metadata.UID
-	rec := recordOf(object.Metadata, object)
+	rec := charges.RecordOf(object.Metadata, object)
 	rec.ChangedMillis = l.millis()
 	w.Op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*rec))
 	w.Landed = func(rev resource.Revision) {
@@ -106,7 +107,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 		l.takeResourceQuota(object, rev)
 	}
 	w.Result = func() any {
-		return Warned[*api.ResourceQuota]{l.quotas.showQuota(l.quotas.quota(namespace+"/"+name), l.now), warnings}
+		return Warned[*api.ResourceQuota]{l.quotas.ShowQuota(l.quotas.Quota(namespace+"/"+name), l.now), warnings}
 	}
 	return w, nil
 }
@@ -122,7 +123,7 @@ func (r DeleteResourceQuota) judge(l *Leader) (edit.Write, *api.Status) {
 	if status != nil {
 		return edit.Write{}, status
 	}
-	was := l.quotas.showQuota(q, l.now)
+	was := l.quotas.ShowQuota(q, l.now)
 	return edit.Write{
 		Op: record.Delete(resourceQuotaKey(r.Namespace, r.Name).Key()), Rev: q.Rev,
 		Landed: func(resource.Revision) { l.dropResourceQuota(r.Namespace, r.Name) },
@@ -134,7 +135,7 @@ func (r PutQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 	name := r.Object.Metadata.Name
 	object := api.QuotaTree{APIVersion: api.APIVersion, Kind: api.KindQuotaTree, Spec: r.Object.Spec}
 	var before *edit.Kept[api.QuotaTree]
-	if t := l.quotas.tree(name); t != nil {
+	if t := l.quotas.Tree(name); t != nil {
 		before = &t.Kept
 	}
 	w, status := edit.Begin(l.editView(), before, "quota tree "+name, r.Object.Metadata, r.Create, func(o *api.QuotaTree) *api.ObjectMeta { return &o.Metadata }, &object)
@@ -148,24 +149,24 @@ func (r PutQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 	warnings, status := names.JudgeTree(&object)
 	var former map[string]string
 	if status == nil {
-		former, status = l.quotas.keepFormer(name, r.Spec, l.chargedTo)
+		former, status = l.quotas.KeepFormer(name, r.Spec, l.chargedTo)
 	}
 	if status != nil {
 		return w, status
 	}
-	rec := recordOf(object.Metadata, object)
+	rec := charges.RecordOf(object.Metadata, object)
 	rec.Former = former
 	w.Op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: name}.Key(), record.MustEncode(*rec))
 	w.Landed = func(rev resource.Revision) {
 		object.Metadata = edit.At(object.Metadata, rev)
-		again, err := l.quotas.setTree(object, rev, r.Spec, former)
+		again, err := l.quotas.SetTree(object, rev, r.Spec, former)
 		must(err) // it was judged
 		l.rechargeUnits(name, again)
 		l.reportShape(name)
 	}
 	w.Result = func() any {
-		t := l.quotas.tree(name)
-		return Warned[*api.QuotaTree]{l.quotas.showTree(t), append(warnings, t.detachedWarning()...)}
+		t := l.quotas.Tree(name)
+		return Warned[*api.QuotaTree]{l.quotas.ShowTree(t), append(warnings, t.DetachedWarning()...)}
 	}
 	return w, nil
 }
@@ -181,12 +182,12 @@ func (r DeleteQuotaTree) judge(l *Leader) (edit.Write, *api.Status) {
 	if status != nil {
 		return edit.Write{}, status
 	}
-	was := l.quotas.showTree(t)
-	l.quotas.closeTree(r.Name)
+	was := l.quotas.ShowTree(t)
+	l.quotas.CloseTree(r.Name)
 	return edit.Write{
 		Op: record.Delete(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Name}.Key()), Rev: t.Rev,
-		Landed: func(resource.Revision) { l.quotas.deleteTree(r.Name) },
-		Failed: func() { l.quotas.reopenTree(r.Name) },
+		Landed: func(resource.Revision) { l.quotas.DeleteTree(r.Name) },
+		Failed: func() { l.quotas.ReopenTree(r.Name) },
 		Result: func() any { return was },
 	}, nil
 }

@@ -22,7 +22,7 @@ func (r TenantUsage) serve(l *Leader, c *call) {
 	if since.Before(l.elected) {
 		since = l.elected
 	}
-	o.Since = Stamp(l.quotas.showUsage(o, r.Tenant, l.tenantQuota(r.Tenant), since, l.now, r.Period))
+	o.Since = Stamp(l.quotas.ShowUsage(o, r.Tenant, l.tenantQuota(r.Tenant), since, l.now, r.Period))
 	c.answer(o, nil)
 }
 
@@ -42,5 +42,5 @@ func (l *Leader) tenantQuota(tenant resource.TenantID) resource.Vector {
 			tightest[name] = resource.Vector{}
 		}
 	}
-	return l.quotas.tightest(tightest, tenant, func(namespace string) resource.TenantID { return l.namespace(namespace).Tenant })
+	return l.quotas.Tightest(tightest, tenant, func(namespace string) resource.TenantID { return l.namespace(namespace).Tenant })
 }

@@ -78,7 +78,7 @@ func keeping(names map[resource.Name]bool) func(resource.Name) bool {
 func (l *Leader) misspelt(spec quota.ConsumerSpec) *api.Status {
 	known := l.resources()
 	for i, d := range spec.Demands {
-		counted := l.quotas.tree(d.Tree).counts()
+		counted := l.quotas.Tree(d.Tree).Counts()
 		for _, name := range slices.Sorted(maps.Keys(d.Request)) {
 			if slices.Contains(counted, name) {
 				continue

@@ -121,7 +121,7 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 		l.noteWaiting(u)
 	}
 	if l.isRefusable(u) && e.OverQuota() {
-		u.fail(overQuota(l.quotas.reasons(e.Short)))
+		u.fail(overQuota(l.quotas.Reasons(e.Short)))
 		l.undoCreation(u)
 		return
 	}

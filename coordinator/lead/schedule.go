@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -61,7 +62,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 // world is the state that decisions read and change.
 func (l *Leader) world() *sched.World {
 	return &sched.World{
-		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: everyTree, Closed: l.quotas.Closed(), MaxOps: l.maxOps,
+		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: charges.Forest, Closed: l.quotas.Closed(), MaxOps: l.maxOps,
 	}
 }
 

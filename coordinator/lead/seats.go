@@ -94,7 +94,7 @@ func (l *Leader) takeSeats() []seatWrite {
 		if u == nil || u.attempt == nil || u.attempt.committed == 0 { // the commit writes the nodes
 			continue
 		}
-		if nodes := l.quotas.movedSeats(path, u.attempt.charges, u.attempt.seats); nodes != nil {
+		if nodes := l.quotas.MovedSeats(path, u.attempt.charges, u.attempt.seats); nodes != nil {
 			writes = append(writes, seatWrite{u.attempt.machine.ID(), path, nodes})
 		}
 	}
@@ -162,7 +162,7 @@ func (l *Leader) endSeats(a *attempt) {
 
 // loadSeats takes over the keys of earlier leaders. A key beside no live transaction goes.
 func (l *Leader) loadSeats() {
-	loaded := l.quotas.takeSeats()
+	loaded := l.quotas.TakeSeats()
 	for _, tx := range slices.Sorted(maps.Keys(loaded)) {
 		if a := l.attempts[tx]; a != nil {
 			a.setSeats(loaded[tx])

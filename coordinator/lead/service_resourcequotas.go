@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -23,8 +24,8 @@ func notConfigured(namespace, name string) *api.Status {
 	return nil
 }
 
-func (l *Leader) resourceQuota(namespace, name string) (*resourceQuota, *api.Status) {
-	if q := l.quotas.quota(namespace + "/" + name); q != nil {
+func (l *Leader) resourceQuota(namespace, name string) (*charges.Quota, *api.Status) {
+	if q := l.quotas.Quota(namespace + "/" + name); q != nil {
 		return q, nil
 	}
 	return nil, NoResourceQuota(namespace, name)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/why"
@@ -19,7 +20,7 @@ func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
 	case u.attempt != nil:
 		charges = u.attempt.charges
 	case u.waiting() && !u.isBeingAdopted():
-		s.Reasons = l.quotas.reasons(l.judge(u))
+		s.Reasons = l.quotas.Reasons(l.judge(u))
 		charges = u.charges
 	}
 	for _, d := range u.consumer(charges).Demands {
@@ -90,7 +91,7 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 		return nil, api.Errorf(422, "spec.trees: the consumer asks nothing of any tree")
 	}
 	for i, d := range spec.Demands {
-		if !l.quotas.isOpen(d.Tree) {
+		if !l.quotas.IsOpen(d.Tree) {
 			return nil, api.Errorf(422, "spec.trees[%d].treeName: quota tree %s does not exist", i, d.Tree)
 		}
 	}
@@ -102,17 +103,17 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 		return nil, api.Errorf(422, "%v", err)
 	}
 	l.updateRuntimes()
-	r, err := trees.AdmitForest(everyTree, spec.ID)
+	r, err := trees.AdmitForest(charges.Forest, spec.ID)
 	must(err)
 	trial.Admitted = r.OK && len(r.Preempted) == 0 // until somebody can be evicted for it
 	if r.OK {
 		l.showDryRun(trial, spec.ID, r, reader)
 	} else {
-		trial.Reasons = []resource.Reason{l.quotas.refusalReason(r.Refusal)}
+		trial.Reasons = []resource.Reason{l.quotas.RefusalReason(r.Refusal)}
 	}
-	must(trees.UndoAllocateForest(everyTree, spec.ID))
+	must(trees.UndoAllocateForest(charges.Forest, spec.ID))
 	must(trees.RemoveConsumer(spec.ID))
-	trial.Summary = summarizeDryRun(name, trial, needsVictims(r.Preempted))
+	trial.Summary = summarizeDryRun(name, trial, charges.NeedsVictims(r.Preempted))
 	return trial, nil
 }
 

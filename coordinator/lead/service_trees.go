@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/record"
 )
 
 // reportShape logs what of a tree is not as it was meant.
 func (l *Leader) reportShape(name string) {
-	dangling, detached := l.quotas.tree(name).faults()
+	dangling, detached := l.quotas.Tree(name).Faults()
 	if len(dangling) > 0 {
 		l.out.warn("tree_dangling", "tree", name, "nodes", dangling)
 	}
@@ -51,11 +52,11 @@ func (l *Leader) unused(tree string) *api.Status {
 	return nil
 }
 
-func (l *Leader) quotaTree(name string) (*quotaTree, *api.Status) {
-	if t := l.quotas.tree(name); t != nil {
+func (l *Leader) quotaTree(name string) (*charges.Tree, *api.Status) {
+	if t := l.quotas.Tree(name); t != nil {
 		return t, nil
 	}
-	return nil, NoQuotaTree(name)
+	return nil, charges.NoQuotaTree(name)
 }
 
 // ShowTree is a tree as the leader has it, with the nodes that decide. It is compared with
@@ -65,5 +66,5 @@ func (l *Leader) ShowTree(name string) (*api.QuotaTree, *api.Status) {
 	if status != nil {
 		return nil, status
 	}
-	return l.quotas.showTree(t), nil
+	return l.quotas.ShowTree(t), nil
 }

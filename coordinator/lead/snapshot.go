@@ -3,6 +3,7 @@ package lead
 import (
 	"maps"
 
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/whatif"
 )
 
@@ -11,7 +12,7 @@ import (
 // snapshot is the scheduling state as it is now.
 func (l *Leader) snapshot() *whatif.Snapshot {
 	return &whatif.Snapshot{
-		Nodes: l.occupied().Snapshot(), Limits: l.quotas.Limits().Snapshot(), Trees: l.quotas.Trees().Snapshot(), Forest: everyTree,
+		Nodes: l.occupied().Snapshot(), Limits: l.quotas.Limits().Snapshot(), Trees: l.quotas.Trees().Snapshot(), Forest: charges.Forest,
 		Closed: maps.Clone(l.quotas.Closed()), MaxOps: l.maxOps,
 	}
 }

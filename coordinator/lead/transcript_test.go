@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -478,7 +479,7 @@ func putTree(name string, groups []string) lead.PutQuotaTree {
 		panic(err)
 	}
 	object := &api.QuotaTree{Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: name}, Spec: text}
-	spec, status := lead.SpecOf(*object)
+	spec, status := charges.SpecOf(*object)
 	if status != nil {
 		panic(status)
 	}

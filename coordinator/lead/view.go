@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
@@ -37,7 +38,7 @@ type view struct {
 	room      *sched.Room // of the waiting units
 	queues    rule.Book   // the named queues
 	queueNews *queueNews
-	quotas    *quotas
+	quotas    *charges.Book
 	spaces    *spaces
 	objects   *edit.Objects
 	declared  declarations
@@ -46,7 +47,7 @@ type view struct {
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
 		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: newQuotas(o, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
+		attempts: map[resource.TxID]*attempt{}, quotas: charges.New(o, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
 	}
 }
 

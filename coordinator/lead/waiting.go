@@ -80,7 +80,7 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 		}
 		return shown.Refused(u.refusals, Clip(reason), u.rested)
 	case e != nil && e.Short != nil:
-		return shown.OverQuota(l.quotas.reasons(e.Short)[0].Detail)
+		return shown.OverQuota(l.quotas.Reasons(e.Short)[0].Detail)
 	case e != nil:
 		return shown.NoPlace(u.record.Namespace, u.record.Name)
 	}

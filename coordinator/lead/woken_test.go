@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
@@ -62,7 +63,7 @@ func (x *scene) shares() {
 		x.t.Fatal(err)
 	}
 	object := &api.QuotaTree{Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: "Org"}, Spec: spec}
-	parsed, status := SpecOf(*object)
+	parsed, status := charges.SpecOf(*object)
 	if status != nil {
 		x.t.Fatal(status)
 	}

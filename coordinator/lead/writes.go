@@ -35,7 +35,7 @@ func (l *Leader) writeCommit(a *attempt) {
 // commitOf makes the commit of what the votes promise.
 func (l *Leader) commitOf(a *attempt) (decision, error) {
 	u, tx := a.unit, a.machine.ID()
-	a.setCharges(l.quotas.seated(u.path, a.charges))
+	a.setCharges(l.quotas.Seated(u.path, a.charges))
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
 		Charges: a.charges, Alternative: u.number, Committed: l.stamp(), CommittedMillis: l.millis(),

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -100,7 +100,7 @@ func readQuota[T any](kv record.KV, decode func([]byte) (*T, *api.Status), meta 
 	if status != nil {
 		return shown.Versioned[T]{}, fmt.Errorf("%s: document: %w", kv.Key, status)
 	}
-	*meta(object) = lead.MetadataOf(rec, *meta(object), kv.ModRev)
+	*meta(object) = charges.MetadataOf(rec, *meta(object), kv.ModRev)
 	return shown.Versioned[T]{Object: *object, Revision: kv.ModRev}, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 )
 
@@ -204,7 +204,7 @@ func (s *standing) statuses() (map[string]api.QuotaTreeStatus, error) {
 		if err != nil {
 			return nil, err
 		}
-		shown[name] = lead.TreeStatus(t.shape, nodes, t.detached)
+		shown[name] = charges.TreeStatus(t.shape, nodes, t.detached)
 	}
 	return shown, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -88,7 +88,7 @@ func readTree(kv record.KV) (*cachedTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, status := lead.SpecOf(v.Object)
+	spec, status := charges.SpecOf(v.Object)
 	if status != nil {
 		return nil, fmt.Errorf("%s: document: %w", kv.Key, status)
 	}

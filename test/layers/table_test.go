@@ -70,18 +70,21 @@ var table = map[string]row{
 	"coordinator/count":             {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/events":            {layer: decision},
 	"coordinator/objects": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/count", "coordinator/events", "coordinator/lead", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
+		"coordinator/admission", "coordinator/count", "coordinator/events", "coordinator/lead", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
 	"coordinator/pace": {layer: decision},
 	"coordinator/loss": {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
-	"coordinator/window":     {layer: decision},
-	"coordinator/why":        {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
-	"coordinator/lead/edit":  {layer: decision, neighbours: []string{"coordinator/queue/rule", "coordinator/record"}},
-	"coordinator/lead/form":  {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/record", "coordinator/topology"}},
+	"coordinator/window":    {layer: decision},
+	"coordinator/why":       {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
+	"coordinator/lead/edit": {layer: decision, neighbours: []string{"coordinator/queue/rule", "coordinator/record"}},
+	"coordinator/lead/form": {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/record", "coordinator/topology"}},
+	"coordinator/lead/charges": {layer: decision, neighbours: []string{
+		"coordinator/lead/edit", "coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/window",
+	}},
 	"coordinator/lead/batch": {layer: decision, neighbours: []string{"coordinator/record", "coordinator/txn"}},
 	"coordinator/shown":      {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/record", "fit"}},
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/service"
@@ -25,7 +26,7 @@ func (c *Cluster) PutQuotaTree(ctx context.Context, t *api.QuotaTree, create boo
 	if !json.Valid(t.Spec) {
 		return nil, api.Errorf(400, "spec: not JSON")
 	}
-	spec, status := lead.SpecOf(*t)
+	spec, status := charges.SpecOf(*t)
 	if status != nil {
 		return nil, status
 	}
@@ -40,7 +41,7 @@ func (c *Cluster) GetQuotaTree(ctx context.Context, name string) (*api.QuotaTree
 		t, found, err := v.Tree(name)
 		must(err)
 		if !found {
-			return nil, lead.NoQuotaTree(name)
+			return nil, charges.NoQuotaTree(name)
 		}
 		return t, nil
 	})

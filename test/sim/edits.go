@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 )
@@ -86,7 +87,7 @@ func (s *Sim) treeOf(root, a, b int64) *api.QuotaTree {
 func (s *Sim) actTree() bool {
 	return s.withTerm(nil, func(t *term) {
 		tree := s.treeOf(6+int64(s.rng.IntN(8)), 2+int64(s.rng.IntN(5)), 2+int64(s.rng.IntN(5)))
-		spec, status := lead.SpecOf(*tree)
+		spec, status := charges.SpecOf(*tree)
 		mustTake(status)
 		s.logf("%s: an operator sets the tree to %v", t.name, quotasOf(spec))
 		t.ask("the limits of the tree", lead.PutQuotaTree{Object: tree, Spec: spec}, func(e lead.Effect) {

@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"time"
@@ -20,7 +20,7 @@ const (
 // history since the term began.
 //
 // Invariant: the value of a level is the sum over the transactions that limits
-// charge to the tenant's namespaces.
+// Charge to the tenant's namespaces.
 type usage struct {
 	began   time.Time
 	tenants map[resource.TenantID]map[resource.Name]*level
@@ -101,16 +101,16 @@ func (u *usage) forgetIdle(now time.Time) {
 	}
 }
 
-// charge charges a transaction of a tenant, unless it is charged already.
-func (q *quotas) charge(tx resource.TxID, tenant resource.TenantID, c quota.Charge, now time.Time) {
+// Charge charges a transaction of a tenant, unless it is charged already.
+func (q *Book) Charge(tx resource.TxID, tenant resource.TenantID, c quota.Charge, now time.Time) {
 	if _, charged := q.limits.Charged(tx); !charged {
 		q.limits.Charge(tx, c)
 		q.usage.add(now, tenant, c, 1)
 	}
 }
 
-// uncharge ends the charge of a transaction of a tenant, where there is one.
-func (q *quotas) uncharge(tx resource.TxID, tenant resource.TenantID, now time.Time) {
+// Uncharge ends the charge of a transaction of a tenant, where there is one.
+func (q *Book) Uncharge(tx resource.TxID, tenant resource.TenantID, now time.Time) {
 	if c, charged := q.limits.Charged(tx); charged {
 		q.limits.Discharge(tx)
 		q.usage.add(now, tenant, c, -1)

@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"fmt"
@@ -16,18 +16,18 @@ import (
 func TestTheUsageOfATenantIsTheSumOfItsCharges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		l := newQuotas(quota.Options{}, now)
+		l := New(quota.Options{}, now)
 		charged, peak := map[resource.TxID]int64{}, int64(0)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "seconds")) * time.Second)
 			tx := resource.TxID(fmt.Sprintf("tx-%d", rapid.IntRange(0, 5).Draw(t, "tx")))
 			if amount := rapid.Int64Range(1, 9).Draw(t, "amount"); rapid.Bool().Draw(t, "charge") {
-				l.charge(tx, "ml", quota.Charge{Group: "ml-dev", Request: resource.Vector{resource.GPU: amount}, Members: 1}, now)
+				l.Charge(tx, "ml", quota.Charge{Group: "ml-dev", Request: resource.Vector{resource.GPU: amount}, Members: 1}, now)
 				if _, twice := charged[tx]; !twice {
 					charged[tx] = amount
 				}
 			} else {
-				l.uncharge(tx, "ml", now)
+				l.Uncharge(tx, "ml", now)
 				delete(charged, tx)
 			}
 			sum := int64(0)
@@ -46,7 +46,7 @@ func TestTheUsageOfATenantIsTheSumOfItsCharges(t *testing.T) {
 			}
 		}
 		for tx := range charged {
-			l.uncharge(tx, "ml", now)
+			l.Uncharge(tx, "ml", now)
 		}
 		l.usage.forgetIdle(now.Add(25 * time.Hour))
 		if len(l.usage.tenants)+len(l.usage.charged)+l.usage.kept != 0 {

@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"time"
@@ -7,10 +7,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// showUsage adds a tenant's use of each resource over a period that ends now, beside its
+// ShowUsage adds a tenant's use of each resource over a period that ends now, beside its
 // limits. It returns the instant from which the numbers count: since, or earlier, where the
 // period begins within a slot of the history.
-func (q *quotas) showUsage(o *api.TenantUsage, tenant resource.TenantID, hard resource.Vector, since, now time.Time, period time.Duration) time.Time {
+func (q *Book) ShowUsage(o *api.TenantUsage, tenant resource.TenantID, hard resource.Vector, since, now time.Time, period time.Duration) time.Time {
 	for name := range hard { // of which nothing may have been used
 		unused, zero := tenantResource(name, hard, 0), resource.FormatAmount(name, 0)
 		unused.PeakUsage, unused.AvgUsage = zero, zero
@@ -54,10 +54,10 @@ func average(name resource.Name, amount int64) string {
 	return resource.FormatAmount(name, amount)
 }
 
-// tightest is the sum over namespaces of a tenant of the tightest hard limits, of the
+// Tightest is the sum over namespaces of a tenant of the tightest hard limits, of the
 // resources that each of them limits. of has some of the namespaces; those that have a
 // resource quota or hold something are added.
-func (q *quotas) tightest(of map[string]resource.Vector, tenant resource.TenantID, owner func(namespace string) resource.TenantID) resource.Vector {
+func (q *Book) Tightest(of map[string]resource.Vector, tenant resource.TenantID, owner func(namespace string) resource.TenantID) resource.Vector {
 	for name := range q.usage.charged[tenant] {
 		of[name] = resource.Vector{}
 	}

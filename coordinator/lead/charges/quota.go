@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"time"
@@ -10,16 +10,16 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// resourceQuota is one with its limits in base units.
-type resourceQuota struct {
+// Quota is a resource quota with its limits in base units.
+type Quota struct {
 	edit.Kept[api.ResourceQuota]
 	hard, soft resource.Vector
 	trend      shown.Trend
 }
 
-// setResourceQuota takes over a resource quota that is valid.
-func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revision, now time.Time) {
-	r := &resourceQuota{Kept: edit.Kept[api.ResourceQuota]{Object: object, Rev: rev}}
+// SetResourceQuota takes over a resource quota that is valid.
+func (q *Book) SetResourceQuota(object api.ResourceQuota, rev resource.Revision, now time.Time) {
+	r := &Quota{Kept: edit.Kept[api.ResourceQuota]{Object: object, Rev: rev}}
 	r.hard, r.soft = object.Spec.Limits()
 	m := object.Metadata
 	if before := q.resources[m.Namespace+"/"+m.Name]; before != nil {
@@ -30,18 +30,19 @@ func (q *quotas) setResourceQuota(object api.ResourceQuota, rev resource.Revisio
 	r.trend.Note(now, q.utilization(r))
 }
 
-func (q *quotas) removeResourceQuota(namespace, name string) {
+// RemoveResourceQuota forgets a resource quota.
+func (q *Book) RemoveResourceQuota(namespace, name string) {
 	delete(q.resources, namespace+"/"+name)
 	q.limits.RemoveLimit(namespace, name)
 }
 
 // utilization is what is used of a quota's hard limits, in whole percent.
-func (q *quotas) utilization(r *resourceQuota) map[resource.Name]int64 {
+func (q *Book) utilization(r *Quota) map[resource.Name]int64 {
 	return shown.Utilization(q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name), r.hard)
 }
 
-// sample notes every hour how far the resource quotas are used.
-func (q *quotas) sample(now time.Time) {
+// Sample notes every hour how far the resource quotas are used.
+func (q *Book) Sample(now time.Time) {
 	if now.Sub(q.sampled) < time.Hour {
 		return
 	}
@@ -53,7 +54,7 @@ func (q *quotas) sample(now time.Time) {
 }
 
 // shown makes the shown value of a quota.
-func (q *quotas) shown(r *resourceQuota, now time.Time) shown.ResourceQuota {
+func (q *Book) shown(r *Quota, now time.Time) shown.ResourceQuota {
 	percent := q.utilization(r)
 	return shown.ResourceQuota{
 		Versioned: shown.Versioned[api.ResourceQuota]{Object: r.Object, Revision: r.Rev},
@@ -63,11 +64,11 @@ func (q *quotas) shown(r *resourceQuota, now time.Time) shown.ResourceQuota {
 	}
 }
 
-// showQuota shows a resource quota with its use.
-func (q *quotas) showQuota(r *resourceQuota, now time.Time) *api.ResourceQuota {
+// ShowQuota shows a resource quota with its use.
+func (q *Book) ShowQuota(r *Quota, now time.Time) *api.ResourceQuota {
 	s := q.shown(r, now)
 	return s.Show()
 }
 
 // Hard are the hard limits, in base units.
-func (r *resourceQuota) Hard() resource.Vector { return r.hard }
+func (r *Quota) Hard() resource.Vector { return r.hard }

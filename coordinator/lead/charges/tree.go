@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// quotaTree is one and what became of it.
-type quotaTree struct {
+// Tree is a quota tree, and the units that belong to no group of it.
+type Tree struct {
 	edit.Kept[api.QuotaTree]
 	spec  quota.TreeSpec
 	shape quota.Shape
@@ -25,19 +25,19 @@ type quotaTree struct {
 	detached map[string]bool
 }
 
-// setTree takes over a tree, new or changed, and returns the units that have to
+// SetTree takes over a tree, new or changed, and returns the units that have to
 // be charged to it anew: those that it lost, and those that it did not have a
-// group for before.
-func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec, former map[string]string) (again []string, err error) {
+// Group for before.
+func (q *Book) SetTree(object api.QuotaTree, rev resource.Revision, spec quota.TreeSpec, former map[string]string) (again []string, err error) {
 	name := object.Metadata.Name
-	t := &quotaTree{Kept: edit.Kept[api.QuotaTree]{Object: object, Rev: rev}, spec: spec, former: former, nodes: map[string]bool{}, detached: map[string]bool{}}
+	t := &Tree{Kept: edit.Kept[api.QuotaTree]{Object: object, Rev: rev}, spec: spec, former: former, nodes: map[string]bool{}, detached: map[string]bool{}}
 	before := q.treeObjects[name]
 	if before == nil {
 		t.shape, err = q.trees.AddTree(spec)
 		if err != nil {
 			return nil, err
 		}
-		if err := q.trees.AddTreeToForest(everyTree, name); err != nil {
+		if err := q.trees.AddTreeToForest(Forest, name); err != nil {
 			return nil, err
 		}
 	} else {
@@ -69,7 +69,7 @@ func (q *quotas) setTree(object api.QuotaTree, rev resource.Revision, spec quota
 }
 
 // updateTree replaces a tree's specification; its consumers move to the new tree.
-func (q *quotas) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResult, error) {
+func (q *Book) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResult, error) {
 	cache, err := q.trees.Cache(name)
 	if err != nil {
 		return quota.UpdateResult{}, err
@@ -92,33 +92,33 @@ func (q *quotas) updateTree(name string, spec quota.TreeSpec) (quota.UpdateResul
 	return q.trees.UpdateTree(name)
 }
 
-// deleteTree removes a tree to which nobody is charged.
-func (q *quotas) deleteTree(name string) {
+// DeleteTree removes a tree to which nobody is charged.
+func (q *Book) DeleteTree(name string) {
 	mustHold(q.trees.DeleteTree(name))
 	delete(q.treeObjects, name)
 	delete(q.closed, name)
 	q.generation++
 }
 
-// group is the name of today of a node of the tree.
-func (t *quotaTree) group(name string) string {
+// Group is the name of today of a node of the tree.
+func (t *Tree) group(name string) string {
 	if now, renamed := t.former[name]; renamed {
 		return now
 	}
 	return name
 }
 
-// group is the name of today of a node of a tree.
-func (q *quotas) group(tree, name string) string {
+// Group is the name of today of a node of a tree.
+func (q *Book) Group(tree, name string) string {
 	if t := q.treeObjects[tree]; t != nil {
 		return t.group(name)
 	}
 	return name
 }
 
-// renameNode renames a node in the specification that the next update of the tree
+// RenameNode renames a node in the specification that the next update of the tree
 // takes over: its consumers follow.
-func (q *quotas) renameNode(tree, from, to string) error {
+func (q *Book) RenameNode(tree, from, to string) error {
 	cache, err := q.trees.Cache(tree)
 	if err != nil {
 		return fmt.Errorf("rename %s: %w", from, err)
@@ -126,26 +126,26 @@ func (q *quotas) renameNode(tree, from, to string) error {
 	return cache.RenameNode(from, to)
 }
 
-// faults are the nodes that the root does not reach, and the number of units whose group
+// Faults are the nodes that the root does not reach, and the number of units whose group
 // is no leaf of the tree.
-func (t *quotaTree) faults() (dangling []string, detached int) {
+func (t *Tree) Faults() (dangling []string, detached int) {
 	return t.shape.Dangling, len(t.detached)
 }
 
-// counts are the resources that the tree counts.
-func (t *quotaTree) counts() []resource.Name { return t.spec.Resources }
+// Counts are the resources that the tree counts.
+func (t *Tree) Counts() []resource.Name { return t.spec.Resources }
 
 // Has implements edit.Tree.
-func (t *quotaTree) Has(node string) bool {
+func (t *Tree) Has(node string) bool {
 	_, named := t.spec.Nodes[node]
 	return named
 }
 
 // Leaf implements edit.Tree.
-func (t *quotaTree) Leaf(node string) bool { return t.nodes[node] }
+func (t *Tree) Leaf(node string) bool { return t.nodes[node] }
 
-// showTree shows a tree as it is in force.
-func (q *quotas) showTree(t *quotaTree) *api.QuotaTree {
+// ShowTree shows a tree as it is in force.
+func (q *Book) ShowTree(t *Tree) *api.QuotaTree {
 	o := t.Object
 	nodes, err := q.trees.Nodes(o.Metadata.Name)
 	mustHold(err)

@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"encoding/json"
@@ -21,8 +21,8 @@ func SpecOf(object api.QuotaTree) (quota.TreeSpec, *api.Status) {
 	return spec, nil
 }
 
-// recordOf is how an object is stored: its document is what the operator set.
-func recordOf[T api.ResourceQuota | api.QuotaTree | api.QuotaBinding](m api.ObjectMeta, object T) *record.Quota {
+// RecordOf is how an object is stored: its document is what the operator set.
+func RecordOf[T api.ResourceQuota | api.QuotaTree | api.QuotaBinding](m api.ObjectMeta, object T) *record.Quota {
 	return &record.Quota{UID: m.UID, Namespace: m.Namespace, Name: m.Name, Created: m.CreationTimestamp, Document: encodeDocument(object)}
 }
 

@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"encoding/json"
@@ -13,12 +13,12 @@ import (
 // maxFormerNames bounds the former names of a tree's nodes.
 const maxFormerNames = 256
 
-// chargedTo counts the units whose records charge certain groups of a tree, and names the
+// ChargedTo counts the units whose records charge certain groups of a tree, and names the
 // first of them.
-type chargedTo func(tree string, selects func(group string) bool) (charged int, first string)
+type ChargedTo func(tree string, selects func(group string) bool) (charged int, first string)
 
-// judgeRename refuses a rename of a node that is none, or to a name in use.
-func (t *quotaTree) judgeRename(from, to string, charged chargedTo) *api.Status {
+// JudgeRename refuses a rename of a node that is none, or to a name in use.
+func (t *Tree) JudgeRename(from, to string, charged ChargedTo) *api.Status {
 	tree := t.Object.Metadata.Name
 	_, known := t.spec.Nodes[from]
 	_, clash := t.spec.Nodes[to]
@@ -41,7 +41,7 @@ func (t *quotaTree) judgeRename(from, to string, charged chargedTo) *api.Status 
 
 // mayReuse refuses a node of a name that units which run are still recorded with:
 // they belong to the node that has another name now.
-func (c chargedTo) mayReuse(tree, former, now string) *api.Status {
+func (c ChargedTo) mayReuse(tree, former, now string) *api.Status {
 	charged, first := c(tree, func(group string) bool { return group == former })
 	if charged == 0 {
 		return nil
@@ -50,10 +50,10 @@ func (c chargedTo) mayReuse(tree, former, now string) *api.Status {
 		tree, former, now, charged, first).Because(api.FailedPrecondition)
 }
 
-// keepFormer are the former names of a tree's nodes for a specification that
+// KeepFormer are the former names of a tree's nodes for a specification that
 // replaces the tree's: a name that has a node again is no former one. It refuses a
 // specification that takes such a name from units that run.
-func (q *quotas) keepFormer(tree string, spec quota.TreeSpec, charged chargedTo) (map[string]string, *api.Status) {
+func (q *Book) KeepFormer(tree string, spec quota.TreeSpec, charged ChargedTo) (map[string]string, *api.Status) {
 	t := q.treeObjects[tree]
 	if t == nil {
 		return nil, nil
@@ -70,8 +70,8 @@ func (q *quotas) keepFormer(tree string, spec quota.TreeSpec, charged chargedTo)
 	return former, nil
 }
 
-// detachedWarning warns of units that belong to no group of the tree any more.
-func (t *quotaTree) detachedWarning() []string {
+// DetachedWarning warns of units that belong to no group of the tree any more.
+func (t *Tree) DetachedWarning() []string {
 	if len(t.detached) == 0 {
 		return nil
 	}
@@ -80,9 +80,9 @@ func (t *quotaTree) detachedWarning() []string {
 		len(t.detached), name, slices.Min(slices.Collect(maps.Keys(t.detached))), name)}
 }
 
-// renamedNames are the former names after one more rename, each with the name of
+// RenamedNames are the former names after one more rename, each with the name of
 // today.
-func (t *quotaTree) renamedNames(from, to string) map[string]string {
+func (t *Tree) RenamedNames(from, to string) map[string]string {
 	names := map[string]string{from: to}
 	for name, now := range t.former {
 		if now == from {
@@ -94,9 +94,9 @@ func (t *quotaTree) renamedNames(from, to string) map[string]string {
 	return names
 }
 
-// renamedSpec is a tree's specification with a node renamed; every other value is
+// RenamedSpec is a tree's specification with a node renamed; every other value is
 // as it was written.
-func renamedSpec(spec json.RawMessage, from, to string) (json.RawMessage, *api.Status) {
+func RenamedSpec(spec json.RawMessage, from, to string) (json.RawMessage, *api.Status) {
 	var all map[string]json.RawMessage
 	var nodes map[string]map[string]json.RawMessage
 	err := json.Unmarshal(spec, &all)

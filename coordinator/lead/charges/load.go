@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// load takes a key of the quota objects that the store has.
-func (q *quotas) load(kv record.KV, now time.Time) error {
+// Load takes a key of the quota objects that the store has.
+func (q *Book) Load(kv record.KV, now time.Time) error {
 	key, err := record.ParseQuotaKey(kv.Key)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (q *quotas) load(kv record.KV, now time.Time) error {
 	return nil
 }
 
-func (q *quotas) loadObject(key record.QuotaKey, rec record.Quota, rev resource.Revision, now time.Time) error {
+func (q *Book) loadObject(key record.QuotaKey, rec record.Quota, rev resource.Revision, now time.Time) error {
 	switch key.Kind {
 	case record.QuotaResources:
 		object, status := api.DecodeResourceQuota(rec.Document)
@@ -51,7 +51,7 @@ func (q *quotas) loadObject(key record.QuotaKey, rec record.Quota, rev resource.
 			return status
 		}
 		object.Metadata = MetadataOf(rec, object.Metadata, rev)
-		q.setResourceQuota(*object, rev, now)
+		q.SetResourceQuota(*object, rev, now)
 	case record.QuotaTrees:
 		object, status := api.DecodeQuotaTree(rec.Document)
 		if status != nil {
@@ -62,15 +62,15 @@ func (q *quotas) loadObject(key record.QuotaKey, rec record.Quota, rev resource.
 		if status != nil {
 			return status
 		}
-		_, err := q.setTree(*object, rev, spec, rec.Former)
+		_, err := q.SetTree(*object, rev, spec, rec.Former)
 		return err
 	case record.QuotaForests, record.QuotaNamespaces, record.QuotaLimits, record.QuotaModes, record.QuotaSeats:
 	}
 	return nil
 }
 
-// outdatedKeys are keys of the version before, to be deleted.
-func (q *quotas) outdatedKeys() []string { return q.outdated }
+// OutdatedKeys are keys of the version before, to be deleted.
+func (q *Book) OutdatedKeys() []string { return q.outdated }
 
-// forgetOutdated forgets those keys, which are deleted.
-func (q *quotas) forgetOutdated() { q.outdated = nil }
+// ForgetOutdated forgets those keys, which are deleted.
+func (q *Book) ForgetOutdated() { q.outdated = nil }

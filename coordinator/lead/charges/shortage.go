@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// reasons are the constraints behind a shortage, the one to show first; none
+// Reasons are the constraints behind a shortage, the one to show first; none
 // for nil.
-func (q *quotas) reasons(s *sched.Shortage) []resource.Reason {
+func (q *Book) Reasons(s *sched.Shortage) []resource.Reason {
 	switch {
 	case s == nil:
 		return nil
@@ -25,14 +25,14 @@ func (q *quotas) reasons(s *sched.Shortage) []resource.Reason {
 			Code: resource.ReasonQuota, Detail: fmt.Sprintf("quota tree %s, to whose group %s it is to be charged, does not exist", s.Absent.Tree, s.Absent.Group),
 		}}
 	case s.Victims != nil:
-		return []resource.Reason{{Code: resource.ReasonQuota, Detail: needsVictims(s.Victims)}}
+		return []resource.Reason{{Code: resource.ReasonQuota, Detail: NeedsVictims(s.Victims)}}
 	}
-	return []resource.Reason{q.refusalReason(s.Refusal)}
+	return []resource.Reason{q.RefusalReason(s.Refusal)}
 }
 
-// needsVictims says how many units would have to give way. It names none: they
+// NeedsVictims says how many units would have to give way. It names none: they
 // may be other tenants'.
-func needsVictims(victims []string) string {
+func NeedsVictims(victims []string) string {
 	units := "units"
 	if len(victims) == 1 {
 		units = "unit"
@@ -40,9 +40,9 @@ func needsVictims(victims []string) string {
 	return fmt.Sprintf("its quota is in use by others: %d %s must give way first", len(victims), units)
 }
 
-// refusalReason words a tree's refusal with the numbers of the node: Want is
+// RefusalReason words a tree's refusal with the numbers of the node: Want is
 // the request, Have what the node has left.
-func (q *quotas) refusalReason(r quota.Refusal) resource.Reason {
+func (q *Book) RefusalReason(r quota.Refusal) resource.Reason {
 	reason := r.Reason()
 	of := fmt.Sprintf("node %s of quota tree %s", r.Node, r.Tree)
 	var limit int64

@@ -1,4 +1,4 @@
-package lead
+package charges
 
 import (
 	"strconv"
@@ -16,25 +16,25 @@ type quotaMode struct {
 	rev    resource.Revision
 }
 
-// modeRecord is the mode of the trees as the store has it; the zero record at revision 0
+// ModeRecord is the mode of the trees as the store has it; the zero record at revision 0
 // is Normal.
-func (q *quotas) modeRecord() (record.QuotaMode, resource.Revision) { return q.mode.record, q.mode.rev }
+func (q *Book) ModeRecord() (record.QuotaMode, resource.Revision) { return q.mode.record, q.mode.rev }
 
-// setMode takes over the mode that the store has at rev, and gives it to the trees.
-func (q *quotas) setMode(rec record.QuotaMode, rev resource.Revision) {
+// SetMode takes over the mode that the store has at rev, and gives it to the trees.
+func (q *Book) SetMode(rec record.QuotaMode, rev resource.Revision) {
 	q.mode = quotaMode{rec, rev}
-	mustHold(q.applyMode())
+	mustHold(q.ApplyMode())
 }
 
-// showMode shows the mode.
-func (q *quotas) showMode() *api.QuotaMode {
+// ShowMode shows the mode.
+func (q *Book) ShowMode() *api.QuotaMode {
 	o := QuotaModeOf(q.mode.record, q.mode.rev)
 	return &o
 }
 
 // loadMode takes the mode of the store. The trees follow once all transactions
-// are charged (applyMode).
-func (q *quotas) loadMode(kv record.KV) error {
+// are charged (ApplyMode).
+func (q *Book) loadMode(kv record.KV) error {
 	rec, err := record.Decode[record.QuotaMode](kv.Key, kv.Value)
 	if err == nil {
 		q.mode = quotaMode{rec, kv.ModRev}
@@ -42,8 +42,8 @@ func (q *quotas) loadMode(kv record.KV) error {
 	return err
 }
 
-// applyMode gives the trees the mode of the record.
-func (q *quotas) applyMode() error {
+// ApplyMode gives the trees the mode of the record.
+func (q *Book) ApplyMode() error {
 	mode := quota.Normal
 	if q.mode.record.Maintenance {
 		mode = quota.Maintenance
@@ -53,7 +53,7 @@ func (q *quotas) applyMode() error {
 
 // chargeAgain charges a committed unit to a tree that has no room for the unit: in
 // Maintenance to its group, as an arrival is, else where the group may borrow.
-func (q *quotas) chargeAgain(tree, path string) (quota.Result, error) {
+func (q *Book) chargeAgain(tree, path string) (quota.Result, error) {
 	if q.mode.record.Maintenance {
 		return q.trees.Allocate(tree, path)
 	}
