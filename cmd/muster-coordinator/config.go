@@ -49,6 +49,7 @@ type config struct {
 	Admission         admissionConfig            `json:"admission"`
 	Decisions         decisionsConfig            `json:"decisions"`
 	Audit             auditConfig                `json:"audit"`
+	History           historyConfig              `json:"history"`
 	DeviceLost        string                     `json:"deviceLost"`
 	Unsatisfiable     string                     `json:"unsatisfiable"`
 	PlacementPolicy   string                     `json:"placementPolicy"`
@@ -190,6 +191,7 @@ func defaults() config {
 		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
+		History:   historyConfig{SpoolWait: configfile.DurationOf(time.Hour)},
 		Log:       logConfig{Level: "info", Format: "text"},
 	}
 }
@@ -255,6 +257,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	refused, err := c.Audit.check()
 	keep(err)
+	kept, err := c.History.check()
+	keep(err)
 	secure, err := c.checkTLS()
 	keep(err)
 	persons, err := c.OIDC.check()
@@ -273,7 +277,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, LeaseTTL: leaseTTL, Decisions: account, Audit: refused,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
 	}, level, errors.Join(errs...)
 }
 

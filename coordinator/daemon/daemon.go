@@ -102,6 +102,7 @@ type Config struct {
 	LeaseTTL   time.Duration
 	Decisions  Decisions
 	Audit      Audit
+	History    History
 	Profile    gossip.Profile
 	// EndsTogether says that all members of the rings end at one time, so that nobody
 	// takes leave; see agent.GossipConfig.
@@ -133,6 +134,7 @@ type Daemon struct {
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	audit       *audit.Book
+	history     *historian // nil where no history is kept
 	refusals    *refusals
 	registry    *prometheus.Registry // of /metrics
 	cluster     *prometheus.Registry // of /metrics/cluster
@@ -179,6 +181,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err != nil {
 		return d, err
 	}
+	d.openHistory(registry)
 	d.audit.Fresh, d.audit.TenantOf = d.coordinator.CatchUp, d.coordinator.TenantOf
 	if err = d.openCallers(registry); err != nil {
 		return d, err
@@ -356,6 +359,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	wg.Go(func() { fail("coordinator", d.coordinator.Run(work)) })
+	if d.history != nil {
+		wg.Go(func() {
+			if err := d.history.run(work); err != nil { // the coordinator goes on without
+				d.log.Error("history_ended", "error", err)
+			}
+		})
+	}
 	<-ctx.Done()
 	d.handOver()
 	stopWork()

@@ -23,7 +23,7 @@ func TestTheReferenceListsEverySeries(t *testing.T) {
 	}
 	d, err := daemon.New(t.Context(), daemon.Config{
 		ID: "c1", Cluster: "test", DataDir: t.TempDir(), RESTListen: "127.0.0.1:0", GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0",
-		TLS: &daemon.TLSConfig{Dir: filepath.Join(t.TempDir(), "tls")}, AdminToken: token, LeaseTTL: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		TLS: &daemon.TLSConfig{Dir: filepath.Join(t.TempDir(), "tls")}, AdminToken: token, LeaseTTL: 5 * time.Second, History: daemon.History{DSN: "sqlite:" + filepath.Join(t.TempDir(), "history.db")}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

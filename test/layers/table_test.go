@@ -142,7 +142,7 @@ var table = map[string]row{
 	"agent":              {layer: owner},
 	"coordinator":        {layer: owner, neighbours: []string{"coordinator/follow"}},
 	"coordinator/follow": {layer: owner},
-	"coordinator/daemon": {layer: owner, neighbours: []string{"coordinator"}},
+	"coordinator/daemon": {layer: owner, neighbours: []string{"coordinator", "coordinator/history/projector"}},
 
 	"sdk":                            {layer: edge},
 	"sdk/allocator":                  {layer: edge, neighbours: []string{"sdk"}},

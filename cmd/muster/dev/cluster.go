@@ -163,6 +163,7 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
 		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", SerfRPC: gossip.RPC{Addr: "127.0.0.1:0", Token: cluster.Secret()},
 		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
+		History:    daemon.History{DSN: "sqlite:" + filepath.Join(c.DataDir, "history.db")},
 		AdminToken: admin, RequestsPerMinute: gate.DefaultRequests, Profile: gossip.Local, EndsTogether: true, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
 	})
 	if err != nil {

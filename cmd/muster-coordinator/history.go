@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/cmd/configfile"
+	"github.com/musterd/muster/coordinator/daemon"
+)
+
+// historyConfig is where the history is kept.
+type historyConfig struct {
+	DSN       string              `json:"dsn"`     // "" = no history
+	DSNFile   string              `json:"dsnFile"` // instead of dsn
+	SpoolDir  string              `json:"spoolDir"`
+	SpoolWait configfile.Duration `json:"spoolWait"`
+}
+
+// mostSpoolWait bounds the wait for the spool of another coordinator.
+const mostSpoolWait = 7 * 24 * time.Hour
+
+// mostDSN bounds a DSN, in bytes.
+const mostDSN = 4096
+
+func (h historyConfig) check() (daemon.History, error) {
+	var errs []error
+	out := daemon.History{DSN: h.DSN, SpoolDir: h.SpoolDir}
+	if h.SpoolDir != "" && !filepath.IsAbs(h.SpoolDir) {
+		errs = append(errs, fmt.Errorf("history.spoolDir: %q: want an absolute path, or \"\" for the folder history of dataDir", h.SpoolDir))
+	}
+	wait, err := h.SpoolWait.Check("history.spoolWait", time.Minute, mostSpoolWait)
+	errs = append(errs, err)
+	out.SpoolWait = wait
+	switch {
+	case h.DSN != "" && h.DSNFile != "":
+		errs = append(errs, errors.New("history.dsnFile: history.dsn is set too: want one of them"))
+	case h.DSNFile != "":
+		text, err := readPassword(h.DSNFile)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("history.dsnFile: %w", err))
+		}
+		out.DSN = text
+	}
+	if len(out.DSN) > mostDSN {
+		errs = append(errs, fmt.Errorf("history.dsn: %d bytes, want at most %d", len(out.DSN), mostDSN))
+		out.DSN = ""
+	}
+	if d := out.DSN; d != "" && !strings.HasPrefix(d, "sqlite:/") && !strings.HasPrefix(d, "postgres://") && !strings.HasPrefix(d, "postgresql://") && !strings.Contains(d, "dbname=") {
+		// The text may have a password.
+		errs = append(errs, errors.New(`history.dsn: want "sqlite:/PATH", "postgres://USER@HOST/DATABASE" or "host=HOST dbname=DATABASE"; the value is not shown, as it may have a password`))
+	}
+	return out, errors.Join(errs...)
+}
