@@ -106,6 +106,7 @@ func table() []entry {
 		kind[api.LoginMethod](Answer, nil),
 		kind[api.Coordinator](Answer, nil),
 		kind[api.AuditEntry](Answer, nil),
+		kind[api.HistoryStatus](Answer, nil), kind[api.HistoryReport](Answer, nil),
 		kind[api.Version](Answer, nil),
 	}
 }

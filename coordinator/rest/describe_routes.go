@@ -264,6 +264,9 @@ func credentialRoutes() map[string]description {
 	const tokens, bindings = "/api/v1/tokens", "/api/v1/rolebindings"
 	all := map[string]description{
 		"GET /api/v1/audit":                 {text: "Lists the changes of the last 25 hours that persons have made, and the requests that this coordinator has refused, the newest first. A tenant-admin gets those of the own tenant.", answer: "AuditEntryList", code: 200, extra: service.AuditParameters, example: "/api/v1/audit?resource=allocations&namespace=default&since=2026-03-01T12:00:00Z&limit=20"},
+		"GET /api/v1/history/status":        {text: "Shows how far the history in the database is, the spool of the coordinator that answers, and the gaps.", answer: "HistoryStatus", code: 200, example: "/api/v1/history/status"},
+		"GET /api/v1/history/verify":        {text: "Compares the history with the store at one revision. Nothing is changed.", answer: "HistoryReport", code: 200, example: "/api/v1/history/verify"},
+		"POST /api/v1/history/rebuild":      {text: "Writes the rows of the history that differ from the store anew, and answers with the differences.", answer: "HistoryReport", code: 200, example: "/api/v1/history/rebuild"},
 		"POST " + tokens:                    {text: "Makes an access token. The answer alone has the token itself. A tenant-admin makes tokens of the own tenant.", body: "AccessToken", answer: "AccessToken", code: 201, example: tokens + ` {"spec": {"user": "ada@example.org", "role": "editor", "tenant": "vision", "ttl": "720h"}}`},
 		"GET " + tokens:                     {text: "Lists the access tokens, by name, without the tokens themselves. A tenant-admin gets those of the own tenant.", answer: "AccessTokenList", code: 200, isList: true, example: tokens},
 		"GET " + tokens + "/{name}":         {text: "Shows an access token, without the token itself.", answer: "AccessToken", code: 200, example: tokens + "/at-5d1f09c2ab"},

@@ -45,6 +45,8 @@ type Config struct {
 	// Audits takes refused requests, and answers with the entries of the audit; nil =
 	// none.
 	Audits service.Audits
+	// Histories answers for the history; nil = none is kept.
+	Histories service.Histories
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
@@ -102,6 +104,9 @@ func NewHandler(c Config) http.Handler {
 	if c.Audits == nil {
 		c.Audits = service.NoAudits{}
 	}
+	if c.Histories == nil {
+		c.Histories = service.NoHistory{}
+	}
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = bodyTimeout
 	}
@@ -156,6 +161,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeIdentity(v1)
 	h.routeCredentials(v1)
 	h.routeAudit(v1)
+	h.routeHistory(v1)
 	h.routeCallers(v1)
 
 	if c.Roster != nil {

@@ -150,7 +150,8 @@ func table() map[Kind]rights {
 		KindWhoAmI:       only(Known, VerbGet),
 		KindEvents:       {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
 		// Which entries a tenant-admin sees depends on the entry: SeesAudit.
-		KindAudit: only(TenantAdmins, VerbList),
+		KindAudit:   only(TenantAdmins, VerbList),
+		KindHistory: only(Operators, VerbGet, VerbUpdate),
 	}
 }
 

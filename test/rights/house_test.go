@@ -156,7 +156,7 @@ func newHouse(t *testing.T) *house {
 	back.frozen.Store(true)
 	h.door = access.Authenticator{Table: rights, Other: service.StaticToken("the file of the administrator")}
 	h.handler = rest.NewHandler(rest.Config{
-		Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: keeper, Identity: hosts{}, Roster: struct{ service.Roster }{},
+		Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{},
 	})
 	server := httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })

@@ -185,3 +185,10 @@ func earliest(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// Lose forgets the row of a unit, as a fault of a disk might.
+func (h *History) Lose(unit string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.rows.Units, unit)
+}

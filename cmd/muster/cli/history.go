@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterd/muster/api"
+)
+
+// historyCommand is the history as operators see it.
+func (a *app) historyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Show and check the history that the cluster keeps in a database",
+		Long: "history shows how far the history in the database is, and compares it with the store. The\n" +
+			"coordinator that is asked answers. The commands need the role operator.",
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "status", Short: "Show how far the history is, its spool and its gaps", Args: arguments(cobra.NoArgs),
+			Example: "  muster history status\n  muster history status -o json",
+			RunE:    func(cmd *cobra.Command, _ []string) error { return a.historyStatus(cmd.Context()) },
+		},
+		&cobra.Command{
+			Use: "verify", Short: "Compare the history with the store, and list the differences", Args: arguments(cobra.NoArgs),
+			Long:    "verify compares all that the store has with the rows of the history, at one revision, and changes\nnothing. With differences the exit code is 1.",
+			Example: "  muster history verify",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return a.historyReport(cmd.Context(), false)
+			},
+		},
+		&cobra.Command{
+			Use: "rebuild", Short: "Write the rows of the history anew that differ from the store", Args: arguments(cobra.NoArgs),
+			Long:    "rebuild compares as verify does, and writes the rows that differ anew. Rows of work that the store\nhas no more stay as they are; those of them without an end get one.",
+			Example: "  muster history rebuild",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return a.historyReport(cmd.Context(), true)
+			},
+		},
+	)
+	return cmd
+}
+
+func (a *app) historyStatus(ctx context.Context) error {
+	if err := a.connect(); err != nil {
+		return err
+	}
+	s, err := a.client.History().Status(ctx)
+	if err != nil {
+		return err
+	}
+	if a.output == "json" || a.output == "yaml" {
+		return a.encode(s)
+	}
+	t := &table{}
+	t.add("coordinator", s.Coordinator)
+	t.add("projector", s.Projector+reasonOf(s.Reason))
+	t.add("database", cmp.Or(s.Database, "not reached yet")+reasonOf(s.DatabaseFault))
+	t.add("revision", fmt.Sprintf("%d of %d", s.Revision, s.StoreRevision))
+	t.add("durable", strconv.FormatInt(s.DurableRevision, 10)+reasonOf(ownerOf(s)))
+	t.add("spool", fmt.Sprintf("%d bytes in %d batches", s.SpoolBytes, s.SpoolBatches))
+	t.add("gaps", strconv.Itoa(len(s.Gaps)))
+	for _, g := range s.Gaps {
+		t.add("gap", fmt.Sprintf("%d to %d, at %s: %s", g.From, g.To, cmp.Or(g.Time, "an unknown time"), g.Reason))
+	}
+	t.write(a.Stdout, "")
+	return nil
+}
+
+// historyReport prints the differences between history and store.
+func (a *app) historyReport(ctx context.Context, rebuild bool) error {
+	if err := a.connect(); err != nil {
+		return err
+	}
+	ask := a.client.History().Verify
+	if rebuild {
+		ask = a.client.History().Rebuild
+	}
+	r, err := ask(ctx)
+	if err != nil {
+		return err
+	}
+	if a.output == "json" || a.output == "yaml" {
+		if err := a.encode(r); err != nil {
+			return err
+		}
+	} else {
+		a.printReport(r, rebuild)
+	}
+	if r.Total > 0 && !rebuild {
+		return exitError{1}
+	}
+	return nil
+}
+
+func (a *app) printReport(r *api.HistoryReport, rebuild bool) {
+	if len(r.Differences) > 0 {
+		t := newTable("OBJECT", "KEY", "FIELD", "HISTORY", "STORE")
+		for _, d := range r.Differences {
+			t.add(d.Object, d.Key, cmp.Or(d.Field, "-"), cmp.Or(d.History, "-"), cmp.Or(d.Store, "-"))
+		}
+		t.write(a.Stdout, "")
+	}
+	outcome := "differ"
+	if rebuild {
+		outcome = "differed and were written anew"
+	}
+	a.printf("%d rows at revision %d: %d %s\n", r.Rows, r.Revision, r.Total, outcome)
+}
+
+func ownerOf(s *api.HistoryStatus) string {
+	if s.SpoolOwner == "" {
+		return ""
+	}
+	return "the last part is in the spool of " + s.SpoolOwner
+}
+
+func reasonOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}

@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
+)
+
+// mostDifferences bounds the differences of an answer.
+const mostDifferences = 1000
+
+// statusWait bounds the wait for the database in a status.
+const statusWait = 2 * time.Second
+
+// histories are those of this coordinator.
+func (d *Daemon) histories() service.Histories {
+	if d.history == nil {
+		return service.NoHistory{}
+	}
+	return historyState{d}
+}
+
+// historyState answers for the history of a daemon.
+type historyState struct{ d *Daemon }
+
+// HistoryStatus implements service.Histories.
+func (h historyState) HistoryStatus(ctx context.Context) (*api.HistoryStatus, error) {
+	d := h.d
+	kv, found, now, err := d.store.Get(ctx, record.HistoryPositionKey)
+	if err != nil {
+		return nil, err
+	}
+	s := d.history.projector.Status()
+	answer := &api.HistoryStatus{
+		Kind: "HistoryStatus", Coordinator: d.config.ID, Projector: string(s.Phase), Reason: s.Reason, DatabaseFault: s.Away, Revision: int64(s.Position), StoreRevision: int64(now),
+		SpoolBytes: s.SpoolBytes, SpoolBatches: s.SpoolBatches,
+	}
+	if !s.AwaySince.IsZero() {
+		answer.DatabaseFaultSince = s.AwaySince.UTC().Format(time.RFC3339)
+	}
+	if found {
+		p, err := record.Decode[record.HistoryPosition](kv.Key, kv.Value)
+		if err != nil {
+			return nil, err
+		}
+		answer.DurableRevision, answer.SpoolOwner = int64(p.Revision), p.SpoolOwner
+	}
+	asking, cancel := context.WithTimeout(ctx, statusWait)
+	defer cancel()
+	w, err := d.history.door.warehouse(asking)
+	if err == nil {
+		answer.Database = w.Where()
+		at, positionErr := w.Position(asking)
+		gaps, gapsErr := w.Gaps(asking)
+		answer.Revision = max(answer.Revision, int64(at.Revision))
+		for _, g := range gaps {
+			gap := api.HistoryGap{From: int64(g.From), To: int64(g.Upto), Reason: g.Reason}
+			if !g.At.IsZero() {
+				gap.Time = g.At.UTC().Format(time.RFC3339)
+			}
+			answer.Gaps = append(answer.Gaps, gap)
+		}
+		err = errors.Join(positionErr, gapsErr)
+	}
+	if err != nil && answer.DatabaseFault == "" {
+		answer.DatabaseFault = err.Error()
+	}
+	return answer, nil
+}
+
+// VerifyHistory implements service.Histories.
+func (h historyState) VerifyHistory(ctx context.Context) (*api.HistoryReport, error) {
+	return reported(projector.Verify(ctx, h.d.store, h.d.history.door, h.d.config.Cluster))
+}
+
+// RebuildHistory implements service.Histories.
+func (h historyState) RebuildHistory(ctx context.Context) (*api.HistoryReport, error) {
+	return reported(projector.Rebuild(ctx, h.d.store, h.d.history.door, h.d.config.Cluster))
+}
+
+func reported(r projector.Report, err error) (*api.HistoryReport, error) {
+	if err != nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, "the history was not compared: %v", err)
+	}
+	answer := &api.HistoryReport{Kind: "HistoryReport", Revision: int64(r.Revision), Rows: r.Rows, Total: len(r.Differences)}
+	for _, d := range r.Differences[:min(len(r.Differences), mostDifferences)] {
+		answer.Differences = append(answer.Differences, api.HistoryDifference{Object: d.Kind, Key: d.Key, Field: d.Field, History: d.History, Store: d.Store})
+	}
+	return answer, nil
+}
