@@ -85,10 +85,14 @@ hostile: ## every attack at full size on real processes, with latencies compared
 kills: ## ROUNDS=200 rounds of kill -9 of agents' runners, supervisors and commands of jobs, in drawn orders (a quarter of an hour); SEED=n hits the same ones
 	$(GO) test ./agent/run -count=1 -timeout 0 -v -run '^(TestKillsInEveryOrder|TestRandomKills)$$' -args -kills.rounds=$(or $(ROUNDS),200) $(if $(SEED),-kills.seed=$(SEED))
 
-kubelet: ## ROUNDS=200 restarts of the agent and the real kubelet's device manager in every order (half an hour; the first build takes minutes)
+kubelet: ## ROUNDS=200 restarts of the agent and the real kubelet's device manager in every order, with changes of the pool (half an hour; the first build takes minutes); CHURN=1h pods and work that come and go instead
+ifdef CHURN
+	$(GO) test ./agent -count=1 -timeout 0 -v -run '^TestChurnLeaksNothing$$' -args -churn.time=$(CHURN) $(if $(SEED),-churn.seed=$(SEED))
+else
 	@test/prerequisites.sh $(BUILD) etcd
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/kubelet -count=1 -timeout 0 -v -args -kubelet.rounds=$(or $(ROUNDS),200) $(if $(SEED),-kubelet.seed=$(SEED))
+endif
 
 watches: ## CHANGES=10000 changes over watches of curl, SDK, gRPC and muster get -w, while the leader and a follower are killed
 	@test/prerequisites.sh $(BUILD) etcd

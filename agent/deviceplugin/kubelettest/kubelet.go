@@ -288,5 +288,12 @@ func (k *Kubelet) RunOn(name, resource string, units ...string) (Pod, error) {
 	return pod, nil
 }
 
+// Pods are the pods that run, by name: a copy.
+func (k *Kubelet) Pods() map[string]Pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.memory.Pods)
+}
+
 // End ends a pod. No plugin hears of it.
 func (k *Kubelet) End(name string) { k.update(func() { delete(k.memory.Pods, name) }) }
