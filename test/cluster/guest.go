@@ -58,6 +58,13 @@ func (k *Client) Node(ctx context.Context, name string) (*api.Node, error) {
 	})
 }
 
+// PatchNode changes a node. The patch must be safe to repeat.
+func (k *Client) PatchNode(ctx context.Context, name string, p api.NodePatch) (*api.Node, error) {
+	return ask(ctx, k, 0, func(ctx context.Context, c *sdk.Client) (*api.Node, error) {
+		return c.Nodes().Patch(ctx, name, p)
+	})
+}
+
 // Held are the devices that an agent's grants hold, by the state that the agent shows.
 func (c *Cluster) Held(ctx context.Context, a *Agent) (map[string][]string, error) {
 	s, err := c.snapshot(ctx, a)

@@ -5,6 +5,7 @@ package kubelet_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,13 +22,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/cluster"
 	"github.com/musterd/muster/test/programs"
 )
 
 var (
-	rounds = flag.Int("kubelet.rounds", 7, "how often the agent and the kubelet are restarted; by hand 200")
+	rounds = flag.Int("kubelet.rounds", 11, "how often the agent and the kubelet are restarted, or the pool changes; by hand 200")
 	seed   = flag.Uint64("kubelet.seed", uint64(time.Now().UnixNano()), "decides the order, and what pods do")
 )
 
@@ -190,9 +192,71 @@ func heldBy(t *testing.T, c *cluster.Cluster, a *cluster.Agent) (held map[string
 	return held
 }
 
-// TestRestartsInEveryOrder restarts the agent and the kubelet in every order, with pods
-// that come and go and Muster's own work beside them. Nothing is given twice, every pod
-// keeps its units, and at the end everything is free again.
+// operators change the pool of a node, device by device.
+type operators struct {
+	t                  *testing.T
+	client             *cluster.Client
+	node               string
+	dice               *rand.Rand
+	devices            []string // of the node
+	configured, wanted []string // in the pool by the agent's configuration, and at present
+}
+
+// add puts a device into the pool that Muster's work may have, and remove takes one out
+// that a pod may have. One device stays in the pool.
+func (o *operators) add() {
+	rest := slices.DeleteFunc(slices.Clone(o.devices), func(uuid string) bool { return slices.Contains(o.wanted, uuid) })
+	if len(rest) > 0 {
+		o.want(append(slices.Clone(o.wanted), rest[o.dice.IntN(len(rest))]))
+	}
+}
+
+func (o *operators) remove() {
+	if len(o.wanted) > 1 {
+		at := o.dice.IntN(len(o.wanted))
+		o.want(slices.Delete(slices.Clone(o.wanted), at, at+1))
+	}
+}
+
+// want replaces the operators' part of the pool.
+func (o *operators) want(wanted []string) {
+	o.t.Helper()
+	without := func(list, others []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(uuid string) bool { return slices.Contains(others, uuid) })
+	}
+	more, less := without(wanted, o.configured), without(o.configured, wanted)
+	ctx, cancel := context.WithTimeout(o.t.Context(), cluster.Patience)
+	defer cancel()
+	if _, err := o.client.PatchNode(ctx, o.node, api.NodePatch{Kubelet: api.KubeletPatch{Add: &more, Remove: &less}}); err != nil {
+		o.t.Fatal(err)
+	}
+	o.wanted = wanted
+}
+
+// mustBeOnce checks that no device has two grants, of whatever origin (I1), and that each
+// device of a pod is the kubelet's.
+func (o *operators) mustBeOnce(what string, held map[string][]string, used []string) {
+	o.t.Helper()
+	state := map[string]string{}
+	for of, list := range held {
+		for _, uuid := range list {
+			if other := state[uuid]; other != "" {
+				o.t.Errorf("%s: %s is %s and %s", what, uuid, other, of)
+			}
+			state[uuid] = of
+		}
+	}
+	for _, uuid := range used {
+		if state[uuid] != "KUBELET" {
+			o.t.Errorf("%s: a pod has %s, which is %q for the agent", what, uuid, state[uuid])
+		}
+	}
+}
+
+// TestRestartsInEveryOrder restarts the agent and the kubelet in every order and changes
+// the pool beside that, with pods that come and go and Muster's own work on the same host.
+// Nothing is given twice, every pod keeps its units, and at the end everything is free
+// again.
 func TestRestartsInEveryOrder(t *testing.T) {
 	cluster.NeedPrivate(t)
 	program := build(t)
@@ -204,13 +268,12 @@ func TestRestartsInEveryOrder(t *testing.T) {
 	if err := os.MkdirAll(sockets, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	ours := map[string]bool{}
+	o := &operators{t: t}
 	c := cluster.Start(t, cluster.Options{Etcd: 1, Coordinators: 1, Agents: 1, GPUs: gpus, AgentSettings: func(node resource.NodeID) cluster.Settings {
-		devices := cluster.Devices(t, node, gpus)[:pool]
-		for _, uuid := range devices {
-			ours[uuid] = true
-		}
-		return cluster.Settings{"kubelet": cluster.Settings{"pool": devices}}
+		o.devices = cluster.Devices(t, node, gpus)
+		o.configured, o.node = o.devices[:pool], string(node)
+		o.wanted = o.configured
+		return cluster.Settings{"kubelet": cluster.Settings{"pool": o.configured}}
 	}})
 	agent := c.Agents[0]
 	k := &kubelet{t: t, program: program, pods: map[string][]string{}}
@@ -223,9 +286,10 @@ func TestRestartsInEveryOrder(t *testing.T) {
 	})
 	k.start()
 	k.awaitUnits(pool)
-	load := c.StartLoad(cluster.LoadOptions{Prefix: "work", Seed: *seed, Namespaces: []string{"default"}, Pace: 20 * time.Millisecond})
+	load := c.StartLoad(cluster.LoadOptions{Prefix: "work", Seed: *seed, Namespaces: []string{"default"}, Pace: 20 * time.Millisecond, Keep: -1})
 	t.Logf("seed %d: repeat with -args -kubelet.seed=%d", *seed, *seed)
 	dice := rand.New(rand.NewPCG(*seed, 1))
+	o.dice, o.client = dice, c.NewClient()
 	orders := map[string]func(){
 		"the agent":                           func() { agent.Kill(); agent.Start() },
 		"the kubelet":                         func() { k.kill(); k.start() },
@@ -237,6 +301,10 @@ func TestRestartsInEveryOrder(t *testing.T) {
 			c.Coordinators[0].Kill()
 			c.Coordinators[0].Start()
 		},
+		"a device is added":                             o.add,
+		"a device is removed":                           o.remove,
+		"a device is added while the agent is away":     func() { agent.Kill(); o.add(); agent.Start() },
+		"a device is removed while the kubelet is away": func() { k.kill(); o.remove(); k.start() },
 	}
 	order := slices.Sorted(maps.Keys(orders))
 	next := 0
@@ -244,7 +312,7 @@ func TestRestartsInEveryOrder(t *testing.T) {
 		what := order[(round+int(*seed%uint64(len(order))))%len(order)]
 		t.Logf("round %d: %s", round, what)
 		orders[what]()
-		k.awaitUnits(pool)
+		k.awaitUnits(int64(len(o.wanted))) // work that has an added device ends
 		for _, pod := range slices.Sorted(maps.Keys(k.pods)) {
 			if dice.IntN(2) == 0 {
 				k.end(pod)
@@ -254,7 +322,12 @@ func TestRestartsInEveryOrder(t *testing.T) {
 			next++
 			pod, count := fmt.Sprintf("pod-%d", next), dice.IntN(2)+1
 			// The kubelet refuses when its units are taken; that is its own account.
-			free := pool - len(k.used())
+			free := 0
+			for _, uuid := range o.wanted {
+				if !slices.Contains(k.used(), uuid) {
+					free++
+				}
+			}
 			programs.Eventually(t, cluster.Patience, pod+" is decided", func() error {
 				err := k.run(pod, count)
 				if err != nil && free >= count {
@@ -263,28 +336,18 @@ func TestRestartsInEveryOrder(t *testing.T) {
 				return nil
 			})
 		}
-		held := heldBy(t, c, agent)
-		for _, u := range k.used() {
-			if !slices.Contains(held["KUBELET"], u) {
-				t.Errorf("round %d: a pod has %s, the agent has %v", round, u, held)
-			}
-		}
-		for state, list := range held {
-			for _, u := range list {
-				if ours[u] != (state == "KUBELET" || state == "POOL") {
-					t.Errorf("round %d: %s is %s", round, u, state)
-				}
-			}
-		}
+		o.mustBeOnce(fmt.Sprintf("round %d, %s", round, what), heldBy(t, c, agent), k.used())
 	}
 	operations := load.Stop()
 	for _, pod := range slices.Sorted(maps.Keys(k.pods)) {
 		k.end(pod)
 	}
+	o.want(o.configured)
 	c.Audit(operations)
 	programs.Eventually(t, cluster.Patience, "every device is back in the pool", func() error {
 		held, err := c.Held(t.Context(), agent)
-		if err == nil && len(held["POOL"]) != pool {
+		slices.Sort(held["POOL"])
+		if err == nil && !slices.Equal(held["POOL"], slices.Sorted(slices.Values(o.configured))) {
 			err = fmt.Errorf("held are %v", held)
 		}
 		return err
