@@ -166,7 +166,13 @@ func (a *Agent) countsAnswer(v *ledger.View) []byte {
 	return list("allocations", rows)
 }
 
+// allocationsAnswer has each grant; those of the kubelet with the device, and with the
+// containers as NAMESPACE/POD/CONTAINER.
 func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
+	containers := map[string][]string{}
+	for _, u := range a.kubelet.Status().Users {
+		containers[u.Device] = append(containers[u.Device], u.Namespace+"/"+u.Pod+"/"+u.Container)
+	}
 	var rows []any
 	for _, g := range v.Grants {
 		if g.State == grant.Tombstone {
@@ -180,7 +186,14 @@ func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
 				gpus = append(gpus, d.Index)
 			}
 		}
-		rows = append(rows, map[string]any{"unit": string(g.Unit), "state": shown(g), "cpus": cpus, "gpus": gpus})
+		row := map[string]any{"unit": string(g.Unit), "state": shown(g), "cpus": cpus, "gpus": gpus}
+		if uuid, _, pooled := ledger.PooledUUID(g.Tx); pooled {
+			row["device"] = uuid
+			if list := containers[uuid]; len(list) > 0 {
+				row["containers"] = list
+			}
+		}
+		rows = append(rows, row)
 	}
 	return list("allocations", rows)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/deviceplugin"
+	"github.com/musterd/muster/agent/deviceplugin/kubelettest"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/gossip"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -102,6 +105,55 @@ func TestAnAgentFindsCoordinatorsThroughTheRingAndAnswersQueries(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// The query allocations names the containers of the kubelet's devices, for the operators of
+// the host.
+func TestTheQueryAllocationsNamesTheKubeletsContainers(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 2)
+	const serfToken = "serf-token"
+	tune := r.tune
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		tune(c, d)
+		c.Gossip = &agent.GossipConfig{SerfBind: loopback, CapacityBind: loopback, RPC: gossip.RPC{Addr: loopback, Token: serfToken}}
+	}
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	pod, err := k.Run("p", deviceplugin.DefaultResource, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has joined the rings", func() bool { return r.agent.Rings() != nil })
+	serf, err := client.ClientFromConfig(&client.Config{Addr: r.agent.Rings().Serf.RPCAddr(), AuthKey: serfToken, Timeout: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serf.Close()
+	var body struct {
+		Allocations []struct {
+			State, Device string
+			Containers    []string
+		}
+	}
+	eventually(t, "the answer names the container", func() bool {
+		payload := ask(t, serf, "allocations")
+		body.Allocations = nil
+		if err := json.Unmarshal(payload, &body); err != nil {
+			t.Fatalf("answer %q: %v", payload, err)
+		}
+		for _, a := range body.Allocations {
+			if a.State == "KUBELET" && a.Device == pod.Units[0] && slices.Equal(a.Containers, []string{"default/p/main"}) {
+				return true
+			}
+		}
+		return false
+	})
+	if len(body.Allocations) != 2 {
+		t.Errorf("allocations %+v, want both devices of the pool", body.Allocations)
 	}
 }
 

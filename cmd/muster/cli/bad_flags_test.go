@@ -121,6 +121,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster fence --reason":            refusedThere("gpu-1 --confirm-dead", "reason", long, "5000"),
 		"muster get --field-selector":      fields,
 		"muster get --limit":               bad("jobs", "-1", "many"),
+		"muster get --origin":              bad("allocations", "slurm", "Kubelet"),
 		"muster get --selector":            selectors("jobs"),
 		"muster get --sort-by":             bad("jobs", "{", ".a["),
 		"muster metrics tenant --period":   {{Value: "59s", Args: []string{"ml"}}, {Value: "25h", Shown: "25h0m0s", Args: []string{"ml"}}, {Value: "-1h", Shown: "-1h0m0s", Args: []string{"ml"}}},

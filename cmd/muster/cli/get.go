@@ -71,6 +71,7 @@ type getFlags struct {
 	limit          limit
 	ignoreNotFound bool
 	about          forObject
+	origin         string
 	watchFlags
 }
 
@@ -91,6 +92,7 @@ func (a *app) getCommand() *cobra.Command {
 			"  muster get node n1 -o json\n  muster get job/train node/n1\n  muster get rq -A\n" +
 			"  muster get allocations -w\n  muster get jobs -A --watch-only -o name\n" +
 			"  muster get events --for job/train -w\n" +
+			"  muster get allocations --origin kubelet\n" +
 			"  muster get nodes --sort-by=.status.available.cpu\n" +
 			"  muster get jobs -o custom-columns=NAME:.metadata.name,PHASE:.status.phase --no-headers\n" +
 			"  muster get allocation train-0 -o jsonpath='{.status.assignment.gpus[*].uuid}'",
@@ -102,6 +104,9 @@ func (a *app) getCommand() *cobra.Command {
 				return err
 			}
 			f.list.Limit, a.severalKinds = int(f.limit), len(groups) > 1
+			if err := f.checkOrigin(a, groups); err != nil {
+				return err
+			}
 			if f.about.name != "" && (len(groups) > 1 || groups[0].kind != eventKind) {
 				return usagef("--for is for events: muster get events --for %s", &f.about)
 			}
@@ -117,6 +122,11 @@ func (a *app) getCommand() *cobra.Command {
 			}
 			if err := a.connect(); err != nil {
 				return err
+			}
+			if f.origin != "" {
+				ctx, cancel := context.WithTimeout(cmd.Context(), listTimeout)
+				defer cancel()
+				return a.kubeletGrants(ctx)
 			}
 			if f.on() {
 				return a.watch(cmd.Context(), groups[0], f.list, f.watchFlags)
@@ -138,6 +148,7 @@ func (a *app) getCommand() *cobra.Command {
 	flags.Var(&a.sortBy, "sort-by", "order by a field, e.g. .status.phase or '{.spec.priority}'")
 	flags.StringVar(&f.list.FieldSelector, "field-selector", "", "fields to match, e.g. status.phase=Running")
 	flags.Var(&f.about, "for", "show the events of one object, e.g. job/train")
+	flags.StringVar(&f.origin, "origin", "", "kubelet: show the devices that kubelets hand out to pods, of all nodes, instead of Muster's own allocations")
 	flags.Var(&f.limit, "limit", "show at most this many (0 = all)")
 	flags.BoolVar(&f.ignoreNotFound, "ignore-not-found", false, "end with 0 where a name, or everything, is not found")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "then show each change, until it is interrupted")

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/sdk"
+)
+
+// This file shows the grants of kubelets: they are no objects, have no name and are in no
+// namespace of Muster.
+
+// ofKubelets is the value of --origin for the grants of kubelets.
+const ofKubelets = "kubelet"
+
+// checkOrigin refuses --origin beside what selects objects.
+func (f *getFlags) checkOrigin(a *app, groups []group) error {
+	switch {
+	case f.origin == "":
+		return nil
+	case f.origin != ofKubelets:
+		return usagef("--origin %q: want %s", f.origin, ofKubelets)
+	case len(groups) > 1 || groups[0].kind != allocationKind || len(groups[0].names) > 0:
+		return usagef("--origin is for all allocations: muster get allocations --origin %s", ofKubelets)
+	case f.list != (sdk.ListOptions{}) || f.on() || a.sortBy.path != nil || a.output == "name":
+		return usagef("--origin and -l, --field-selector, --limit, --sort-by, -w or -o name exclude each other")
+	}
+	return nil
+}
+
+// kubeletGrants shows the devices in the pools of all kubelets, a line for each container.
+func (a *app) kubeletGrants(ctx context.Context) error {
+	got, err := a.client.Nodes().KubeletGrants(ctx)
+	if err != nil {
+		return err
+	}
+	if got.Hidden > 0 {
+		a.notef("%d nodes have a pool that only a role in the whole cluster sees\n", got.Hidden)
+	}
+	switch {
+	case a.columns != nil:
+		var items []any
+		for _, g := range got.Items {
+			items = append(items, g)
+		}
+		return a.customColumns(items)
+	case !a.isTable():
+		items := []any{}
+		for _, g := range got.Items {
+			items = append(items, g)
+		}
+		return a.encode(genericList{Kind: "List", APIVersion: api.APIVersion, Items: items})
+	case len(got.Items) == 0:
+		a.notef("no kubelet has a device of Muster\n")
+		return nil
+	}
+	a.kubeletGrantTable(got.Items).write(a.Stdout, "")
+	if got.More > 0 {
+		a.printf("%d more containers have devices\n", got.More)
+	}
+	return nil
+}
+
+func (a *app) kubeletGrantTable(grants []sdk.KubeletGrant) *table {
+	t := &table{}
+	if !a.noHeaders {
+		t = newTable("NODE", "DEVICE", "STATE", "NAMESPACE", "POD", "CONTAINER", "SINCE")
+	}
+	for _, g := range grants {
+		containers := g.Containers
+		if len(containers) == 0 {
+			containers = []api.KubeletContainer{{}}
+		}
+		for _, c := range containers {
+			device := g.Device
+			if c.Unit != "" {
+				device = c.Unit // a share has a name of its own
+			}
+			t.add(g.Node, device, g.State, c.Namespace, c.Pod, c.Container, g.Since)
+		}
+	}
+	return t
+}
