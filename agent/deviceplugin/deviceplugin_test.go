@@ -206,6 +206,24 @@ func TestARestartOfTheKubeletIsFollowedByARegistration(t *testing.T) {
 	}
 }
 
+// A kubelet that drops a plugin says so to nobody.
+func TestAKubeletThatHasLostThePluginGetsItAgain(t *testing.T) {
+	h, dir := newHost(t, 0, 1), kubelettest.Dir(t)
+	k := kubelettest.Start(t, dir, nil)
+	h.start(t, dir, nil)
+	k.Await(gpu, h.sorted()...)
+	k.Drop(gpu)
+	k.Await(gpu) // the kubelet has no units
+	for range 5 {
+		h.advance(time.Second)
+		k.AwaitLists(2)
+	}
+	k.Await(gpu, h.sorted()...)
+	if _, err := k.Run("a", gpu, 2); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARestartOfThePluginKeepsWhatPodsHave(t *testing.T) {
 	h, dir := newHost(t, 0, 1), kubelettest.Dir(t)
 	k := kubelettest.Start(t, dir, nil)

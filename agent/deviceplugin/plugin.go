@@ -212,7 +212,12 @@ func missing(pool []string, v *ledger.View) (list []string) {
 	return list
 }
 
-// keep has a server listen and be registered.
+// unfollowedLooks is for how many looks a kubelet may have no stream of a server's units.
+const unfollowedLooks = 3
+
+// keep has a server listen, be registered and be followed. A kubelet may lose a server that
+// it has just registered: Kubernetes 1.36 ends the new connection of a resource when it
+// notices late that the one before has ended. It tells nobody, and has no units then.
 func (p *Plugin) keep(ctx context.Context, s *server, kubelet string) error {
 	if kubelet == "" {
 		return nil // the kubelet removes all sockets when it starts
@@ -225,6 +230,17 @@ func (p *Plugin) keep(ctx context.Context, s *server, kubelet string) error {
 			return err
 		}
 		p.log.Info("device_plugin_registered", "resource", s.resource, "socket", s.socket)
+	}
+	now := p.now()
+	switch {
+	case s.isFollowed():
+		s.unfollowed = time.Time{}
+	case s.unfollowed.IsZero():
+		s.unfollowed = now
+	case now.Sub(s.unfollowed) >= unfollowedLooks*p.config.Look:
+		s.unfollowed = now
+		p.log.Warn("device_plugin_not_followed", "resource", s.resource, "action", "register again")
+		return s.register(ctx, kubelet)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -36,12 +37,29 @@ type server struct {
 	mu      sync.Mutex
 	units   []unit
 	changed chan struct{} // closed when units are others
+	streams int           // calls of ListAndWatch: a kubelet that knows the server has one
 
 	grpc *grpc.Server
 	file os.FileInfo // of the socket
 	done chan struct{}
-	// kubelet is the start of the kubelet that knows the server; "" is none.
-	kubelet string
+	// kubelet is the start of the kubelet that knows the server; "" is none. unfollowed is
+	// since when that kubelet has no stream of units; zero while it has one.
+	kubelet    string
+	unfollowed time.Time
+}
+
+// isFollowed reports whether a kubelet follows the units.
+func (s *server) isFollowed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams > 0
+}
+
+// follow counts one stream more, or less.
+func (s *server) follow(streams int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams += streams
 }
 
 func newServer(p *Plugin, resource string) *server {
@@ -113,7 +131,7 @@ func (s *server) close() {
 	}
 	s.grpc.Stop()
 	<-s.done
-	s.grpc, s.kubelet = nil, ""
+	s.grpc, s.kubelet, s.unfollowed = nil, "", time.Time{}
 }
 
 // GetDevicePluginOptions implements the kubelet's API.
@@ -127,6 +145,8 @@ func options() *pluginapi.DevicePluginOptions {
 
 // ListAndWatch implements the kubelet's API: the units now, and after each change.
 func (s *server) ListAndWatch(_ *pluginapi.Empty, stream pluginapi.DevicePlugin_ListAndWatchServer) error {
+	s.follow(1)
+	defer s.follow(-1)
 	for {
 		units, changed := s.offered()
 		if err := stream.Send(&pluginapi.ListAndWatchResponse{Devices: listed(units)}); err != nil {

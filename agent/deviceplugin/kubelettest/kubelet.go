@@ -51,6 +51,7 @@ type Kubelet struct {
 type plugin struct {
 	client  pluginapi.DevicePluginClient
 	devices []*pluginapi.Device
+	drop    context.CancelFunc // ends the stream
 }
 
 // Checkpoint is what a kubelet remembers over its restarts: the units of its pods.
@@ -145,13 +146,17 @@ func (k *Kubelet) Register(_ context.Context, r *pluginapi.RegisterRequest) (*pl
 		return nil, err
 	}
 	p := &plugin{client: pluginapi.NewDevicePluginClient(conn)}
-	stream, err := p.client.ListAndWatch(k.running, &pluginapi.Empty{})
+	ctx, cancel := context.WithCancel(k.running)
+	p.drop = cancel
+	stream, err := p.client.ListAndWatch(ctx, &pluginapi.Empty{})
 	if err != nil {
+		cancel()
 		return nil, errors.Join(err, conn.Close())
 	}
 	k.update(func() { k.resources[r.GetResourceName()] = p; k.names = append(k.names, r.GetResourceName()) })
 	k.streams.Go(func() {
 		defer conn.Close()
+		defer cancel()
 		for {
 			list, err := stream.Recv()
 			if err != nil {
@@ -208,6 +213,9 @@ func (k *Kubelet) Await(resource string, healthy ...string) {
 	k.t.Helper()
 	k.await(fmt.Sprintf("%s has %v", resource, healthy), func() bool { return slices.Equal(k.healthy(resource), healthy) })
 }
+
+// Drop ends the kubelet's connection to the plugin of a resource, and tells nobody.
+func (k *Kubelet) Drop(resource string) { k.update(func() { k.resources[resource].drop() }) }
 
 // AwaitLists waits until n more lists of PodResources were answered.
 func (k *Kubelet) AwaitLists(n int) {
