@@ -259,3 +259,31 @@ func childrenOf(pid int) []int {
 	}
 	return ids
 }
+
+// CPU is the processor time that the server's processes have used so far, ended ones
+// among them.
+func (s *Server) CPU() time.Duration {
+	total := cpuOf(s.PID())
+	for _, pid := range childrenOf(s.PID()) {
+		total += cpuOf(pid)
+	}
+	return total
+}
+
+// cpuOf is the time of a process and of its children that have ended, in the kernel's
+// hundredths of a second.
+func cpuOf(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, found := strings.Cut(string(text), ") ")
+	if err != nil || !found {
+		return 0
+	}
+	fields := strings.Fields(rest)
+	var ticks, n int64
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		if _, err := fmt.Sscan(field, &n); err == nil {
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}

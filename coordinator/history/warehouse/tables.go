@@ -54,7 +54,7 @@ var (
 	grantMembers = &table{name: "grant_members", keys: 2, guard: differ, parent: grants, element: "CAST(member AS TEXT)", columns: []column{
 		{name: "tx_id"}, {name: "member", kind: integer}, {name: "node_id"}, {name: "gpu_model"}, {name: "devices", kind: indexed}, {name: "ended_at", kind: instant},
 	}}
-	grantResources = &table{name: "grant_resources", keys: 3, guard: differ, parent: grants, element: "CAST(member AS TEXT) || '/' || slot_name", columns: []column{
+	grantResources = &table{name: "grant_resources", keys: 3, guard: differ, parent: grants, element: "(CAST(member AS TEXT) || '/' || slot_name)", columns: []column{
 		{name: "tx_id"}, {name: "member", kind: integer}, {name: "slot_name"}, {name: "requested", kind: amount}, {name: "used", kind: amount},
 		{name: "limit_amount", kind: amount},
 	}}

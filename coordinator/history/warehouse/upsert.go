@@ -25,26 +25,35 @@ type outcome struct {
 	changed []string
 }
 
+// mode is a way to write rows.
+type mode int
+
+const (
+	plainly   mode = iota
+	reporting      // and say which rows are stored now
+	sparing        // and leave out rows that are stored already as they are
+)
+
 // put writes rows whose keys are different.
 func (t *transaction) put(ctx context.Context, r *rows) error {
-	_, err := t.write(ctx, r, false)
+	_, err := t.write(ctx, r, plainly)
 	return err
 }
 
 // putParents writes rows of a table that others belong to.
 func (t *transaction) putParents(ctx context.Context, r *rows) (outcome, error) {
-	return t.write(ctx, r, true)
+	return t.write(ctx, r, reporting)
 }
 
-func (t *transaction) write(ctx context.Context, r *rows, report bool) (outcome, error) {
+func (t *transaction) write(ctx context.Context, r *rows, m mode) (outcome, error) {
 	out := outcome{written: make(map[string]bool, len(r.rows))}
 	for from := 0; from < len(r.rows); from += chunk {
 		part := &rows{r.table, r.rows[from:min(from+chunk, len(r.rows))]}
 		var err error
 		if t.dialect == Postgres {
-			err = t.putPostgres(ctx, part, report, &out)
+			err = t.putPostgres(ctx, part, m, &out)
 		} else {
-			err = t.putSQLite(ctx, part, report, &out)
+			err = t.putSQLite(ctx, part, m, &out)
 		}
 		if err != nil {
 			return out, fmt.Errorf("write %d rows of table %s: %w", len(part.rows), r.name, err)
@@ -54,16 +63,33 @@ func (t *transaction) write(ctx context.Context, r *rows, report bool) (outcome,
 }
 
 // replaceChildren writes the rows of the parents that are stored now, and deletes the
-// other rows that those parents had.
+// other rows that those parents had. Most rows of a parent that has changed are as
+// before: PostgreSQL would lock each of them for nothing.
 func (t *transaction) replaceChildren(ctx context.Context, r *rows, parents outcome) error {
+	fresh, again := r, &rows{table: r.table}
 	if len(parents.changed) > 0 {
+		fresh = &rows{table: r.table}
+		changed := make(map[string]bool, len(parents.changed))
+		for _, key := range parents.changed {
+			changed[key] = true
+		}
+		for _, row := range r.rows {
+			if changed[row[0].(string)] {
+				again.rows = append(again.rows, row)
+			} else {
+				fresh.rows = append(fresh.rows, row)
+			}
+		}
 		remove := t.removePostgres
 		if t.dialect == SQLite {
 			remove = t.removeSQLite
 		}
-		if err := remove(ctx, r, parents.changed); err != nil {
+		if err := remove(ctx, again, parents.changed); err != nil {
 			return fmt.Errorf("delete the former rows of table %s: %w", r.name, err)
 		}
 	}
-	return t.put(ctx, r)
+	if _, err := t.write(ctx, again, sparing); err != nil {
+		return err
+	}
+	return t.put(ctx, fresh)
 }

@@ -30,33 +30,42 @@ func (k kind) types() (element, cast string) {
 }
 
 // insertPostgres is one statement for any number of rows: each column is an array.
-func (t *table) insertPostgres(report bool) string {
-	var names, arrays, values []string
+func (t *table) insertPostgres(m mode) string {
+	var names, arrays, values, same []string
 	for i, c := range t.columns {
 		element, cast := c.kind.types()
 		names = append(names, c.name)
 		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", i+1, element))
 		values = append(values, "u."+c.name+cast)
+		equals := " IS NOT DISTINCT FROM "
+		if i < t.keys {
+			equals = " = "
+		}
+		same = append(same, "s."+c.name+equals+"u."+c.name+cast)
 	}
 	list := strings.Join(names, ", ")
-	text := fmt.Sprintf("INSERT INTO %s AS t (%s) SELECT %s FROM unnest(%s) AS u (%s) %s",
-		t.name, list, strings.Join(values, ", "), strings.Join(arrays, ", "), list, t.resolution(Postgres))
-	if report {
+	where := ""
+	if m == sparing {
+		where = fmt.Sprintf("WHERE NOT EXISTS (SELECT 1 FROM %s s WHERE s.reverted = 0 AND %s) ", t.name, strings.Join(same, " AND "))
+	}
+	text := fmt.Sprintf("INSERT INTO %s AS t (%s) SELECT %s FROM unnest(%s) AS u (%s) %s%s",
+		t.name, list, strings.Join(values, ", "), strings.Join(arrays, ", "), list, where, t.resolution(Postgres))
+	if m == reporting {
 		text += " RETURNING " + t.columns[0].name + ", xmax <> 0" // xmax is 0 in a row that is new
 	}
 	return text
 }
 
-func (t *transaction) putPostgres(ctx context.Context, r *rows, report bool, out *outcome) error {
+func (t *transaction) putPostgres(ctx context.Context, r *rows, m mode, out *outcome) error {
 	args := make([]any, len(r.columns))
 	for i, c := range r.columns {
 		args[i] = array(r.rows, i, c.kind)
 	}
-	if !report {
-		_, err := t.ExecContext(ctx, r.insertPostgres(false), args...)
+	if m != reporting {
+		_, err := t.ExecContext(ctx, r.insertPostgres(m), args...)
 		return err
 	}
-	found, err := t.QueryContext(ctx, r.insertPostgres(true), args...)
+	found, err := t.QueryContext(ctx, r.insertPostgres(m), args...)
 	if err != nil {
 		return err
 	}
@@ -127,17 +136,24 @@ func orNull(s string) *string {
 	return &s
 }
 
-// removePostgres deletes the current rows of parents that are not among r.
+// separator stands between the elements of a parent; names and numbers do not have it.
+const separator = "\x1f"
+
+// removePostgres deletes the current rows of parents that are not among r. Each parent
+// brings its elements: a join of two arrays would be planned for ten elements, row by row.
 func (t *transaction) removePostgres(ctx context.Context, r *rows, parents []string) error {
-	keys, elements := make([]string, len(r.rows)), make([]string, len(r.rows))
-	for i, row := range r.rows {
-		keys[i], elements[i] = row[0].(string), r.elementOf(row)
+	elements := make(map[string]string, len(parents))
+	for _, row := range r.rows {
+		key := row[0].(string)
+		elements[key] += r.elementOf(row) + separator
 	}
-	key := r.columns[0].name
-	_, err := t.ExecContext(ctx, fmt.Sprintf(`DELETE FROM %s c USING unnest($1::text[]) AS p (key)
-		WHERE c.%s = p.key AND c.reverted = 0 AND NOT EXISTS (
-			SELECT 1 FROM unnest($2::text[], $3::text[]) AS n (key, element) WHERE n.key = c.%[2]s AND n.element = %[3]s)`,
-		r.name, key, r.element), parents, keys, elements)
+	kept := make([]string, len(parents))
+	for i, parent := range parents {
+		kept[i] = elements[parent]
+	}
+	_, err := t.ExecContext(ctx, fmt.Sprintf(`DELETE FROM %s c USING unnest($1::text[], $2::text[]) AS p (key, elements)
+		WHERE c.%s = p.key AND c.reverted = 0 AND NOT %s = ANY (string_to_array(p.elements, E'\x1f'))`,
+		r.name, r.columns[0].name, r.element), parents, kept)
 	return err
 }
 

@@ -19,7 +19,7 @@ func (t *table) insertSQLite() string {
 	return fmt.Sprintf("INSERT INTO %s AS t (%s) VALUES (%s) %s", t.name, strings.Join(names, ", "), marks, t.resolution(SQLite))
 }
 
-func (t *transaction) putSQLite(ctx context.Context, r *rows, report bool, out *outcome) error {
+func (t *transaction) putSQLite(ctx context.Context, r *rows, m mode, out *outcome) error {
 	statement, err := t.statement(ctx, r.table)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (t *transaction) putSQLite(ctx context.Context, r *rows, report bool, out *
 		if err != nil {
 			return err
 		}
-		if !report {
+		if m != reporting {
 			continue
 		}
 		if n, err := result.RowsAffected(); err != nil {
