@@ -14,7 +14,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/musterd/muster/coordinator/history"
@@ -61,6 +63,7 @@ type Warehouse struct {
 	db      *sql.DB
 	dialect Dialect
 	where   string
+	path    string // SQLite's file
 
 	mu     sync.Mutex
 	slots  map[resource.Name]bool // those that have a row
@@ -76,10 +79,37 @@ func Open(ctx context.Context, dsn string) (*Warehouse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.prepare(ctx); err != nil {
+	if err := w.prepareAlone(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the history in %s: %w", w.where, err), w.Close())
 	}
 	return w, nil
+}
+
+// prepareAlone prepares the tables while no other program of this host does so in the
+// same file; PostgreSQL has locks for that.
+func (w *Warehouse) prepareAlone(ctx context.Context) error {
+	if w.dialect == Postgres {
+		return w.prepare(ctx)
+	}
+	lock, err := os.OpenFile(w.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the lock ends with the file
+	for {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return w.prepare(ctx)
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fmt.Errorf("lock %s.lock: %w", w.path, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("another program prepares the file: %w", ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // prepare brings tables, indexes, months and slot types to their present state.

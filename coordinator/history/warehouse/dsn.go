@@ -95,6 +95,6 @@ func (w *Warehouse) connectSQLite(path string) error {
 		},
 	}
 	w.db, err = sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
-	w.dialect, w.where = SQLite, fmt.Sprintf("%v %s", SQLite, path)
+	w.dialect, w.path, w.where = SQLite, path, fmt.Sprintf("%v %s", SQLite, path)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -123,30 +124,12 @@ func (w *Warehouse) makeAbsent(ctx context.Context, wanted map[partition]bool) e
 	return w.makePartitions(ctx, absent)
 }
 
-// makePartitions makes partitions. A month that retention has detached comes back as a
-// new, empty partition of the same name with "_late" behind it.
+// makePartitions makes partitions that are absent.
 func (w *Warehouse) makePartitions(ctx context.Context, wanted []partition) error {
 	err := w.alone(ctx, func(conn *sql.Conn) error {
 		for _, p := range wanted {
-			name := partitionName(p.parent, p.month)
-			var detached bool
-			if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM history_detached WHERE table_name = $1)", name).Scan(&detached); err != nil {
-				return err
-			}
-			if detached {
-				name += "_late"
-			}
-			var exists bool
-			if err := conn.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", name).Scan(&exists); err != nil {
-				return err
-			}
-			if exists { // CREATE TABLE IF NOT EXISTS would lock the parent nevertheless
-				continue
-			}
-			end := p.month.AddDate(0, 1, 0)
-			if _, err := conn.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s FOR VALUES FROM ('%s') TO ('%s')",
-				name, p.parent, p.month.Format(time.RFC3339), end.Format(time.RFC3339))); err != nil {
-				return fmt.Errorf("make partition %s: %w", name, err)
+			if err := makePartition(ctx, conn, p); err != nil {
+				return fmt.Errorf("make a month of table %s: %w", p.parent, err)
 			}
 		}
 		return nil
@@ -163,4 +146,56 @@ func (w *Warehouse) makePartitions(ctx context.Context, wanted []partition) erro
 		w.months[partitionName(p.parent, p.month)] = true
 	}
 	return nil
+}
+
+// makePartition makes one partition. A month that retention has detached keeps its
+// name, and rows that come late are in a month of another name.
+func makePartition(ctx context.Context, conn *sql.Conn, p partition) error {
+	name := partitionName(p.parent, p.month)
+	for late := 1; ; late++ {
+		var exists, attached bool
+		if err := conn.QueryRowContext(ctx, "SELECT count(*) > 0, count(*) FILTER (WHERE c.relispartition) > 0 FROM pg_class c WHERE c.oid = to_regclass($1)", name).
+			Scan(&exists, &attached); err != nil {
+			return err
+		}
+		if attached {
+			return nil
+		}
+		if !exists {
+			break
+		}
+		name = fmt.Sprintf("%s_late%d", partitionName(p.parent, p.month), late)
+	}
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s FOR VALUES FROM ('%s') TO ('%s')",
+		name, p.parent, p.month.Format(time.RFC3339), p.month.AddDate(0, 1, 0).Format(time.RFC3339)))
+	return err
+}
+
+// attached are the partitions of a table with their months.
+func (w *Warehouse) attached(ctx context.Context, parent string) (map[string]time.Time, error) {
+	found, err := w.db.QueryContext(ctx, "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass($1)", parent)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	months := map[string]time.Time{}
+	for found.Next() {
+		var name string
+		if err := found.Scan(&name); err != nil {
+			return nil, err
+		}
+		year, month := 0, 0
+		if _, err := fmt.Sscanf(strings.TrimPrefix(name, parent), "_%04d_%02d", &year, &month); err != nil {
+			continue // somebody else's
+		}
+		months[name] = time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+	}
+	return months, found.Err()
+}
+
+// forgetMonths has the next write look for its months again.
+func (w *Warehouse) forgetMonths() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.months = nil
 }

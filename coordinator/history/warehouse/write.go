@@ -52,6 +52,7 @@ func (w *Warehouse) Write(ctx context.Context, b history.Batch) error {
 	case errors.As(err, &position):
 		return position
 	case err != nil:
+		w.forgetMonths() // another process may have detached one
 		return fmt.Errorf("write the batch after revision %d up to %d: %w", b.After, b.Upto, err)
 	}
 	w.mu.Lock()

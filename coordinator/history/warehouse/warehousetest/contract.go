@@ -31,6 +31,7 @@ func Run(t *testing.T, dsn func(t *testing.T) string) {
 		"slices are written anew and mark their hours":        testSlices,
 		"two histories of one database open at once":          testOpenTwice,
 		"samples are taken once":                              testSamples,
+		"rows go at the end of their time":                    testRetention,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dsn(t)) })
 	}

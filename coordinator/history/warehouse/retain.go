@@ -1,0 +1,181 @@
+package warehouse
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// period is how long rows of one table stay. The specification keeps each kind in fast
+// storage and then in an archive; here the store is the fast one and the history the
+// archive, so rows go at the end of the archive's time.
+type period struct {
+	kind, table string
+	column      string // the instant that rows are judged by; NULL stays
+	keep        time.Duration
+	key         string // of tables without months: the columns of the primary key
+}
+
+// periods are in the order in which rows go.
+var periods = []period{
+	{"completed allocations", "queue_history", "until_at", 730 * day, "allocation_id, since_at, reverted"},
+	{"completed allocations", "grants", "ended_at", 730 * day, "tx_id, reverted"}, // with members and resources
+	{"completed allocations", "allocations", "completed_at", 730 * day, "allocation_id, reverted"},
+	{"completed allocations", "jobs", "completed_at", 730 * day, "job_id, reverted"},
+	{"deleted nodes", "nodes", "deleted_at", 1095 * day, "node_id, reverted"},
+	{"heartbeats", "node_heartbeats", "heartbeat_time", 30 * day, "node_id, heartbeat_time"},
+	{"condition changes", "node_condition_changes", "changed_at", 365 * day, "node_id, condition_type, resource_version, reverted"},
+	{"preemption events", "preemption_events", "initiated_at", 365 * day, "preemption_id, reverted"},
+	{"audit logs", "audit_log", "at", 2555 * day, "audit_id, at, reverted"},
+	{"quota history", "resource_quotas", "to_at", 1095 * day, "namespace, quota_name, resource_type, from_at, reverted"},
+	{"quota history", "quota_usage_history", "recorded_at", 1095 * day, "tenant_id, namespace, quota_name, resource_type, recorded_at"},
+	{"usage slices", "usage_slices", "from_at", 60 * day, "tx_id, member, slot_name, from_at, reverted"},
+	{"usage hourly", "usage_hourly", "hour_start", 1095 * day, "tenant_id, hour_start, namespace, slot_name, gpu_model"},
+	{"usage hourly", "usage_tenant_hourly", "hour_start", 1095 * day, "tenant_id, hour_start, slot_name"},
+	{"usage hourly", "usage_levels", "hour_start", 1095 * day, "tenant_id, namespace, slot_name, gpu_model, hour_start, level"},
+	{"usage hourly", "usage_tenant_levels", "hour_start", 1095 * day, "tenant_id, slot_name, hour_start, level"},
+}
+
+// keepDetached is how long a detached month stays as a table of its own, for whoever
+// archives it.
+const keepDetached = 30 * day
+
+// deleteAtOnce is the most rows that one statement deletes.
+const deleteAtOnce = 5_000
+
+// Retained is what retention has done, or would do, to one table.
+type Retained struct {
+	Kind, Table string
+	// Before is the bound: older rows go.
+	Before time.Time
+	// Rows are those that go by DELETE, rows that belong to them not counted.
+	Rows int64
+	// Detached are the months that leave their table, with all their rows. They stay
+	// as tables for 30 days. PostgreSQL alone.
+	Detached []string
+	// Dropped are the months that were detached 30 days ago.
+	Dropped []string
+}
+
+// Retain deletes what is older than the retention of its kind, and makes the months
+// ahead. Of tables with months it detaches those that are older as a whole, so a row
+// stays up to a month longer. dryRun changes nothing. The answer has a line for each
+// table, whether anything goes or not.
+func (w *Warehouse) Retain(ctx context.Context, now time.Time, dryRun bool) ([]Retained, error) {
+	months := map[string]string{}
+	if w.dialect == Postgres {
+		var err error
+		if months, err = w.partitionedTables(ctx); err != nil {
+			return nil, fmt.Errorf("retention: %w", err)
+		}
+		if !dryRun {
+			if err := w.MakeMonths(ctx, now); err != nil {
+				return nil, fmt.Errorf("retention: %w", err)
+			}
+		}
+	}
+	var all []Retained
+	for _, p := range periods {
+		r := Retained{Kind: p.kind, Table: p.table, Before: now.UTC().Add(-p.keep)}
+		var err error
+		if _, monthly := months[p.table]; monthly {
+			err = w.retainMonths(ctx, &r, now, dryRun)
+		} else {
+			r.Rows, err = w.retainRows(ctx, p, r.Before, dryRun)
+		}
+		if err != nil {
+			return all, fmt.Errorf("retention of table %s: %w", p.table, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// retainRows deletes rows in portions, so that no statement holds locks for long.
+func (w *Warehouse) retainRows(ctx context.Context, p period, before time.Time, dryRun bool) (n int64, err error) {
+	old := fmt.Sprintf("FROM %s WHERE %s < ?", p.table, p.column)
+	bound := w.dialect.instant(before)
+	if dryRun {
+		err = w.db.QueryRowContext(ctx, w.dialect.sql("SELECT count(*) "+old), bound).Scan(&n)
+		return n, err
+	}
+	statement := w.dialect.sql(fmt.Sprintf("DELETE FROM %s WHERE (%s) IN (SELECT %[2]s %s LIMIT %d)", p.table, p.key, old, deleteAtOnce))
+	for {
+		result, err := w.db.ExecContext(ctx, statement, bound)
+		if err != nil {
+			return n, err
+		}
+		deleted, err := result.RowsAffected()
+		n += deleted
+		if err != nil || deleted < deleteAtOnce {
+			return n, err
+		}
+	}
+}
+
+// retainMonths detaches the months of a table that are old as a whole, and drops those
+// that were detached long ago.
+func (w *Warehouse) retainMonths(ctx context.Context, r *Retained, now time.Time, dryRun bool) error {
+	attached, err := w.attached(ctx, r.Table)
+	if err != nil {
+		return err
+	}
+	for name, month := range attached {
+		if !month.AddDate(0, 1, 0).After(r.Before) {
+			r.Detached = append(r.Detached, name)
+		}
+	}
+	slices.Sort(r.Detached)
+	found, err := w.db.QueryContext(ctx, "SELECT table_name FROM history_detached WHERE parent = $1 AND detached_at < $2 ORDER BY table_name", r.Table, now.Add(-keepDetached))
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	for found.Next() {
+		var name string
+		if err := found.Scan(&name); err != nil {
+			return err
+		}
+		r.Dropped = append(r.Dropped, name)
+	}
+	if err := cmp.Or(found.Err(), found.Close()); err != nil || dryRun {
+		return err
+	}
+	for _, name := range r.Dropped {
+		if err := w.both(ctx, "DROP TABLE IF EXISTS "+name, "DELETE FROM history_detached WHERE table_name = '"+name+"'"); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.Detached {
+		month := attached[name]
+		if err := w.both(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", r.Table, name),
+			fmt.Sprintf("INSERT INTO history_detached (table_name, parent, from_at, to_at, detached_at) VALUES ('%s', '%s', '%s', '%s', '%s')", name, r.Table,
+				month.Format(time.RFC3339), month.AddDate(0, 1, 0).Format(time.RFC3339), now.UTC().Format(time.RFC3339))); err != nil {
+			return err
+		}
+		w.forgetMonths()
+	}
+	return nil
+}
+
+// both runs two statements of the schema in one transaction.
+func (w *Warehouse) both(ctx context.Context, first, second string) error {
+	return w.alone(ctx, func(conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for _, statement := range []string{first, second} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("%s: %w", strings.SplitN(statement, " VALUES", 2)[0], cmp.Or(err, ignoreDone(tx.Rollback())))
+			}
+		}
+		return tx.Commit()
+	})
+}

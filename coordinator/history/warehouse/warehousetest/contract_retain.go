@@ -1,0 +1,88 @@
+package warehousetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/coordinator/history"
+	"github.com/musterd/muster/coordinator/history/warehouse"
+	"github.com/musterd/muster/resource"
+)
+
+func testRetention(t *testing.T, dsn string) {
+	w := Open(t, dsn)
+	ctx := context.Background()
+	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+	ago := func(days int) time.Time { return now.AddDate(0, 0, -days) }
+	batch := history.Batch{Upto: 9}
+	for name, days := range map[string]int{"old": 2600, "middle": 400, "new": 3} {
+		at := ago(days)
+		batch.Units = append(batch.Units, history.Unit{UID: resource.UnitUID(name), Requests: resource.Vector{"cpu": 1}, Ended: at, Revision: 1})
+		batch.Grants = append(batch.Grants, history.Grant{Tx: resource.TxID(name), Ended: at, Members: []history.Member{{Requested: resource.Vector{"cpu": 1}}}, Revision: 1})
+		batch.Preemptions = append(batch.Preemptions, history.Preemption{Tx: resource.TxID(name), Initiated: at, Nodes: []resource.NodeID{"n"}, Revision: 1})
+		batch.Audit = append(batch.Audit, history.Audit{ID: name, At: at, Revision: 1})
+		batch.Slices = append(batch.Slices, history.Slice{Tx: resource.TxID(name), Slot: "cpu", From: at, To: at})
+	}
+	batch.Units = append(batch.Units, history.Unit{UID: "running", Created: ago(2600), Revision: 1})
+	Write(t, w, batch)
+	want := map[string]int64{"allocations": 3, "allocation_requests": 2, "grants": 2, "grant_resources": 2, "preemption_events": 1, "preemption_nodes": 1, "audit_log": 2, "usage_slices": 1}
+	before := map[string]int64{"allocations": 4, "allocation_requests": 3, "grants": 3, "grant_resources": 3, "preemption_events": 3, "preemption_nodes": 3, "audit_log": 3, "usage_slices": 3}
+	holds := func(when string, want map[string]int64) {
+		t.Helper()
+		for table, n := range want {
+			if got := Count(t, w, "SELECT count(*) FROM "+table); got != n {
+				t.Errorf("%s: table %s has %d rows, want %d", when, table, got, n)
+			}
+		}
+	}
+	announced := retain(t, w, now, true)
+	holds("a dry run", before)
+	done := retain(t, w, now, false)
+	holds("retention", want)
+	if len(announced) != len(done) {
+		t.Fatalf("a dry run names %d tables, retention %d", len(announced), len(done))
+	}
+	for i := range done {
+		if announced[i].Rows != done[i].Rows || len(announced[i].Detached) != len(done[i].Detached) {
+			t.Errorf("announced %+v, done %+v", announced[i], done[i])
+		}
+	}
+	if again := goes(retain(t, w, now, false)); again != 0 {
+		t.Errorf("a second run finds %d rows or months", again)
+	}
+	late := history.Batch{After: 9, Upto: 10, Slices: []history.Slice{{Tx: "late", Slot: "cpu", From: ago(400), To: ago(400)}}}
+	Write(t, w, late) // a month that was detached
+	holds("a late row", map[string]int64{"usage_slices": 2})
+	if err := w.Revert(ctx, 3); err != nil {
+		t.Error(err)
+	}
+	later := retain(t, w, now.AddDate(0, 0, 31), false)
+	holds("a month later", map[string]int64{"usage_slices": 1})
+	if w.Dialect() == warehouse.Postgres {
+		dropped := 0
+		for _, r := range later {
+			dropped += len(r.Dropped)
+		}
+		if tables := Count(t, w, "SELECT count(*) FROM history_detached WHERE parent = 'usage_slices'"); dropped == 0 || tables != 1 {
+			t.Errorf("%d months dropped, %d still detached; want the late one alone", dropped, tables)
+		}
+	}
+}
+
+func retain(t *testing.T, w *warehouse.Warehouse, now time.Time, dryRun bool) []warehouse.Retained {
+	t.Helper()
+	done, err := w.Retain(context.Background(), now, dryRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// goes counts what leaves its table.
+func goes(done []warehouse.Retained) (n int64) {
+	for _, r := range done {
+		n += r.Rows + int64(len(r.Detached))
+	}
+	return n
+}
