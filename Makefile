@@ -16,7 +16,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills kubelet hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills history kubelet hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -84,6 +84,10 @@ hostile: ## every attack at full size on real processes, with latencies compared
 
 kills: ## ROUNDS=200 rounds of kill -9 of agents' runners, supervisors and commands of jobs, in drawn orders (a quarter of an hour); SEED=n hits the same ones
 	$(GO) test ./agent/run -count=1 -timeout 0 -v -run '^(TestKillsInEveryOrder|TestRandomKills)$$' -args -kills.rounds=$(or $(ROUNDS),200) $(if $(SEED),-kills.seed=$(SEED))
+
+history: ## ROUNDS=100 rounds of kill -9 of PostgreSQL and of the history's writer, in drawn instants (ten minutes); SEED=n draws the same ones
+	@test/prerequisites.sh $(BUILD) postgres
+	$(GO) test ./coordinator/history/warehouse -count=1 -timeout 0 -v -run '^TestKills' -args -crash.rounds=$(or $(ROUNDS),100) $(if $(SEED),-crash.seed=$(SEED))
 
 kubelet: ## ROUNDS=200 restarts of the agent and the real kubelet's device manager in every order, with changes of the pool (half an hour; the first build takes minutes); CHURN=1h pods and work that come and go instead
 ifdef CHURN
