@@ -69,17 +69,6 @@ func subjectOf(s *sched.Shortage, namespace string) string {
 	return s.Refusal.Tree + "/" + s.Refusal.Node
 }
 
-func joinReasons(reasons []resource.Reason, more string) string {
-	parts := make([]string, 0, len(reasons)+1)
-	for _, r := range reasons {
-		parts = append(parts, r.String())
-	}
-	if more != "" {
-		parts = append(parts, more)
-	}
-	return strings.Join(parts, "; ")
-}
-
 // describeDemand says what a class that has no place wants, and what there is.
 func (l *Leader) describeDemand(d *place.Unit, e *sched.Evidence) string {
 	var ready, whole, most int

@@ -3,7 +3,6 @@ package lead
 import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -16,22 +15,6 @@ type admitted struct {
 	// unapproved is the registered capacity beyond the approved one, unregistered
 	// the capacity of the stream's host beyond the registered one.
 	unapproved, unregistered admission.Growth
-}
-
-// specified reports whether the specification is not older than the agent's
-// registration, which wrote it.
-func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revision }
-
-// closedReason says in words why the node takes no new work, where the specification
-// is the reason.
-func (n *node) closedReason() string {
-	switch {
-	case n.view.Ready && !n.unapproved.IsZero():
-		return shown.AwaitsApproval(n.view.ID, n.unapproved)
-	case n.connected && n.registered() && !n.unregistered.IsZero():
-		return shown.Beyond(n.unregistered.Message)
-	}
-	return ""
 }
 
 // takeSpec takes over a specification, unless a newer one is known, and tries

@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -29,11 +28,6 @@ type assumption struct {
 	fence  resource.Revision // that the leader counts from
 	since  time.Time         // when this leader has first known of it
 }
-
-// AssumedDeadAfter is the time from a fence to the death of its node: the agent
-// has stopped all after 1.5 times its limit, counted from before the fence, and
-// the rest is for two clocks that run apart (docs/adr/0012-assume-dead.md).
-func AssumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }
 
 // dead reports whether a fence has stood for so long that its node counts as
 // dead. Each leader counts anew, as it knows nothing of the time before. Its

@@ -1,9 +1,6 @@
 package lead
 
 import (
-	"fmt"
-	"maps"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 )
@@ -55,26 +52,6 @@ func (l *Leader) used(namespace string) count.Use {
 		}
 	}
 	return l.census[namespace]
-}
-
-// checkCensus verifies the invariant of the census. A document that is being written
-// counts already.
-func (l *Leader) checkCensus() error {
-	if l.census == nil {
-		return nil
-	}
-	sums := census{}
-	for _, u := range l.units {
-		is := countedUse(u)
-		if is.Annotations, is.Documents = u.counted.Annotations, u.counted.Documents; is != u.counted {
-			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
-		}
-		sums[u.record.Namespace] = sums[u.record.Namespace].Plus(is)
-	}
-	if !maps.Equal(sums, l.census) {
-		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", l.census, sums)
-	}
-	return nil
 }
 
 // hasRoom refuses a submission with 429 where its namespace has too much stored

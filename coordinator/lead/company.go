@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -20,20 +18,6 @@ type company struct {
 	// writing: a Txn of all is under way. over: each attempt goes on by itself.
 	writing, over bool
 }
-
-// mates are the attempts that start together with this one, which is among them.
-func (a *attempt) mates() []*attempt {
-	if a.company == nil {
-		return []*attempt{a}
-	}
-	return a.company.attempts
-}
-
-// displaced are the attempts that end for this one, or for one that starts with it.
-func (a *attempt) displaced() []*attempt { return a.mates()[0].victims }
-
-// isPreempting reports whether others make room for the attempt.
-func (a *attempt) isPreempting() bool { return len(a.displaced()) > 0 }
 
 // beginTogether starts the transactions of placed units that were admitted, or of units
 // whose place others have to leave first.
@@ -183,14 +167,4 @@ func (l *Leader) leaveTogether(c *company, with func(*attempt)) {
 	for _, a := range c.attempts {
 		with(a)
 	}
-}
-
-// requestOf is the request for a member of a plan. A preemption asks for the very
-// devices that the plan names.
-func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
-	request := grant.MemberRequest{Index: m.Index, Request: a.unit.Demand.Request}
-	if a.isPreempting() {
-		request.PinnedGPUs = devicesOf(m.Assignment)
-	}
-	return request
 }

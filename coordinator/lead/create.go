@@ -2,11 +2,9 @@ package lead
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
@@ -29,27 +27,6 @@ type submission struct {
 	Submitted
 	job   *job
 	units []*unit
-}
-
-func formatUID(prefix string, b [16]byte) string {
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// newUnit builds a unit from a member's specification; job is the document
-// that the specification is the template of, nil for an allocation. user has created
-// the allocation or the job, "" where unknown.
-func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
-	if rec.Queue == "" {
-		rec.Queue = DefaultQueue
-	}
-	rec.Tenant = ns.Tenant
-	var groups api.QuotaDemand
-	if spec.Quota != nil {
-		groups = *spec.Quota
-	}
-	u := &unit{record: rec, path: rec.Path().String(), groups: groups, policy: spec.PreemptionPolicy}
-	return u, u.setForms(spec, job, user)
 }
 
 func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submission, *api.Status) {
@@ -216,20 +193,6 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	return nil
 }
 
-// overQuota refuses an allocation that may not wait.
-func overQuota(short []resource.Reason) *api.Status {
-	status := api.Errorf(403, "%s", short[0].Detail)
-	status.Details = short
-	return status
-}
-
-// opsOf is how many operations the largest Txn of a submission takes.
-func (l *Leader) opsOf(s *submission) int {
-	enqueue := 2*len(s.units) + 2
-	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + sched.CommitOps
-	return max(enqueue, commit)
-}
-
 // assignOrder gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
 func (l *Leader) assignOrder(s *submission) *api.Status {
@@ -289,7 +252,3 @@ func (l *Leader) addTogether(s *submission, create *creation) {
 	}
 	l.settleCreation(s.units[0].creating(), d)
 }
-
-// unitWaiting reports whether a unit, or any unit of its job's first gang, is
-// still to be placed.
-func unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }

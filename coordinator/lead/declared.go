@@ -3,7 +3,6 @@ package lead
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
@@ -107,24 +106,6 @@ func DeclarationOf(id resource.NodeID, spec *record.NodeSpec) registry.Declarati
 	return d
 }
 
-// closeCounts keeps the resources of which the node has conflicts from new work.
-func (n *node) closeCounts(a registry.Agreement) {
-	n.setConflicts(a.Conflicts[string(n.view.ID)])
-	n.applyConflicts()
-}
-
-// applyConflicts marks the resources that the node has conflicts of.
-func (n *node) applyConflicts() {
-	if n.view.Free == nil {
-		return
-	}
-	var names []resource.Name
-	for _, c := range n.conflicts {
-		names = append(names, c.Name)
-	}
-	n.state.SetClosedCounts(&n.view, n.view.Host.ClosedBits(names))
-}
-
 // nodeResources are the names with a domain that a specification, or an alternative of it, asks nodes for: all but
 // those that an operator has created for the whole cluster.
 func (v *view) nodeResources(spec api.AllocationSpec) []resource.Name {
@@ -150,13 +131,4 @@ func namesOf(counts []resource.CountGrant) []resource.Name {
 		}
 	}
 	return names
-}
-
-// wordsOf are conflicts in words, "" for none.
-func wordsOf(conflicts []registry.Conflict) string {
-	var details []string
-	for _, c := range conflicts {
-		details = append(details, c.Detail)
-	}
-	return strings.Join(details, "; ")
 }

@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/musterd/muster/coordinator/record"
@@ -40,42 +39,6 @@ func (l *Leader) evictHoldersOfLost(n *node) {
 			})
 		}
 	}
-}
-
-// lostDevicesOf lists the devices of the node that a unit holds and that are
-// lost. A heartbeat may be older than the return of its device, and another unit
-// may hold the device by now. So a device counts only if the agent's stream does
-// not have it as healthy.
-func (n *node) lostDevicesOf(u *unit) []string {
-	var lost []string
-	for _, p := range u.placements() {
-		if p.Node == n.view.ID {
-			lost = append(lost, shown.LostDevices(n.said.Conditions, p.Assignment)...)
-		}
-	}
-	lost = slices.DeleteFunc(lost, n.hasHealthy)
-	slices.Sort(lost)
-	return slices.Compact(lost)
-}
-
-// hasHealthy reports whether the host has the device, or the MIG instance, and
-// takes new work on it, as the agent's stream says. A node without a stream has none.
-func (n *node) hasHealthy(uuid string) bool {
-	if n.host.Inventory == nil {
-		return false
-	}
-	for i, d := range n.host.Inventory.Devices {
-		is := d.UUID == uuid
-		for _, m := range d.MIG.Instances {
-			is = is || m.UUID == uuid
-		}
-		if !is {
-			continue
-		}
-		h, sick := n.health[i]
-		return !sick || h.Health.Allocatable()
-	}
-	return false
 }
 
 // requeue takes back a unit that was evicted. A unit that was evicted for a lost

@@ -81,11 +81,6 @@ func (l *Leader) noticeFor(a, victim *attempt) txn.EvictAsked {
 	return txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: text}
 }
 
-// graceSeconds is the grace of victims, in whole seconds.
-func (l *Leader) graceSeconds() int64 {
-	return int64((l.rules.EvictionGrace + time.Second - 1) / time.Second)
-}
-
 // victimsNoticed tells the victims that they are EVICTING, and gives them until
 // the end of their grace and a little more.
 func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {

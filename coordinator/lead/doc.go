@@ -18,38 +18,35 @@
 // A Pass makes a bounded number of trials. Busy reports whether the next one has
 // something to do at once.
 //
-// Where things are:
+// Files stand in layers, and the lower ones do not call the upper ones (ADR 79):
 //
-//   - the value and its borders: leader (state), input, request (clients' calls),
-//     effect, alarm (what is done later), accessors, load and load_records (the
-//     beginning of a term), rules and limits (configuration), view;
-//   - requests: request_units, request_patch, request_nodes, request_quota,
-//     request_objects (kinds that package lead/edit judges), request_explain, and
-//     service_* for the parts that a kind of object needs;
-//   - units: unit, unit_phase, unit_table (phases and their steps), unit_wait,
-//     lifecycle, job, suspend (units that
-//     their owner keeps from running), parallelism (more and fewer units), create, census (how much a namespace has stored), requests
-//     (request ids that are known);
-//   - the order, admission and placement: room (units enter the room of the waiting,
-//     trials of a pass), wake (the events that wake classes), schedule, charge,
-//     shortage, quotas, quota_load, quota_change;
-//   - transactions: attempt, perform (a machine's effects), writes (what is
-//     written), outcome (answers that were lost), housekeeping (records that are
-//     done);
-//   - preemption: nominate, occupy, displace, evict, adopt (preemptions of earlier
-//     leaders);
-//   - nodes: node, node_facts, reservation (who has what), retired (records that are done), events (what agents say),
-//     mirror, change (what operators set), admit (approval of growth), ban,
-//     quarantine, leader_refused (agents that have seen a higher epoch),
-//     node_delete, and fence, fence_death, fences, assume_dead;
-//   - reconciliation with agents after a store was restored: reconcile,
-//     reconcile_look, reconcile_adopt, reconcile_release, reconcile_report,
-//     wentback;
-//   - agents that lie, hang or flood (ADR 13): judge, violation, breaker;
-//   - what people see: show, show_node, show_unit, explain, account (the
-//     decision log).
+//   - the value and its borders: leader (state), view, input, tokens (questions to the
+//     store), request (clients' calls), effect, alarm (what is done later), accessors,
+//     load and load_records (the beginning of a term), rules and limits (configuration);
+//   - what is known: unit, unit_phase, unit_table (phases and their steps), unit_wait,
+//     unit_form, unit_facts; attempt, attempt_facts; job, job_life, time_limit_of; group;
+//     node, node_facts, node_state, reservation (who has what), observed, lost_key,
+//     breaker_state; retired (records that are done), queue_news and occupancy_news;
+//   - what is read from that: queue_standing, snapshot, occupy, show, show_node,
+//     show_unit, explain, fate, never (work that can never run), waiting, account (the
+//     decision log), namespaces, declared, resource_names;
+//   - what is written beside the decisions: outcome (answers that were lost), seats,
+//     waiting_write, observe, lost_keys, census, requests (request ids that are
+//     known), housekeeping;
+//   - the circle of decisions, in which each step may call each other: room (units enter
+//     the room of the waiting, trials of a pass), schedule, form, group_start, company,
+//     perform (a machine's effects), writes (what is written), nominate, displace, evict,
+//     adopt (preemptions of earlier leaders), lifecycle, life, start_by, time_limit,
+//     queues, suspend, parallelism, job_change, request_patch, work, ready, fence,
+//     fence_death, breaker, device_lost;
+//   - above it: requests of clients (request_*, service_*), events (what agents say),
+//     create, group, charge, wake (the events that wake classes), change (what operators
+//     set), admit (approval of growth), ban, fences, assume_dead, node_delete, violation
+//     and judge (agents that lie, ADR 13), leader_refused (agents that have seen a higher
+//     epoch), wentback, and reconcile_* (agents after a store was restored).
 //
 // How the store's writes share Txns is decided in lead/batch. Changes of tenants,
-// namespaces, forests and bindings are judged in lead/edit. Transcripts in
+// namespaces, forests and bindings are judged in lead/edit. The quota objects and what is
+// charged to them are the book of lead/charges, and lead/form translates specifications. Transcripts in
 // testdata/transcripts tell what a leader does, story by story.
 package lead

@@ -81,9 +81,6 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	}
 }
 
-// offers reports whether a node takes new work.
-func (n *node) offers() bool { return n.view.Ready && !n.view.Unschedulable }
-
 func (l *Leader) connected(e StreamOpened) {
 	n := l.node(e.Node)
 	if bad := judgeOccupancy(&e.Occupancy); bad != nil {
@@ -189,17 +186,6 @@ func (l *Leader) onTombstone(n *node, tx resource.TxID) {
 	}
 	l.retired.report(tx, n.view.ID, l.now)
 	l.reply(n, grant.Forget{Tx: tx})
-}
-
-// reply answers an event about a transaction that this leader does not drive.
-// Beyond the rate limit the event has no answer, and the node is asked for all
-// its grants later.
-func (l *Leader) reply(n *node, c grant.Command) {
-	if !n.answered.Take(l.now, answerRate) {
-		n.setUnanswered()
-		return
-	}
-	l.send(n.view.ID, c)
 }
 
 func (l *Leader) disconnected(e grant.Disconnected) {

@@ -9,18 +9,6 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// evictable reports whether a unit may be chosen to give way: it runs, its owner
-// has not asked for its end, and it gives way to nobody yet.
-func (u *unit) evictable() bool {
-	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.preemptor == nil
-}
-
-// isLeavingSoon reports whether a unit that still holds something is on its way
-// out.
-func (u *unit) isLeavingSoon() bool {
-	return u.attempt != nil && !u.attempt.machine.Undecided() && u.attempt.machine.State() > txn.Claimed
-}
-
 // evict gives a running unit notice, for no preemptor. What cannot be evicted
 // now stays as it is: a victim that has been claimed gets its notice anyway.
 func (l *Leader) evict(u *unit, notice txn.EvictAsked) {

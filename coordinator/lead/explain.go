@@ -100,17 +100,6 @@ func (x *Explaining) addNodes(state *cluster.State) {
 	}
 }
 
-// viewer is the one who asks about a unit: operators see all, everybody else the
-// work of the unit's tenant.
-func (l *Leader) viewer(u *unit, asked Asked) why.Viewer {
-	return l.reader(asked.Operator, l.namespace(u.record.Namespace).Tenant)
-}
-
-// reader is a caller of a tenant, or an operator.
-func (l *Leader) reader(operator bool, tenant resource.TenantID) why.Viewer {
-	return why.Viewer{Operator: operator, Owns: func(namespace string) bool { return l.namespace(namespace).Tenant == tenant }}
-}
-
 // factsOf gathers the facts about a unit, but for the nodes.
 func (l *Leader) factsOf(u *unit) why.Facts {
 	f := why.Facts{
@@ -273,13 +262,6 @@ func (l *Leader) addVictims(f *why.Facts, a *attempt) {
 	}
 }
 
-func workOf(u *unit) why.Work {
-	return why.Work{
-		Unit: u.path, Namespace: u.record.Namespace, Priority: u.record.Priority, Members: u.record.Members,
-		GPUs: u.gpus(),
-	}
-}
-
 // addWait adds the place in the queue, the quota that is short, and the evidence
 // of the last trial.
 func (l *Leader) addWait(f *why.Facts, u *unit) {
@@ -367,16 +349,4 @@ func (u *unit) unanswered() []resource.NodeID {
 		_, answered := u.attempt.machine.Answer(id)
 		return answered
 	})
-}
-
-// String says how an attempt failed on the node.
-func (f failure) String() string {
-	text := map[fault]string{
-		faultSilent: "the agent did not answer in time", faultRefused: "the agent refused", faultWrongVote: "the agent answered wrongly",
-		faultUnregister: "the agent registered anew meanwhile",
-	}[f.fault]
-	if f.said != "" {
-		text += ": " + f.said
-	}
-	return text
 }

@@ -43,11 +43,6 @@ func (v *view) loadFence(id resource.NodeID, kv record.KV) error {
 	return nil
 }
 
-// registered reports whether the agent's incarnation may be counted on.
-func (n *node) registered() bool {
-	return n.revision != 0 && (n.fence == nil || n.revision > n.fence.revision)
-}
-
 // fenceAttempts bounds how often a fence is tried anew because the node's agent
 // registered, or its lease began, at the same time.
 const fenceAttempts = 8

@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
@@ -118,14 +117,4 @@ func (l *Leader) collect() {
 		l.retired.putBack(old) // once more later
 	}
 	l.submit(d)
-}
-
-// attemptsOn lists the transactions with a part on a node, in order.
-func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
-	var txs []resource.TxID
-	for o := range l.occupied().OccupantsOf(node) {
-		txs = append(txs, l.units[o.Unit].attempt.machine.ID())
-	}
-	slices.Sort(txs)
-	return txs
 }

@@ -37,3 +37,21 @@ func noticeOf(victims []*attempt) time.Time {
 	}
 	return time.Time{}
 }
+
+// stamp is the time of the present input as records carry it.
+func (l *Leader) stamp() string { return Stamp(l.now) }
+
+// Stamp is a time as records carry it: for people, never compared.
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// startBy is the instant until which something may wait that has arrived at since, 0
+// for no end.
+func startBy(since int64, wait time.Duration) int64 {
+	if wait <= 0 {
+		return 0
+	}
+	return since + max(1, wait.Milliseconds())
+}
+
+// setStartBy sets the instant until which a new unit may wait.
+func (l *Leader) setStartBy(u *unit, wait time.Duration) { u.setStartBy(startBy(l.millis(), wait)) }

@@ -87,14 +87,6 @@ func (l *Leader) refusesMove(change *jobChange) *api.Status {
 	return l.refusesEntry(namespace, l.queueOf(namespace, change.doc.Spec.Queue), change.doc.Spec.Queue != "", members, together)
 }
 
-// Operations that a change takes for the job, for each moved unit and for each added
-// one.
-const (
-	opsOfJob   = 1
-	opsOfMoved = 3
-	opsOfAdded = 2
-)
-
 // fitsTxn refuses a change that one transaction of the store cannot hold.
 func (l *Leader) fitsTxn(change *jobChange) *api.Status {
 	ops := opsOfJob + opsOfMoved*len(change.moved) + opsOfAdded*len(change.added)

@@ -193,3 +193,16 @@ func clipReasons(reasons []resource.Reason) []resource.Reason {
 	}
 	return reasons
 }
+
+// devicesOf lists the devices that an assignment is from, ascending.
+func devicesOf(a resource.Assignment) []int {
+	var list []int
+	for _, g := range a.GPUs {
+		list = append(list, g.Index)
+	}
+	for _, g := range a.MIG {
+		list = append(list, g.GPU)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -129,9 +130,6 @@ func (l *Leader) uid(prefix string) string {
 	return formatUID(prefix, b)
 }
 
-// step drives a transaction and carries out its effects.
-func (l *Leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }
-
 // notify notes that a unit has changed, for the requests that wait for the unit or
 // its job.
 func (l *Leader) notify(u *unit) {
@@ -151,4 +149,9 @@ func (l *Leader) notifyJob(j *job) {
 	for _, then := range j.takeThen() {
 		l.after(0, then)
 	}
+}
+
+func formatUID(prefix string, b [16]byte) string {
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
 )
 
@@ -99,4 +100,15 @@ func (l *Leader) isPaused(c *call, namespace string, serve func()) bool {
 		})
 	}
 	return paused
+}
+
+// viewer is the one who asks about a unit: operators see all, everybody else the
+// work of the unit's tenant.
+func (l *Leader) viewer(u *unit, asked Asked) why.Viewer {
+	return l.reader(asked.Operator, l.namespace(u.record.Namespace).Tenant)
+}
+
+// reader is a caller of a tenant, or an operator.
+func (l *Leader) reader(operator bool, tenant resource.TenantID) why.Viewer {
+	return why.Viewer{Operator: operator, Owns: func(namespace string) bool { return l.namespace(namespace).Tenant == tenant }}
 }

@@ -7,10 +7,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/coordinator/why"
-	"github.com/musterd/muster/resource"
 )
 
 // This file judges whether units can ever run on the registered nodes and within the
@@ -29,20 +27,6 @@ const (
 	mostFates = 4096
 	slowFates = 20
 )
-
-// fates are the verdicts of the nodes and of the quota trees on what is asked for.
-// They are forgotten when a node would offer something else, or a tree changes.
-type fates struct {
-	offered uint64 // cluster.State.Offered of onNodes
-	onNodes map[string]whatif.Fate
-	bound   uint64 // quotas.generation of unused
-	unused  *quota.Manager
-	// marked are the units that can never run; noted is the offer for which they
-	// were judged anew.
-	marked map[*unit]bool
-	noted  [2]uint64
-	slow   int // verdicts of this round that looked at every node
-}
 
 // judgeFate judges anew whether a unit can ever run: in one of its forms, whichever that
 // is. Unless a form can run, the verdict stays as it was while the hosts of some nodes are
@@ -90,32 +74,6 @@ func (l *Leader) fateOfForm(u *unit) (verdict fate, known bool) {
 		return fate{reason: o.Reason, message: o.Message}, true
 	}
 	return fate{}, !f.Unseen
-}
-
-// fate is the reason why a unit can never run; zero: it can, or that is not known.
-type fate struct {
-	reason  *resource.Reason // never changed
-	message string
-}
-
-func (f *fate) code() string {
-	if f.reason == nil {
-		return ""
-	}
-	return f.reason.Code
-}
-
-// mark takes over a verdict.
-func (l *Leader) mark(u *unit, f fate) {
-	u.setFate(f)
-	if f.message == "" {
-		delete(l.fates.marked, u)
-		return
-	}
-	if l.fates.marked == nil {
-		l.fates.marked = map[*unit]bool{}
-	}
-	l.fates.marked[u] = true
 }
 
 // whatifWorld is the leader's own state, which questions of this file only read.
@@ -215,26 +173,4 @@ func (u *unit) warningsOf() []string {
 		return nil
 	}
 	return []string{u.fate.message + " It waits until a node or a quota changes that."}
-}
-
-// addFate adds the verdict on a unit to why it waits, for readers. before is what the
-// store has, nil for nothing.
-func (l *Leader) addFate(w *record.Waiting, f *fate, before *record.Waiting) {
-	if f.message == "" {
-		return
-	}
-	w.Never, w.NeverCode, w.NeverSinceMillis = Clip(f.message), f.code(), l.millis()
-	if before != nil && before.NeverCode == w.NeverCode {
-		w.NeverSinceMillis = before.NeverSinceMillis
-	}
-}
-
-// restoreFate takes over the verdict of an earlier leader, which has the same
-// code. The first verdict of this leader replaces it.
-func (l *Leader) restoreFate(u *unit) {
-	w := u.told.waiting
-	if w == nil || w.Never == "" {
-		return
-	}
-	l.mark(u, fate{reason: &resource.Reason{Code: w.NeverCode, Detail: w.Never}, message: w.Never})
 }

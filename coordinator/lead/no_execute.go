@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/record"
@@ -68,12 +67,4 @@ func (l *Leader) endsByTaint(u *unit, t record.Taint) (why string, ends bool) {
 		since = max(since, started.UnixMilli())
 	}
 	return fmt.Sprintf("was tolerated for %d s", seconds), l.millis() >= since+1000*seconds+clockError.Milliseconds()
-}
-
-// tolerations are those of the unit's document.
-func (u *unit) tolerations() []api.Toleration {
-	if u.job != nil {
-		return u.job.doc.Spec.Template.Spec.Scheduling.Tolerations
-	}
-	return u.allocation.Spec.Scheduling.Tolerations
 }

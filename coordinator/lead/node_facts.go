@@ -184,3 +184,21 @@ func (n *node) compareOffer() {
 		n.unregistered = admission.Unregistered(admission.Capacity{Amounts: allocatable}, admission.Capacity{Amounts: n.spec.Allocatable})
 	}
 }
+
+// closeCounts keeps the resources of which the node has conflicts from new work.
+func (n *node) closeCounts(a registry.Agreement) {
+	n.setConflicts(a.Conflicts[string(n.view.ID)])
+	n.applyConflicts()
+}
+
+// applyConflicts marks the resources that the node has conflicts of.
+func (n *node) applyConflicts() {
+	if n.view.Free == nil {
+		return
+	}
+	var names []resource.Name
+	for _, c := range n.conflicts {
+		names = append(names, c.Name)
+	}
+	n.state.SetClosedCounts(&n.view, n.view.Host.ClosedBits(names))
+}

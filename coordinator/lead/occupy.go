@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,49 +16,6 @@ import (
 // of an attempt, of a unit's end or of a node's reservations notes the unit, the
 // transaction or the node; occupied derives the noted occupants anew before anybody
 // reads them.
-
-// occupancyNews names whose occupants are to be derived anew. The zero value names
-// nobody.
-type occupancyNews struct {
-	units map[string]bool
-	txs   map[resource.TxID]bool
-	nodes map[resource.NodeID]bool // with all transactions there
-}
-
-// noteUnit notes that the unit's attempt or its wish has changed.
-func (w *occupancyNews) noteUnit(u *unit) { w.noteOccupant(u.path) }
-
-// noteOccupant notes that the occupant of a unit may be another.
-func (w *occupancyNews) noteOccupant(unit string) {
-	if w.units == nil {
-		w.units = map[string]bool{}
-	}
-	w.units[unit] = true
-}
-
-// noteReservation notes that the reservation of a transaction on a node has
-// changed. With one that waits, or waited, others may become contested or cease to
-// be.
-func (w *occupancyNews) noteReservation(id resource.NodeID, tx resource.TxID, waits bool) {
-	if waits {
-		w.noteNode(id)
-	}
-	if w.txs == nil {
-		w.txs = map[resource.TxID]bool{}
-	}
-	w.txs[tx] = true
-}
-
-// noteNode notes that any reservation of the node may have changed.
-func (w *occupancyNews) noteNode(id resource.NodeID) {
-	if w.nodes == nil {
-		w.nodes = map[resource.NodeID]bool{}
-	}
-	w.nodes[id] = true
-}
-
-// isEmpty reports whether no occupant is to be derived anew.
-func (w *occupancyNews) isEmpty() bool { return len(w.units)+len(w.txs)+len(w.nodes) == 0 }
 
 // occupied returns the State with all occupants as they are now.
 func (l *Leader) occupied() *cluster.State {
@@ -120,19 +78,6 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 		o.Parts = l.reservedParts(u.attempt)
 	}
 	return o
-}
-
-// countsOn counts the members on each of the nodes, nil where each has one.
-func (a *attempt) countsOn(nodes []resource.NodeID) []int32 {
-	if a.unit.record.Members == len(nodes) {
-		return nil
-	}
-	counts := make([]int32, len(nodes))
-	for i, id := range nodes {
-		vote, _ := a.machine.Vote(id)
-		counts[i] = int32(max(1, len(vote.Members), len(a.requests[id])))
-	}
-	return counts
 }
 
 // statusOf is how far a unit with an attempt is from giving way.
@@ -218,4 +163,59 @@ func (l *Leader) checkOccupants() error {
 		return fmt.Errorf("%d occupants are not counted by unit", known)
 	}
 	return nil
+}
+
+// attemptsOn lists the transactions with a part on a node, in order.
+func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
+	var txs []resource.TxID
+	for o := range l.occupied().OccupantsOf(node) {
+		txs = append(txs, l.units[o.Unit].attempt.machine.ID())
+	}
+	slices.Sort(txs)
+	return txs
+}
+
+// isContested reports whether a unit has devices that are nominated to another
+// unit, whose plan did not include that: the agent has refused the plan, or
+// will. Until the nomination is given up, no other unit may plan with those
+// devices (I7).
+func (l *Leader) isContested(u *unit) bool {
+	own := u.attempt.machine.ID()
+	for _, node := range u.attempt.machine.Nodes() {
+		n := l.nodes[node]
+		if n == nil {
+			continue
+		}
+		vote, _ := u.attempt.machine.Vote(node)
+		for tx, h := range n.reservations {
+			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m grant.Member) bool {
+				return slices.ContainsFunc(vote.Members, func(n grant.Member) bool { return shareGPU(m.Assignment, n.Assignment) })
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shareGPU reports whether two assignments of one node have a GPU, or an
+// instance of one, in common.
+func shareGPU(a, b resource.Assignment) bool {
+	return slices.ContainsFunc(a.GPUs, func(x resource.GPUGrant) bool {
+		return slices.ContainsFunc(b.GPUs, func(y resource.GPUGrant) bool { return x.UUID == y.UUID })
+	}) || slices.ContainsFunc(a.MIG, func(x resource.MIGGrant) bool {
+		return slices.ContainsFunc(b.MIG, func(y resource.MIGGrant) bool { return x.UUID == y.UUID })
+	})
+}
+
+// hasLeavingUnit reports whether a unit with members on a node is leaving: others
+// may have counted on its room.
+func (l *Leader) hasLeavingUnit(n *node) bool {
+	for o := range l.occupied().OccupantsOf(n.view.ID) {
+		switch o.Status {
+		case cluster.Leaving, cluster.Displaced, cluster.InDoubt:
+			return true
+		}
+	}
+	return false
 }

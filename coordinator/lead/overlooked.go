@@ -183,27 +183,3 @@ func (l *Leader) couldClaim(u *unit, named []string) bool {
 	}
 	return w.OpsOfPreemption(of, victims) <= l.maxOps
 }
-
-// unitsOf are the units of these paths.
-func (l *Leader) unitsOf(paths []string) []*unit {
-	units := make([]*unit, len(paths))
-	for i, path := range paths {
-		units[i] = l.units[path]
-	}
-	return units
-}
-
-// someoneEnds reports whether a unit that is leaving is going to end, which wakes
-// everything: others may have taken some of the room meanwhile that a unit
-// counted on.
-func (l *Leader) someoneEnds() bool {
-	w := l.world()
-	for _, status := range [...]cluster.Status{cluster.Leaving, cluster.Displaced, cluster.InDoubt} {
-		for o := range l.occupied().WithStatus(status) {
-			if w.IsReached(o) {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -15,12 +15,6 @@ import (
 // is the wish, so every leader goes on with it (ADR 38). Units that have ended so are
 // removed.
 
-// isSurplus reports whether the unit is beyond the number of members that its job
-// wants.
-func (u *unit) isSurplus() bool {
-	return u.job != nil && u.record.N > 0 && u.record.FirstMember >= u.job.doc.Members()
-}
-
 // resize adds to a change what follows from another number of members.
 func (l *Leader) resize(change *jobChange) *api.Status {
 	j, has, want := change.job, change.job.doc.Members(), change.doc.Members()

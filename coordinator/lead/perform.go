@@ -238,8 +238,5 @@ func (l *Leader) readRecord(a *attempt) {
 	})
 }
 
-// Stamp is a time as records carry it: for people, never compared.
-func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// stamp is the time of the present input as records carry it.
-func (l *Leader) stamp() string { return Stamp(l.now) }
+// step drives a transaction and carries out its effects.
+func (l *Leader) step(a *attempt, in txn.Input) { l.perform(a, a.machine.Step(in)) }

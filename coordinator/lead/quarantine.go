@@ -3,7 +3,6 @@ package lead
 import (
 	"slices"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -54,28 +53,20 @@ type registration struct {
 	incarnation resource.Incarnation
 }
 
-// readRegistration reads a node's specification, then its identity. A node that
-// has never registered keeps the zero value.
-func (r *reconciliation) readRegistration(id resource.NodeID) {
-	r.read(record.NodeSpecKey(id), func(spec record.KV, _ bool, _ resource.Revision) {
-		key := record.NodeIdentityKey(id)
-		r.read(key, func(kv record.KV, found bool, _ resource.Revision) {
-			if !found {
-				return
-			}
-			identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
-			if err != nil {
-				r.refusal = api.Errorf(500, "node %s: %v", id, err)
-				return
-			}
-			r.registrations[id] = registration{identity: kv.ModRev, spec: spec.ModRev, incarnation: identity.Incarnation}
-		})
-	})
-}
-
 // compares make a Txn fail once the agent has registered again: it may have
 // stopped what it held.
 func (r registration) compares(id resource.NodeID) []record.Compare {
 	// model: mutants NO_INCARNATION_COMPARE, ADOPT_WITHOUT_REGISTRATION
 	return []record.Compare{record.ModRevIs(record.NodeIdentityKey(id), r.identity), record.ModRevIs(record.NodeSpecKey(id), r.spec)}
+}
+
+// reply answers an event about a transaction that this leader does not drive.
+// Beyond the rate limit the event has no answer, and the node is asked for all
+// its grants later.
+func (l *Leader) reply(n *node, c grant.Command) {
+	if !n.answered.Take(l.now, answerRate) {
+		n.setUnanswered()
+		return
+	}
+	l.send(n.view.ID, c)
 }

@@ -31,11 +31,3 @@ func (l *Leader) regroup(namespace string, countedUsers bool) {
 func (l *Leader) sampleQuotas() {
 	l.quotas.Sample(l.now)
 }
-
-// must is for calls of the quota manager that only a broken invariant makes
-// fail.
-func must(err error) {
-	if err != nil {
-		panic("coordinator: " + err.Error())
-	}
-}

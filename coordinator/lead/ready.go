@@ -16,24 +16,10 @@ import (
 // This file writes that all members of a unit are held, so that every coordinator
 // shows the unit as Ready; and which members of a unit that is ending are held no more.
 
-// readiness is a key of record.ReadyPrefix as the store has it; the zero value: the
-// store has none.
-type readiness struct {
-	instant  int64 // milliseconds
-	freed    []resource.NodeID
-	revision resource.Revision
-}
-
-// has reports whether the key says that a node holds nothing any more.
-func (r *readiness) has(node resource.NodeID) bool { return slices.Contains(r.freed, node) }
-
 // readyRate bounds the writes for units that an earlier leader has placed: after an
 // election all their agents report at once. A unit that this leader has placed is
 // written at once.
 var readyRate = pace.Rate{Every: 5 * time.Millisecond, Burst: 100}
-
-// setReady takes over the key as it was written.
-func (a *attempt) setReady(r readiness) { a.ready = r }
 
 // confirmHeld notes that an agent holds its members. Once all do, the store gets to
 // know: a unit that was READY before an election stays so.
@@ -123,11 +109,6 @@ func (l *Leader) writePartly() {
 			}
 		}
 	}
-}
-
-// freedNodes are the nodes whose agents hold nothing of the transaction any more.
-func (a *attempt) freedNodes() []resource.NodeID {
-	return slices.DeleteFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !a.machine.FreedBy(id) })
 }
 
 // writeUnwritten writes what the rate, or the store, did not let through before.

@@ -230,3 +230,22 @@ func (r *reconciliation) mayBegin() *api.Status {
 	}
 	return nil
 }
+
+// readRegistration reads a node's specification, then its identity. A node that
+// has never registered keeps the zero value.
+func (r *reconciliation) readRegistration(id resource.NodeID) {
+	r.read(record.NodeSpecKey(id), func(spec record.KV, _ bool, _ resource.Revision) {
+		key := record.NodeIdentityKey(id)
+		r.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+			if !found {
+				return
+			}
+			identity, err := record.Decode[record.NodeIdentity](key, kv.Value)
+			if err != nil {
+				r.refusal = api.Errorf(500, "node %s: %v", id, err)
+				return
+			}
+			r.registrations[id] = registration{identity: kv.ModRev, spec: spec.ModRev, incarnation: identity.Incarnation}
+		})
+	})
+}

@@ -3,7 +3,6 @@ package lead
 import (
 	"bytes"
 	"cmp"
-	"strconv"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -68,25 +67,6 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 		}
 		return true
 	})
-}
-
-// isAtRest reports whether no Txn that writes the unit is under way, nor can be
-// begun without the leader noticing: a change of its document is then not
-// overwritten by one that was made before.
-func (u *unit) isAtRest() bool {
-	if u.stored == 0 || u.writing != noWrite || u.adopting != nil {
-		return false
-	}
-	if u.attempt == nil {
-		return true
-	}
-	switch u.attempt.machine.State() {
-	case txn.Committed:
-		return u.attempt.preemptor == nil
-	case txn.Evicting, txn.Releasing: // a suspended unit is stopping
-		return u.record.Requeues && u.attempt.machine.By() == ""
-	}
-	return false
 }
 
 // patchUnit changes the document of an allocation at rest. The document to be
@@ -202,21 +182,6 @@ func (u *unit) movingOps(to record.Unit) []record.Op {
 		record.Delete(from),
 		record.Put(at, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: u.told.waiting})),
 	}
-}
-
-// atVersion refuses a change that was made from a version which is older than the
-// object's specification, or which the object never had. The specification is the
-// object's own key: a write of its status alone, e.g. that it is Ready, makes no
-// conflict.
-func atVersion(kind, name, want string, spec, has resource.Revision) *api.Status {
-	if want == "" {
-		return nil
-	}
-	from, err := strconv.ParseInt(want, 10, 64)
-	if err != nil || resource.Revision(from) < spec || resource.Revision(from) > has {
-		return api.Errorf(409, "%s %s is at resourceVersion %d, the change was made from %s; read it again", kind, name, has, want)
-	}
-	return nil
 }
 
 func (r PatchJob) serve(l *Leader, c *call) {

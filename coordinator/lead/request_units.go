@@ -135,29 +135,6 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 	l.ifStillThere(c, u, ends)
 }
 
-// checkAllocation refuses a change of an allocation that is not the one, or not
-// at the version, that the change is for.
-func checkAllocation(u *unit, p *api.Preconditions) *api.Status {
-	if p == nil {
-		return nil
-	}
-	if status := (api.Preconditions{UID: p.UID}).Check("allocation "+u.record.Name, api.ObjectMeta{UID: string(u.record.UID)}); status != nil {
-		return status
-	}
-	return atVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
-}
-
-// checkJob is the same of a job.
-func checkJob(j *job, p *api.Preconditions) *api.Status {
-	if p == nil {
-		return nil
-	}
-	if status := (api.Preconditions{UID: p.UID}).Check("job "+j.record.Name, api.ObjectMeta{UID: j.record.UID}); status != nil {
-		return status
-	}
-	return atVersion("job", j.record.Name, p.ResourceVersion, j.stored, j.version())
-}
-
 // answerEnding answers with an allocation whose release is durable, or was not
 // taken.
 func (l *Leader) answerEnding(c *call, u *unit, name string) bool {
@@ -246,15 +223,3 @@ func (r EvictUnit) serve(l *Leader, c *call) {
 
 // DefaultGrace is the documented grace of a deletion, in seconds.
 const DefaultGrace = 30
-
-// releaseFor turns delete options into a release.
-func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
-	r := txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: "UserRequested"}
-	if o.GracePeriodSeconds != nil {
-		r.GraceSeconds = *o.GracePeriodSeconds
-	}
-	if o.Reason != "" {
-		r.Reason = o.Reason
-	}
-	return r
-}

@@ -52,18 +52,6 @@ func (l *Leader) isRefusable(u *unit) bool {
 	return u.create != nil && u.job == nil && !l.queuesOverQuota(u.record.Namespace)
 }
 
-// right is whom the unit may have evicted. Until it is stored it only waits: an
-// eviction takes a while, and the next leader must know for whom it was.
-func (u *unit) right() sched.Right {
-	switch {
-	case u.stored == 0 || u.policy == preemptNever:
-		return sched.Nobody
-	case u.policy == preemptLower:
-		return sched.Lower
-	}
-	return sched.OwnQuota
-}
-
 // trial carries out what a pass of the room asks for.
 type trial struct{ *Leader }
 
@@ -130,10 +118,12 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 	}
 }
 
-// evidenceOf is why a waiting unit was not placed, nil where it was not tried.
-func (l *Leader) evidenceOf(u *unit) *sched.Evidence {
-	if e := l.room.EvidenceOf(u.path); e != nil {
-		return e
+// offerAgain gives the waiting units of a namespace other classes: from now on rules
+// of other units may tell them apart by their labels.
+func (l *Leader) offerAgain(namespace string) {
+	for _, k := range l.room.Order().Head(l.room.Order().Len()) {
+		if u := l.units[k.Path]; u != nil && u.record.Namespace == namespace && l.room.Offered(k.Path) {
+			l.offer(u)
+		}
 	}
-	return u.evidence
 }

@@ -72,3 +72,11 @@ func ruleOf(spec *api.NamespaceSpec) Namespace {
 		PriorityCeiling: spec.PriorityCeiling, DefaultQueue: spec.DefaultQueue, RoleCeilings: spec.RoleCeilings, Limits: spec.Limits,
 	}
 }
+
+// graceSeconds is the grace of victims, in whole seconds.
+func (l *Leader) graceSeconds() int64 {
+	return int64((l.rules.EvictionGrace + time.Second - 1) / time.Second)
+}
+
+// mayLog reports whether one more line about a node may be written now.
+func (l *Leader) mayLog(n *node) bool { return n.logs.Take(l.now, logRate) }

@@ -1,10 +1,8 @@
 package lead
 
 import (
-	"slices"
 	"time"
 
-	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -59,20 +57,6 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 	return d.Evidence
 }
 
-// world is the state that decisions read and change.
-func (l *Leader) world() *sched.World {
-	return &sched.World{
-		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: charges.Forest, Closed: l.quotas.Closed(), MaxOps: l.maxOps,
-	}
-}
-
-// wanted is the unit as decisions see it. Its charges are up to date: see bind.
-func (u *unit) wanted() *sched.Unit {
-	key := u.key
-	key.Path, key.Priority = u.path, u.record.Priority
-	return &sched.Unit{Key: key, Demand: u.Demand, Avoid: u.avoid, Right: u.right(), Charge: u.Charge, Charges: u.charges}
-}
-
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
 func (l *Leader) begin(u *unit, plan []place.Choice) {
@@ -117,19 +101,6 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 		l.watchVotes(a)
 	}
 	l.perform(a, effects)
-}
-
-// devicesOf lists the devices that an assignment is from, ascending.
-func devicesOf(a resource.Assignment) []int {
-	var list []int
-	for _, g := range a.GPUs {
-		list = append(list, g.Index)
-	}
-	for _, g := range a.MIG {
-		list = append(list, g.GPU)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // retry queues a unit again after an attempt that came to nothing. A new unit

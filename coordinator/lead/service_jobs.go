@@ -7,15 +7,6 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// findJob finds a job in the loop.
-func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
-	j := l.jobs[namespace+"/"+name]
-	if j == nil || j.isHidden() {
-		return nil, NotFound("job", namespace, name)
-	}
-	return j, nil
-}
-
 // cancellationOf is the wish that ends a job as a release ends a unit, and keeps its
 // object.
 func cancellationOf(r txn.ReleaseAsked) record.Cancellation {

@@ -96,11 +96,6 @@ func (u *unit) kind() string {
 	return api.KindAllocation
 }
 
-// leaving reports whether the unit's end has been asked for.
-func (u *unit) leaving() bool {
-	return u.ending != nil || u.job != nil && u.job.record.Cancelled != nil
-}
-
 func overdrafts(found []quota.Overdraft) []api.QuotaOverdraft {
 	all := make([]api.QuotaOverdraft, 0, len(found))
 	for _, o := range found {

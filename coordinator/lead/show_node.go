@@ -1,13 +1,13 @@
 package lead
 
 import (
+	"time"
+
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
-
-// hardware is a node's, as its registration describes it.
-func (n *node) hardware() shown.Hardware { return shown.Hardware{Summary: &n.spec.Topology} }
 
 // show makes the shown value of a fence.
 func (f *fence) show() *shown.Fence {
@@ -35,3 +35,8 @@ func (n *node) takeStatus(kv record.KV) {
 	}
 	n.setSaid(said{status, kv.ModRev})
 }
+
+// AssumedDeadAfter is the time from a fence to the death of its node: the agent
+// has stopped all after 1.5 times its limit, counted from before the fence, and
+// the rest is for two clocks that run apart (docs/adr/0012-assume-dead.md).
+func AssumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }

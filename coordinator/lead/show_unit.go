@@ -3,7 +3,6 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/resource"
 )
 
 // showUnit makes the shown value of what is the same for all members of a unit.
@@ -24,24 +23,6 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 		s.Waiting = &w
 	}
 	return s
-}
-
-// version is the newest revision of the unit's keys, 0 while it is not stored.
-func (u *unit) version() resource.Revision {
-	if u.stored == 0 {
-		return 0
-	}
-	newest := u.stored
-	if u.attempt != nil {
-		newest = max(newest, u.attempt.ready.revision)
-	}
-	if u.queued {
-		newest = max(newest, u.told.revision)
-	}
-	if u.job != nil {
-		newest = max(newest, u.job.stored)
-	}
-	return newest
 }
 
 // shownEnding is the end that the unit's keys have; zero for none.
@@ -70,45 +51,6 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 		m.Position = l.positionOf(u)
 	}
 	return m
-}
-
-// nomination is the work that makes room for an attempt.
-func (a *attempt) nomination() *shown.Nomination {
-	n := &shown.Nomination{Noticed: a.noticed, Units: len(a.displaced())}
-	for _, v := range a.displaced() {
-		n.GPUs += v.unit.gpus()
-		if !v.machine.Freed() {
-			n.Leaving++
-		}
-	}
-	return n
-}
-
-// gpus are those of all members.
-func (u *unit) gpus() resource.Milli {
-	return u.Demand.Request.GPUMilli() * resource.Milli(u.record.Members)
-}
-
-// placements are those of a unit's attempt, by the members' index. They are
-// final once the attempt has been committed.
-func (u *unit) placements() []shown.Place {
-	a := u.attempt
-	if a.places != nil {
-		return a.places
-	}
-	places := make([]shown.Place, u.record.Members)
-	for _, node := range a.machine.Nodes() {
-		v, _ := a.machine.Vote(node)
-		for _, m := range v.Members {
-			if m.Index < len(places) { // as every record of a leader's
-				places[m.Index] = shown.Place{Node: node, Assignment: m.Assignment}
-			}
-		}
-	}
-	if !a.machine.Undecided() {
-		a.keepPlaces(places)
-	}
-	return places
 }
 
 // freed reports whether a member that is ending holds its devices no more: the store

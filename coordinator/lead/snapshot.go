@@ -3,7 +3,9 @@ package lead
 import (
 	"maps"
 
+	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/whatif"
 )
 
@@ -25,4 +27,26 @@ func (l *Leader) asked(u *unit) *whatif.Unit {
 	of.Demand.Policy = l.policyFor(u.record.Queue)
 	of.Avoid = maps.Clone(of.Avoid)
 	return &whatif.Unit{Unit: *of, Owner: string(u.record.Tenant), Kind: u.groups.Type, Unpreemptable: u.groups.Unpreemptable}
+}
+
+// world is the state that decisions read and change.
+func (l *Leader) world() *sched.World {
+	return &sched.World{
+		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: charges.Forest, Closed: l.quotas.Closed(), MaxOps: l.maxOps,
+	}
+}
+
+// someoneEnds reports whether a unit that is leaving is going to end, which wakes
+// everything: others may have taken some of the room meanwhile that a unit
+// counted on.
+func (l *Leader) someoneEnds() bool {
+	w := l.world()
+	for _, status := range [...]cluster.Status{cluster.Leaving, cluster.Displaced, cluster.InDoubt} {
+		for o := range l.occupied().WithStatus(status) {
+			if w.IsReached(o) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -25,18 +25,6 @@ const (
 	waitTimeout = "WaitTimeout"
 )
 
-// startBy is the instant until which something may wait that has arrived at since, 0
-// for no end.
-func startBy(since int64, wait time.Duration) int64 {
-	if wait <= 0 {
-		return 0
-	}
-	return since + max(1, wait.Milliseconds())
-}
-
-// setStartBy sets the instant until which a new unit may wait.
-func (l *Leader) setStartBy(u *unit, wait time.Duration) { u.setStartBy(startBy(l.millis(), wait)) }
-
 // awaitStart sets the alarm for a unit that has to start by an instant.
 func (l *Leader) awaitStart(u *unit) {
 	if u.record.StartByMillis == 0 {
@@ -149,6 +137,3 @@ func (u *unit) overdueReason() string {
 	}
 	return fmt.Sprintf("%s: the %d members of group %s had no place within %s", gangTimeout, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
 }
-
-// isOverdueEnd reports whether a unit has failed because it has not started by its time.
-func isOverdueEnd(u *unit) bool { return u.phase() == api.Failed && u.record.StartByMillis != 0 }

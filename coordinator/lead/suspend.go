@@ -9,28 +9,6 @@ import "github.com/musterd/muster/coordinator/txn"
 // suspendedReason is the reason of the notice to a unit that its owner suspends.
 const suspendedReason = "Suspended: its owner has set spec.suspend; it waits again once it has stopped"
 
-// isSuspended reports whether the owner keeps the unit from running. The document is
-// the one that the store has.
-func (u *unit) isSuspended() bool {
-	switch {
-	case u.job != nil:
-		return u.job.doc != nil && u.job.doc.IsSuspended()
-	case u.allocation != nil:
-		return u.allocation.IsSuspended()
-	}
-	return false
-}
-
-// mayCommit reports whether an attempt goes on to hold a place, or holds one without
-// a notice. An attempt whose commit is on its way to the store is not among them.
-func (a *attempt) mayCommit() bool {
-	switch a.machine.State() {
-	case txn.Reserving, txn.Displacing, txn.Committed:
-		return true
-	}
-	return false
-}
-
 // stopSuspended gives up the attempt of a suspended unit, or gives notice to the unit
 // if the attempt is committed. It follows every step of an attempt and every change of
 // the wish. A commit that is on its way gets its notice when it has landed.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/txn"
 )
 
 // unitPhase is where a unit is in its life, as the leader knows it. Each phase
@@ -166,30 +165,5 @@ func (u *unit) check() error {
 	if u.misstep != "" {
 		errs = append(errs, errors.New(u.misstep))
 	}
-	return errors.Join(errs...)
-}
-
-// Check verifies what holds of the leader's units between two inputs.
-//
-// Invariant: the queue has what waits and has no attempt, until its end is asked
-// for; what reconciliation makes again it does not have. Each attempt is its
-// unit's, and has not ended. The occupants are those that all attempts give, and the
-// uses of namespaces and users are the sums over the units.
-func (l *Leader) Check() error {
-	var errs []error
-	for _, u := range l.units {
-		errs = append(errs, u.check())
-		placeable := u.waiting() && u.attempt == nil
-		in := l.room.Order().Position(u.key) > 0
-		if in && !placeable || !in && placeable && u.wish == noWish && u.writing != writeAdoption {
-			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.lifecycle, in))
-		}
-	}
-	for tx, a := range l.attempts {
-		if a.machine.ID() != tx || a.unit.attempt != a || a.machine.State() >= txn.Released {
-			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.unit.path, a.machine.State()))
-		}
-	}
-	errs = append(errs, l.checkOccupants(), l.checkCensus(), l.checkUsers())
 	return errors.Join(errs...)
 }

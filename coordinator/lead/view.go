@@ -132,3 +132,21 @@ func (v *view) deleteAttempt(tx resource.TxID) {
 	}
 	delete(v.attempts, tx)
 }
+
+// unitsOf are the units of these paths.
+func (l *Leader) unitsOf(paths []string) []*unit {
+	units := make([]*unit, len(paths))
+	for i, path := range paths {
+		units[i] = l.units[path]
+	}
+	return units
+}
+
+// findJob finds a job in the loop.
+func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
+	j := l.jobs[namespace+"/"+name]
+	if j == nil || j.isHidden() {
+		return nil, NotFound("job", namespace, name)
+	}
+	return j, nil
+}

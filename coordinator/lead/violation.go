@@ -12,21 +12,6 @@ import (
 // This file isolates nodes whose agents break the protocol (ADR 13): they take
 // no new work, durably, until an operator uncordons them.
 
-// violation is why a node is isolated, nil if it is not. It may not be durable
-// yet.
-func (n *node) violation() *record.Violation {
-	if n.accused != nil {
-		return n.accused
-	}
-	return n.spec.Violation
-}
-
-// severed reports whether no stream to the node may be open.
-func (n *node) severed() bool { v := n.violation(); return v != nil && v.Severed }
-
-// mayLog reports whether one more line about a node may be written now.
-func (l *Leader) mayLog(n *node) bool { return n.logs.Take(l.now, logRate) }
-
 // handleLie handles a lie: it accuses the node, or logs the doubt.
 func (l *Leader) handleLie(n *node, bad *lie) {
 	if bad.doubt {

@@ -54,16 +54,6 @@ func (l *Leader) takeNeighbourNews() {
 	}
 }
 
-// offerAgain gives the waiting units of a namespace other classes: from now on rules
-// of other units may tell them apart by their labels.
-func (l *Leader) offerAgain(namespace string) {
-	for _, k := range l.room.Order().Head(l.room.Order().Len()) {
-		if u := l.units[k.Path]; u != nil && u.record.Namespace == namespace && l.room.Offered(k.Path) {
-			l.offer(u)
-		}
-	}
-}
-
 // takeOccupantNews wakes those that wait for any of these units.
 func (l *Leader) takeOccupantNews(units []string) {
 	for _, unit := range units {

@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -32,14 +31,6 @@ func workPort(tx resource.TxID) int {
 	h := fnv.New32a()
 	h.Write([]byte(tx)) // never fails
 	return firstPort + int(h.Sum32()%ports)
-}
-
-// work is the specification of the unit's work; nil where the unit has none.
-func (u *unit) work() *api.AllocationSpec {
-	if u.job == nil || u.job.doc == nil || !u.job.doc.Spec.Template.Spec.HasWork() {
-		return nil
-	}
-	return &u.job.doc.Spec.Template.Spec
 }
 
 // refusesWork refuses a job with a command where the cluster starts no processes.
@@ -183,61 +174,4 @@ func describeExit(s grant.WorkState) string {
 		text += ": " + s.Message
 	}
 	return text
-}
-
-// exits are the ends of the members' work, ascending.
-func (a *attempt) exits() []record.Exit {
-	nodes := map[int]resource.NodeID{}
-	for _, id := range a.machine.Nodes() {
-		vote, _ := a.machine.Vote(id)
-		for _, m := range vote.Members {
-			nodes[m.Index] = id
-		}
-	}
-	var list []record.Exit
-	for _, member := range slices.Sorted(maps.Keys(a.work)) {
-		if s := a.work[member]; s.Phase == grant.WorkEnded {
-			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message, Use: useOf(s.Use)})
-		}
-	}
-	foldDevices(list)
-	return list
-}
-
-// setWork notes the state of one member's work.
-func (a *attempt) setWork(s grant.WorkState) {
-	if a.work == nil {
-		a.work = map[int]grant.WorkState{}
-	}
-	a.work[s.Member] = s
-}
-
-// setOutcome notes that the work is why the attempt ends.
-func (a *attempt) setOutcome(o *record.Outcome) { a.outcome = o }
-
-// restoreOutcome takes over the outcome that a record has.
-func (a *attempt) restoreOutcome(o *record.Outcome) {
-	if o == nil {
-		return
-	}
-	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message, Retry: o.Retry}
-	for _, e := range o.Exits {
-		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
-	}
-}
-
-// outcomeNow is the outcome as it is written: with the exits that are known by now.
-func (a *attempt) outcomeNow() *record.Outcome {
-	if a.outcome == nil {
-		return nil
-	}
-	o := *a.outcome
-	o.Exits = a.exits()
-	return &o
-}
-
-// hasWorkEnded reports whether a unit of a job has ended with its work, or with its time.
-// A unit that has failed because it did not start in time has not.
-func hasWorkEnded(u *unit) bool {
-	return u.phase() == api.Succeeded || u.phase() == api.Failed && u.record.Started != ""
 }

@@ -1,0 +1,176 @@
+package lead
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// mates are the attempts that start together with this one, which is among them.
+func (a *attempt) mates() []*attempt {
+	if a.company == nil {
+		return []*attempt{a}
+	}
+	return a.company.attempts
+}
+
+// displaced are the attempts that end for this one, or for one that starts with it.
+func (a *attempt) displaced() []*attempt { return a.mates()[0].victims }
+
+// isPreempting reports whether others make room for the attempt.
+func (a *attempt) isPreempting() bool { return len(a.displaced()) > 0 }
+
+// mayCommit reports whether an attempt goes on to hold a place, or holds one without
+// a notice. An attempt whose commit is on its way to the store is not among them.
+func (a *attempt) mayCommit() bool {
+	switch a.machine.State() {
+	case txn.Reserving, txn.Displacing, txn.Committed:
+		return true
+	}
+	return false
+}
+
+func (a *attempt) victimPaths() []string {
+	paths := make([]string, len(a.victims))
+	for i, v := range a.victims {
+		paths[i] = v.unit.path
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// nomination is the work that makes room for an attempt.
+func (a *attempt) nomination() *shown.Nomination {
+	n := &shown.Nomination{Noticed: a.noticed, Units: len(a.displaced())}
+	for _, v := range a.displaced() {
+		n.GPUs += v.unit.gpus()
+		if !v.machine.Freed() {
+			n.Leaving++
+		}
+	}
+	return n
+}
+
+// exits are the ends of the members' work, ascending.
+func (a *attempt) exits() []record.Exit {
+	nodes := map[int]resource.NodeID{}
+	for _, id := range a.machine.Nodes() {
+		vote, _ := a.machine.Vote(id)
+		for _, m := range vote.Members {
+			nodes[m.Index] = id
+		}
+	}
+	var list []record.Exit
+	for _, member := range slices.Sorted(maps.Keys(a.work)) {
+		if s := a.work[member]; s.Phase == grant.WorkEnded {
+			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message, Use: useOf(s.Use)})
+		}
+	}
+	foldDevices(list)
+	return list
+}
+
+// setWork notes the state of one member's work.
+func (a *attempt) setWork(s grant.WorkState) {
+	if a.work == nil {
+		a.work = map[int]grant.WorkState{}
+	}
+	a.work[s.Member] = s
+}
+
+// setOutcome notes that the work is why the attempt ends.
+func (a *attempt) setOutcome(o *record.Outcome) { a.outcome = o }
+
+// restoreOutcome takes over the outcome that a record has.
+func (a *attempt) restoreOutcome(o *record.Outcome) {
+	if o == nil {
+		return
+	}
+	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message, Retry: o.Retry}
+	for _, e := range o.Exits {
+		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
+	}
+}
+
+// outcomeNow is the outcome as it is written: with the exits that are known by now.
+func (a *attempt) outcomeNow() *record.Outcome {
+	if a.outcome == nil {
+		return nil
+	}
+	o := *a.outcome
+	o.Exits = a.exits()
+	return &o
+}
+
+// setReady takes over the key as it was written.
+func (a *attempt) setReady(r readiness) { a.ready = r }
+
+// freedNodes are the nodes whose agents hold nothing of the transaction any more.
+func (a *attempt) freedNodes() []resource.NodeID {
+	return slices.DeleteFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !a.machine.FreedBy(id) })
+}
+
+// recordMissingVotes notes the nodes whose votes have not come when the budget is spent.
+func (a *attempt) recordMissingVotes() {
+	if !a.machine.Undecided() || a.isPreempting() {
+		return
+	}
+	for _, id := range a.machine.Nodes() {
+		if _, answered := a.machine.Answer(id); !answered {
+			a.fail(id, faultSilent)
+		}
+	}
+}
+
+func joinReasons(reasons []resource.Reason, more string) string {
+	parts := make([]string, 0, len(reasons)+1)
+	for _, r := range reasons {
+		parts = append(parts, r.String())
+	}
+	if more != "" {
+		parts = append(parts, more)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// countsOn counts the members on each of the nodes, nil where each has one.
+func (a *attempt) countsOn(nodes []resource.NodeID) []int32 {
+	if a.unit.record.Members == len(nodes) {
+		return nil
+	}
+	counts := make([]int32, len(nodes))
+	for i, id := range nodes {
+		vote, _ := a.machine.Vote(id)
+		counts[i] = int32(max(1, len(vote.Members), len(a.requests[id])))
+	}
+	return counts
+}
+
+// readiness is a key of record.ReadyPrefix as the store has it; the zero value: the
+// store has none.
+type readiness struct {
+	instant  int64 // milliseconds
+	freed    []resource.NodeID
+	revision resource.Revision
+}
+
+// has reports whether the key says that a node holds nothing any more.
+func (r *readiness) has(node resource.NodeID) bool { return slices.Contains(r.freed, node) }
+
+// requestOf is the request for a member of a plan. A preemption asks for the very
+// devices that the plan names.
+func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
+	request := grant.MemberRequest{Index: m.Index, Request: a.unit.Demand.Request}
+	if a.isPreempting() {
+		request.PinnedGPUs = devicesOf(m.Assignment)
+	}
+	return request
+}

@@ -1,0 +1,97 @@
+package lead
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// Check verifies what holds of the leader's units between two inputs.
+//
+// Invariant: the queue has what waits and has no attempt, until its end is asked
+// for; what reconciliation makes again it does not have. Each attempt is its
+// unit's, and has not ended. The occupants are those that all attempts give, and the
+// uses of namespaces and users are the sums over the units.
+func (l *Leader) Check() error {
+	var errs []error
+	for _, u := range l.units {
+		errs = append(errs, u.check())
+		placeable := u.waiting() && u.attempt == nil
+		in := l.room.Order().Position(u.key) > 0
+		if in && !placeable || !in && placeable && u.wish == noWish && u.writing != writeAdoption {
+			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.lifecycle, in))
+		}
+	}
+	for tx, a := range l.attempts {
+		if a.machine.ID() != tx || a.unit.attempt != a || a.machine.State() >= txn.Released {
+			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.unit.path, a.machine.State()))
+		}
+	}
+	errs = append(errs, l.checkOccupants(), l.checkCensus(), l.checkUsers())
+	return errors.Join(errs...)
+}
+
+// checkUsers verifies the sums of each limit, and the sums of its users: they are the sums
+// over the units that hold something. The limits agree with their charges. Each charge
+// belongs to an attempt or to a unit that is being adopted, and to the user that created
+// the unit. Each unit that holds its grant is charged.
+func (l *Leader) checkUsers() error {
+	if err := l.quotas.Limits().Check(); err != nil {
+		return err
+	}
+	charged := 0
+	for _, tx := range slices.Sorted(maps.Keys(l.attempts)) {
+		a := l.attempts[tx]
+		c, found := l.quotas.Limits().Charged(tx)
+		switch state := a.machine.State(); {
+		case found:
+			charged++
+		case state >= txn.Committed && state < txn.Released:
+			return fmt.Errorf("attempt %s of %s is %s and charged to nobody", tx, a.unit.path, state)
+		}
+		if want := creatorOf(a.unit); found && c.User != want {
+			return fmt.Errorf("attempt %s of %s is charged to user %q, its unit is of %q", tx, a.unit.path, c.User, want)
+		}
+	}
+	adopting := 0 // charged already, without an attempt
+	for _, u := range l.units {
+		if u.isBeingAdopted() {
+			adopting++
+		}
+	}
+	if n := l.quotas.Limits().Len(); n < charged || n > charged+adopting {
+		return fmt.Errorf("%d transactions are charged, of which %d have an attempt and %d units are being adopted", n, charged, adopting)
+	}
+	return nil
+}
+
+// creatorOf is the user that created a unit, "" where unknown.
+func creatorOf(u *unit) string {
+	if u.job != nil {
+		return u.job.record.Made.User()
+	}
+	return u.record.Made.User()
+}
+
+// checkCensus verifies the invariant of the census. A document that is being written
+// counts already.
+func (l *Leader) checkCensus() error {
+	if l.census == nil {
+		return nil
+	}
+	sums := census{}
+	for _, u := range l.units {
+		is := countedUse(u)
+		if is.Annotations, is.Documents = u.counted.Annotations, u.counted.Documents; is != u.counted {
+			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
+		}
+		sums[u.record.Namespace] = sums[u.record.Namespace].Plus(is)
+	}
+	if !maps.Equal(sums, l.census) {
+		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", l.census, sums)
+	}
+	return nil
+}

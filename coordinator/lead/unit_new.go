@@ -1,0 +1,46 @@
+package lead
+
+import (
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/resource"
+)
+
+// newUnit builds a unit from a member's specification; job is the document
+// that the specification is the template of, nil for an allocation. user has created
+// the allocation or the job, "" where unknown.
+func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
+	if rec.Queue == "" {
+		rec.Queue = DefaultQueue
+	}
+	rec.Tenant = ns.Tenant
+	var groups api.QuotaDemand
+	if spec.Quota != nil {
+		groups = *spec.Quota
+	}
+	u := &unit{record: rec, path: rec.Path().String(), groups: groups, policy: spec.PreemptionPolicy}
+	return u, u.setForms(spec, job, user)
+}
+
+// opsOf is how many operations the largest Txn of a submission takes.
+func (l *Leader) opsOf(s *submission) int {
+	enqueue := 2*len(s.units) + 2
+	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + sched.CommitOps
+	return max(enqueue, commit)
+}
+
+// overQuota refuses an allocation that may not wait.
+func overQuota(short []resource.Reason) *api.Status {
+	status := api.Errorf(403, "%s", short[0].Detail)
+	status.Details = short
+	return status
+}
+
+// Operations that a change takes for the job, for each moved unit and for each added
+// one.
+const (
+	opsOfJob   = 1
+	opsOfMoved = 3
+	opsOfAdded = 2
+)

@@ -1,0 +1,113 @@
+package lead
+
+import (
+	"time"
+
+	"github.com/musterd/muster/coordinator/pace"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// writeWaiting writes the news of one second. Half of the writes, and of the units
+// that are looked at, are for those that an event concerned, the newest first; the
+// others are for all units in turn, so that none waits for ever.
+func (l *Leader) writeWaiting() {
+	l.noteFates()
+	w := &l.waiting
+	var later []*unit // preemptors, which are not in the order
+	for looks := 0; len(w.newest) > 0 && looks < waitingLooks/2; looks++ {
+		u := w.newest[len(w.newest)-1]
+		l.judgeFate(u)
+		if l.hasWaitingNews(u) && (looks >= waitingRate.Burst/2 || !l.tellWaiting(u)) {
+			break
+		}
+		w.newest = w.newest[:len(w.newest)-1]
+		if u.preempting() {
+			later = append(later, u)
+		} else {
+			delete(w.noted, u)
+		}
+	}
+	w.newest = append(later, w.newest...)
+	round := l.room.Order().Range(w.looked, waitingLooks/2)
+	for _, k := range round {
+		u := l.units[k.Path]
+		if u != nil {
+			l.judgeFate(u)
+		}
+		if l.hasWaitingNews(u) && !l.tellWaiting(u) {
+			return
+		}
+		w.looked++
+	}
+	if w.looked >= l.room.Order().Len() {
+		w.looked = 0
+	}
+}
+
+// hasWaitingNews reports whether why a unit waits is to be written now.
+func (l *Leader) hasWaitingNews(u *unit) bool {
+	if u == nil || u.gone || !u.waiting() || !u.queued || u.stored == 0 || u.ending != nil || u.told.writing || u.writing != noWrite || u.adopting != nil {
+		return false
+	}
+	if u.attempt != nil && !u.preempting() { // it is about to be placed
+		return false
+	}
+	now, before := l.waitingNow(u), record.Waiting{}
+	if u.told.waiting != nil {
+		before = *u.told.waiting
+	}
+	now.SinceMillis = before.SinceMillis
+	switch {
+	case now.NeverCode != before.NeverCode:
+		return true
+	case now.Code == "": // it was not tried since
+		return false
+	case now.Code != before.Code:
+		return true
+	}
+	return now != before && l.now.Sub(u.told.at) >= waitingEvery
+}
+
+// tellWaiting writes why a unit waits, and reports whether the rate lets it. The
+// write compares the unit's own key: it never lands once the unit has left the
+// order.
+func (l *Leader) tellWaiting(u *unit) bool {
+	if !l.waiting.bucket.Take(l.now, waitingRate) {
+		return false
+	}
+	w := l.waitingNow(u)
+	if w.Code == "" { // the verdict alone has changed
+		w = *u.told.waiting
+		w.Never, w.NeverCode, w.NeverSinceMillis = "", "", 0
+	}
+	if w.SinceMillis = l.millis(); u.told.waiting != nil && u.told.waiting.Code == w.Code {
+		w.SinceMillis = u.told.waiting.SinceMillis
+	}
+	u.beginTold()
+	key, at, stored := u.record.Order().Key(), l.now, u.stored
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(u.record.Path().Key(), stored)},
+		ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: &w}))},
+		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+			if u.finishTold(); o == txn.Landed && u.stored == stored && u.queued {
+				u.setTold(told{waiting: &w, revision: rev, at: at})
+				l.notify(u)
+			}
+		},
+	}, key, func(value []byte, found bool) bool {
+		order, err := record.Decode[record.Order](key, value)
+		return found && err == nil && order.Waiting != nil && *order.Waiting == w
+	})
+	return true
+}
+
+// Rates of these writes: waitingRate in all, waitingEvery for the same code of one
+// unit. waitingLooks bounds the units that one round looks at.
+const (
+	waitingEvery = 10 * time.Second
+	waitingLooks = 1000
+)
+
+var waitingRate = pace.Rate{Every: 5 * time.Millisecond, Burst: 200}
