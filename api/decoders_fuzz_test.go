@@ -97,6 +97,10 @@ func FuzzDecodeDeleteOptions(f *testing.F) {
 	fuzzDocument(f, again(DecodeDeleteOptions), "", `{"gracePeriodSeconds":0,"propagationPolicy":"Background","preconditions":{"uid":"u","resourceVersion":"7"},"reason":"r"}`)
 }
 
+func FuzzDecodeBoostOptions(f *testing.F) {
+	fuzzDocument(f, again(DecodeBoostOptions), `{"newPriority":500,"duration":"3600s","reason":"r","approvedBy":"a"}`)
+}
+
 func FuzzDecodeQuotaRename(f *testing.F) {
 	fuzzDocument(f, again(DecodeQuotaRename), `{"from":"nlp","to":"language"}`)
 }

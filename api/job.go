@@ -91,6 +91,9 @@ type JobStatus struct {
 	NextRetryTime string `json:"nextRetryTime,omitempty" format:"time" example:"2026-03-01T12:00:31Z"`
 	// StartTime is the time when the first unit was committed.
 	StartTime string `json:"startTime,omitempty" format:"time" example:"2026-03-01T12:00:01Z"`
+	// Boost is the greater priority that the members which wait have for a while; absent
+	// where there is none.
+	Boost *JobBoost `json:"boost,omitempty"`
 	// Conditions are aspects of the state: Queued, Running, and at the end Complete or
 	// Failed.
 	Conditions []Condition `json:"conditions,omitempty"`

@@ -44,6 +44,11 @@ func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o a
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: false})
 }
 
+// BoostJob implements service.Jobs.
+func (c *Coordinator) BoostJob(ctx context.Context, namespace, name string, o api.BoostOptions) (*api.Boost, error) {
+	return ask[*api.Boost](ctx, c, lead.BoostJob{Namespace: namespace, Name: name, Boost: o})
+}
+
 // PatchJob implements service.Jobs.
 func (c *Coordinator) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})

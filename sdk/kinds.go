@@ -242,6 +242,15 @@ func (j Jobs) Cancel(ctx context.Context, name string, o api.DeleteOptions) (*ap
 	return &answer.Status, nil
 }
 
+// Boost gives the job's members that wait a greater priority for a while.
+func (j Jobs) Boost(ctx context.Context, name string, o api.BoostOptions) (*api.Boost, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return call[api.Boost](ctx, j.client, request{method: http.MethodPost, path: j.at(name, "/boost"), contentType: "application/json", body: body})
+}
+
 // Delete ends a job, removes its object and returns its last state.
 func (j Jobs) Delete(ctx context.Context, name string, o api.DeleteOptions) (*api.Job, error) {
 	return call[api.Job](ctx, j.client, j.with(http.MethodDelete, j.at(name, ""), o))

@@ -134,7 +134,8 @@ var wrongByMeaning = map[string][]wrong{
 	"AccessToken spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "AccessToken spec.description": wrongLines, "AccessToken spec.request": {{"zzz", "zzz"}, {"-----BEGIN CERTIFICATE-----", "BEGIN CERTIFICATE-----"}},
 	"QuotaRename from": {{"", "from"}}, "QuotaRename to": {{"zzz!", "zzz!"}},
 	"QuotaModePatch reason": wrongLines,
-	"spec.command":          {{[]any{"a\x00"}, "zero byte"}, {[]any{""}, "empty"}}, "spec.args": {{[]any{"a\x00"}, "zero byte"}},
+	"BoostOptions reason":   {{tooLong, "5000"}}, "BoostOptions approvedBy": {{tooLong, "5000"}}, "BoostOptions newPriority": {{0, "0"}, {1_000_000_001, "1000000001"}}, "BoostOptions duration": {{"0s", "0s"}, {"169h", "169h"}, {"soon", "soon"}},
+	"spec.command": {{[]any{"a\x00"}, "zero byte"}, {[]any{""}, "empty"}}, "spec.args": {{[]any{"a\x00"}, "zero byte"}},
 	"env.name": {{"A B", "A B"}, {"MUSTER_RANK", "MUSTER_RANK"}}, "env.value": {{"a\x00", "zero byte"}}, "spec.workingDir": {{"tmp", "tmp"}},
 }
 

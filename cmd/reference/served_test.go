@@ -33,6 +33,7 @@ var served = map[string][2]string{
 	"ApproveOptions":     {"POST", "/nodes/gpu-1/approve"},
 	"ReconcileOptions":   {"POST", "/nodes/gpu-1/reconcile"},
 	"ReclaimOptions":     {"POST", "/quotatrees/company/reclaim"},
+	"BoostOptions":       {"POST", "/namespaces/default/jobs/kept/boost"},
 	"QuotaRename":        {"POST", "/quotatrees/company/rename"},
 	"QuotaModePatch":     {"PATCH", "/quota"},
 	"Tenant":             {"POST", "/tenants"},

@@ -115,6 +115,13 @@ func leavingJob(phase api.Phase, conditions ...api.Condition) *api.Job {
 	return j
 }
 
+// boostedJob is a job that waits with a boost.
+func boostedJob(reason string) *api.Job {
+	j := job(api.Queued)
+	j.Status.Boost = &api.JobBoost{Priority: 500, Expires: "2026-03-01T13:00:00Z", Reason: reason}
+	return j
+}
+
 func gang(minMembers int32) *api.Job {
 	j := job(api.Queued)
 	j.Spec.Template.Spec.GangScheduling = &api.GangScheduling{MinMembers: &minMembers}
@@ -134,6 +141,9 @@ func TestEventsOfAJob(t *testing.T) {
 		"it runs, which its units tell":       {job(api.Queued), job(api.Running), nil},
 		"it is evicted, which its units tell": {leavingJob(api.Running), leavingJob(api.Queued, condition("Queued", "True", "WaitingForResources", "no place now")), nil},
 		"it is cancelled":                     {job(api.Running), job(api.Cancelling), []events.Happening{normal("Cancelling", "", "why")}},
+		"it is boosted":                       {job(api.Queued), boostedJob("r"), []events.Happening{normal("Boosted", "", "members that wait have priority 500 until 2026-03-01T13:00:00Z: r")}},
+		"it is boosted again":                 {boostedJob("r"), boostedJob(""), []events.Happening{normal("Boosted", "", "members that wait have priority 500 until 2026-03-01T13:00:00Z")}},
+		"its boost ends":                      {boostedJob("r"), job(api.Queued), []events.Happening{normal("BoostEnded", "", "members that wait have the job's own priority again")}},
 		"it has failed":                       {job(api.Running), job(api.Failed), []events.Happening{warning("Failed", "", "why")}},
 		"it has ended well":                   {job(api.Running), job(api.Succeeded), []events.Happening{normal("Succeeded", "", "why")}},
 		"it is deleted":                       {job(api.Cancelled), nil, []events.Happening{normal("Deleted", "", "the job is deleted")}},

@@ -34,6 +34,11 @@ func OfJob(before, after *api.Job) (all []Happening) {
 	if !isLeaving(is) {
 		all = append(all, waits(conditionOf(was.Conditions, queued), conditionOf(is.Conditions, queued), "True")...)
 	}
+	if b := is.Boost; b != nil && (was.Boost == nil || *was.Boost != *b) {
+		all = append(all, boosted(b))
+	} else if b == nil && was.Boost != nil && !is.Phase.Ended() {
+		all = append(all, normal("BoostEnded", "", "members that wait have the job's own priority again"))
+	}
 	if was.Phase == is.Phase {
 		return all
 	}
@@ -41,6 +46,14 @@ func OfJob(before, after *api.Job) (all []Happening) {
 		all = append(all, normal("Cancelling", "", "%s", is.Message))
 	}
 	return append(all, ends(is.Phase, is.Message)...)
+}
+
+func boosted(b *api.JobBoost) Happening {
+	reason := ""
+	if b.Reason != "" {
+		reason = ": " + b.Reason
+	}
+	return normal("Boosted", "", "members that wait have priority %d until %s%s", b.Priority, b.Expires, reason)
 }
 
 // isLeaving reports whether members of a job hold devices under notice. Until these are

@@ -342,6 +342,19 @@ func (s jobs) Cancel(ctx context.Context, r *apiv1.DeleteRequest) (*apiv1.Job, e
 	return answered(service.TypedJob(got), err, new(apiv1.Job))
 }
 
+// Boost implements apiv1.JobsServer.
+func (s jobs) Boost(ctx context.Context, r *apiv1.BoostRequest) (*apiv1.Boost, error) {
+	if status := s.a.on(ctx, service.VerbBoost, service.KindJobs, r.GetNamespace(), r.GetName()); status != nil {
+		return nil, status
+	}
+	o, _, status := decoded(r.GetBoost(), api.DecodeBoostOptions)
+	if status != nil {
+		return nil, status
+	}
+	got, err := s.a.Service.BoostJob(ctx, r.GetNamespace(), r.GetName(), o)
+	return answered(got, err, new(apiv1.Boost))
+}
+
 // Delete implements apiv1.JobsServer.
 func (s jobs) Delete(ctx context.Context, r *apiv1.DeleteRequest) (*apiv1.Job, error) {
 	o, status := s.a.deletion(ctx, service.VerbDelete, service.KindJobs, r)

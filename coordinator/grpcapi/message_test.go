@@ -101,6 +101,8 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"EvictionNoticeList":      survives[api.EvictionNoticeList](new(apiv1.EvictionNoticeList)),
 		"NamespaceList":           survives[api.NamespaceList](new(apiv1.NamespaceList)),
 		"QueueUsage":              survives[api.QueueUsage](new(apiv1.QueueUsage)),
+		"Boost":                   survives[api.Boost](new(apiv1.Boost)),
+		"BoostOptions":            survives[api.BoostOptions](new(apiv1.BoostOptions)),
 		"QuotaRename":             survives[api.QuotaRename](new(apiv1.QuotaRename)),
 		"Resource":                survives[api.Resource](new(apiv1.Resource)),
 		"Queue":                   survives[api.Queue](new(apiv1.Queue)),

@@ -129,6 +129,9 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 		}
 		r.ActiveSinceMillis = 0
 	}
+	if e.requeued && u.job != nil {
+		r.Priority = l.priorityOf(u.job)
+	}
 	return e
 }
 

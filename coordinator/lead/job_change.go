@@ -2,6 +2,7 @@ package lead
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
@@ -11,15 +12,27 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// jobChange is a change of a job's document, with the units that it moves to another
-// queue and those that it adds. One Txn writes all of it.
+// jobChange is a change of a job's document or of its boost, with the units that it
+// gives another place in the order and those that it adds. One Txn writes all of it.
 type jobChange struct {
-	job   *job
-	rec   record.Job // to be written
-	doc   *api.Job
-	queue string  // of moved
-	moved []*unit // that wait
-	added []*unit
+	job      *job
+	rec      record.Job // to be written
+	doc      *api.Job
+	queue    string  // of moved, "": as it is
+	priority *int32  // of moved, nil: as it is
+	moved    []*unit // that wait
+	added    []*unit
+	// then answers whoever has asked for the change; nil: nobody has.
+	then func(refused *api.Status)
+}
+
+// placed is the record of a moved unit at its new place.
+func (c *jobChange) placed(unit record.Unit) record.Unit {
+	unit.Queue = cmp.Or(c.queue, unit.Queue)
+	if c.priority != nil {
+		unit.Priority = *c.priority
+	}
+	return unit
 }
 
 // changeOfJob makes the change of a patch, or names the unit that the change has to
@@ -94,7 +107,10 @@ func (l *Leader) fitsTxn(change *jobChange) *api.Status {
 		return nil
 	}
 	field := "spec.parallelism"
-	if len(change.moved) > 0 {
+	switch {
+	case change.priority != nil:
+		field = "newPriority"
+	case len(change.moved) > 0:
 		field = "spec.queue"
 	}
 	return api.Errorf(422, "%s: the change moves %d units and adds %d: storing it takes %d operations, the store takes %d in one transaction",
@@ -103,7 +119,7 @@ func (l *Leader) fitsTxn(change *jobChange) *api.Status {
 
 // writeJobChange writes a change. The moved and the added units are held until the
 // store has answered.
-func (l *Leader) writeJobChange(c *call, change *jobChange) {
+func (l *Leader) writeJobChange(change *jobChange) {
 	j, rec := change.job, change.rec
 	key := record.JobKey(rec.Namespace, rec.Name)
 	d := decision{
@@ -115,8 +131,7 @@ func (l *Leader) writeJobChange(c *call, change *jobChange) {
 	for _, u := range change.moved {
 		u.beginWrite(writeChange)
 		l.offer(u)
-		at, unit := u.record.Path().Key(), u.record
-		unit.Queue = change.queue
+		at, unit := u.record.Path().Key(), change.placed(u.record)
 		d.compares = append(d.compares, record.ModRevIs(at, u.stored))
 		d.ops = append(append(d.ops, u.movingOps(unit)...), record.Put(at, record.MustEncode(unit)))
 	}
@@ -133,17 +148,17 @@ func (l *Leader) writeJobChange(c *call, change *jobChange) {
 		j.finishWrite()
 		if o == txn.Landed {
 			l.takeJobChange(change, rev)
-			c.answer(l.jobObject(j), nil)
+			change.answer(nil)
 		} else {
 			l.dropJobChange(change)
-			c.answer(nil, api.Errorf(503, "job %s: the store did not take the change (%v); ask again", rec.Name, err))
+			change.answer(api.Errorf(503, "job %s: the store did not take the change (%v); ask again", rec.Name, err))
 		}
 		l.notifyJob(j)
 		l.finishJob(j) // its units may have ended meanwhile
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.Job](key, value)
-		return found && err == nil && written.UID == rec.UID && bytes.Equal(written.Document, rec.Document)
+		return found && err == nil && written.UID == rec.UID && bytes.Equal(written.Document, rec.Document) && isSameBoost(written.Boost, rec.Boost)
 	})
 }
 
@@ -159,7 +174,15 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 	}
 	for _, u := range change.moved {
 		u.finishWrite(writeChange)
-		u.setQueue(change.queue, rev)
+		if change.priority != nil {
+			l.room.Remove(u.key)
+			l.removeConsumer(u) // the trees know its priority
+			u.setPriority(*change.priority)
+		}
+		u.setQueue(cmp.Or(change.queue, u.record.Queue), rev)
+	}
+	l.noteQueues() // a rule of the queue judges each by the new places of all
+	for _, u := range change.moved {
 		l.takeWish(u)
 	}
 	for _, u := range change.added {
@@ -188,6 +211,13 @@ func (l *Leader) dropJobChange(change *jobChange) {
 		u.finishWrite(writeCreation)
 		u.fail(api.Errorf(503, "%s was not stored", u.path))
 		l.removeUnit(u)
+	}
+}
+
+// answer tells whoever has asked for the change what became of it.
+func (c *jobChange) answer(refused *api.Status) {
+	if c.then != nil {
+		c.then(refused)
 	}
 }
 

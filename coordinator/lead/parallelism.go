@@ -45,7 +45,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 	for index := has; index < want; index++ {
 		rec := record.Unit{
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: first.Namespace, Name: first.Name, N: index - first.Members + 1,
-			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: first.Priority, Phase: string(api.Pending), Members: 1, FirstMember: index,
+			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: index,
 			Created: l.stamp(), Parent: first.UID, NodeResources: first.NodeResources,
 		}
 		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc, j.record.Made.User())
@@ -62,7 +62,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 	if ops := l.opsOf(&submission{units: append(slices.Clone(j.units), change.added...)}); ops > l.maxOps {
 		return api.Errorf(422, "spec.parallelism: %d members of job %s take %d operations of the store, which takes %d in one transaction", want, first.Name, ops, l.maxOps)
 	}
-	return l.barredFrom(first.Namespace, first.Priority)
+	return l.barredFrom(first.Namespace, l.priorityOf(j))
 }
 
 // isTaken refuses a new unit of a job whose member's name another object has.

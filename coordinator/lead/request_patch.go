@@ -221,6 +221,13 @@ func (l *Leader) patchJob(c *call, j *job, p api.WorkPatch) {
 		})
 	default:
 		c.begun = true
-		l.writeJobChange(c, change)
+		change.then = func(refused *api.Status) {
+			if refused != nil {
+				c.answer(nil, refused)
+				return
+			}
+			c.answer(l.jobObject(j), nil)
+		}
+		l.writeJobChange(change)
 	}
 }

@@ -148,6 +148,9 @@ func (u *unit) setSequence(s record.Sequence) {
 	u.key = queue.Key{Priority: u.record.Priority, Epoch: s.Epoch, Counter: s.Counter, Path: u.path}
 }
 
+// setPriority gives the unit another priority, which changes its place in the order.
+func (u *unit) setPriority(p int32) { u.record.Priority, u.key.Priority = p, p }
+
 // setQueueNews has the changes of the unit's part in its queue noted.
 func (u *unit) setQueueNews(n *queueNews) {
 	u.queueNews = n

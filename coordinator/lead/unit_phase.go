@@ -168,6 +168,7 @@ func (u *unit) setReleased(e *unitEnd, rev resource.Revision) {
 		return
 	}
 	u.queued, u.refusals, u.evidence = true, 0, nil
+	u.key.Priority = e.record.Priority
 	u.told = told{waiting: e.waiting, revision: rev}
 	u.move(stepRequeued)
 }

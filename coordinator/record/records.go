@@ -247,11 +247,22 @@ type Job struct {
 	Cancelled *Cancellation   `json:"cancelled,omitempty"`
 	// Shrunk is the end of the units beyond the document's parallelism, where there
 	// are any; nil where the number was never lowered.
-	Shrunk  *Cancellation `json:"shrunk,omitempty"`
-	Created string        `json:"created,omitempty"` // RFC 3339
-	Ended   string        `json:"ended,omitempty"`   // RFC 3339
-	Reason  string        `json:"reason,omitempty"`
-	Message string        `json:"message,omitempty"`
+	Shrunk *Cancellation `json:"shrunk,omitempty"`
+	// Boost is the greater priority that the units which wait have for a while.
+	Boost   *Boost `json:"boost,omitempty"`
+	Created string `json:"created,omitempty"` // RFC 3339
+	Ended   string `json:"ended,omitempty"`   // RFC 3339
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Boost is the priority of a job's units that wait, in place of the document's.
+type Boost struct {
+	Priority int32 `json:"priority"`
+	// UntilMillis is the instant of its end, as Tx.EndingMillis is one.
+	UntilMillis int64  `json:"untilMillis"`
+	Reason      string `json:"reason,omitempty"`
+	ApprovedBy  string `json:"approvedBy,omitempty"`
 }
 
 // Cancellation is a wish to end a job, or an allocation.

@@ -84,6 +84,11 @@ func workRoutes() map[string]description {
 			refusals: map[int]string{409: "the preconditions do not hold"},
 			example:  jobs + `/train/cancel {"reason": "wrong data set"}`,
 		},
+		"POST " + in + "jobs/{name}/boost": {
+			text: "Gives the members of a job that wait a greater priority for a while. A member that starts keeps it until it is back in the queue; those that still wait at the end have the job's own priority again. A later boost replaces the one before.", body: "BoostOptions", answer: "Boost", code: 200,
+			refusals: map[int]string{403: "newPriority is above a ceiling of the caller or the namespace", 409: "the job is ending, or no member of it waits"},
+			example:  jobs + `/train/boost {"newPriority": 500, "duration": "3600s", "reason": "production incident"}`,
+		},
 		"PATCH " + in + "jobs/{name}": {
 			text: "Changes a job by a merge patch (RFC 7386) of Content-Type application/merge-patch+json: labels, annotations, spec.suspend, spec.parallelism, and spec.queue while all units wait. A null removes a key. application/strategic-merge-patch+json is the same.", body: "Job", answer: "Job", code: 200,
 			refusals: map[int]string{409: "the job has another resourceVersion than the patch, is ending, runs and cannot change its queue, or a member's name is taken", 429: noRoom}, example: jobs + `/train {"metadata": {"annotations": {"note": "third run"}}, "spec": {"suspend": true}}`,

@@ -155,7 +155,8 @@ var elsewhere = map[string]int{
 
 	"GET /api/v1/history/status": http.StatusNotFound, "GET /api/v1/history/verify": http.StatusNotFound, "POST /api/v1/history/rebuild": http.StatusNotFound, // none is kept
 
-	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs": http.StatusNotFound, // nothing runs here
+	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs":   http.StatusNotFound, // nothing runs here
+	"POST /api/v1/namespaces/{namespace}/jobs/{name}/boost": http.StatusConflict, // no member waits
 }
 
 func TestExamplesOfRoutesAreAnsweredAsDescribed(t *testing.T) {

@@ -134,6 +134,7 @@ func NewHandler(c Config) http.Handler {
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbGet, service.KindJobs), h.getJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/status", to(service.VerbGet, service.KindJobs), h.getJobStatus)
 	h.route("POST "+v1+"/namespaces/{namespace}/jobs/{name}/cancel", to(service.VerbCancel, service.KindJobs), h.cancelJob)
+	h.route("POST "+v1+"/namespaces/{namespace}/jobs/{name}/boost", to(service.VerbBoost, service.KindJobs), h.boostJob)
 	h.route("PATCH "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbPatch, service.KindJobs), h.patchJob)
 	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbDelete, service.KindJobs), h.deleteJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/logs", to(service.VerbLogs, service.KindJobs), h.jobLogs)

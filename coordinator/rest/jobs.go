@@ -112,6 +112,25 @@ func (h *handler) cancelJob(c *call) (answer, error) {
 	return ok(jobStatus{Status: got.Status}), nil
 }
 
+func (h *handler) boostJob(c *call) (answer, error) {
+	if status := c.parameters(); status != nil {
+		return answer{}, status
+	}
+	body, status := h.document(c)
+	if status != nil {
+		return answer{}, status
+	}
+	o, status := api.DecodeBoostOptions(body)
+	if status != nil {
+		return answer{}, status
+	}
+	got, err := h.Service.BoostJob(c.ctx(), c.namespace, c.name, o)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(got), nil
+}
+
 func (h *handler) deleteJob(c *call) (answer, error) {
 	options, status := h.options(c, deleteParameters...)
 	if status != nil {

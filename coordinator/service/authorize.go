@@ -58,6 +58,7 @@ const (
 	VerbTry       Verb = "try" // a dry run
 	VerbExplain   Verb = "explain"
 	VerbCancel    Verb = "cancel"
+	VerbBoost     Verb = "boost" // raises the priority for a while
 	VerbApprove   Verb = "approve"
 	VerbDrain     Verb = "drain"
 	VerbFence     Verb = "fence"
@@ -117,7 +118,7 @@ func table() map[Kind]rights {
 	quotas, bindings := documents(true), documents(true)
 	quotas.noun, bindings.noun = "resource quota", "quota binding"
 	jobs := work("job")
-	jobs.verbs[VerbCancel], jobs.verbs[VerbLogs] = Enders, Editors
+	jobs.verbs[VerbCancel], jobs.verbs[VerbBoost], jobs.verbs[VerbLogs] = Enders, Enders, Editors
 	nodes := documents(false)
 	delete(nodes.verbs, VerbUpdate) // a node is patched
 	// A host creates its own node, which AdmitCreation checks by the bootstrap token.

@@ -87,6 +87,9 @@ type Jobs interface {
 	// the object.
 	CancelJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
 	DeleteJob(ctx context.Context, namespace, name string, o api.DeleteOptions) (*api.Job, error)
+	// BoostJob gives the job's members that wait a greater priority for a while. It is
+	// refused with 409 where none waits, and with 403 above a ceiling.
+	BoostJob(ctx context.Context, namespace, name string, o api.BoostOptions) (*api.Boost, error)
 	// TryJob explains the outcome that a submission would have, and stores nothing.
 	TryJob(ctx context.Context, c Create, j *api.Job, o ExplainOptions) (*api.Explanation, error)
 	ExplainJob(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error)

@@ -45,6 +45,9 @@ func (j *Job) Show() *api.Job {
 		j.Units[i].showIn(s)
 	}
 	s.QueuePosition = j.Position
+	if b := j.Record.Boost; b != nil && !api.Phase(j.Record.Phase).Ended() {
+		s.Boost = &api.JobBoost{Priority: b.Priority, Expires: Instant(b.UntilMillis), Reason: b.Reason, ApprovedBy: b.ApprovedBy}
+	}
 	if c := j.Record.Cancelled; c != nil && c.Remove {
 		e := Ending{Asked: &End{Millis: c.AskedMillis, GraceSeconds: c.GraceSeconds, Reason: c.Reason}}
 		e.showDeletion(&o.Metadata)

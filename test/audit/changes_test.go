@@ -57,6 +57,7 @@ func steps() []step {
 		{"PATCH", "/namespaces/dev/jobs/train", `{"metadata":{"labels":{"a":"b"}}}`, "patch", "jobs", "dev", "train"},
 		{"POST", "/namespaces/dev/jobs/train/cancel", `{"gracePeriodSeconds":0}`, "cancel", "jobs", "dev", "train"},
 		{"POST", "/namespaces/dev/jobs", `{"metadata":{"name":"queued"},"spec":{"template":{"spec":{` + tooLarge + `}}}}`, "create", "jobs", "dev", "queued"},
+		{"POST", "/namespaces/dev/jobs/queued/boost", `{"newPriority":7,"duration":"1h"}`, "boost", "jobs", "dev", "queued"},
 		{"DELETE", "/namespaces/dev/jobs/queued", "", "delete", "jobs", "dev", "queued"},
 		{"PATCH", "/nodes/node-0", `{"metadata":{"labels":{"pool":"batch"}}}`, "patch", "nodes", "", "node-0"},
 		{"PATCH", "/nodes/node-0/status", `{"status":{"allocatable":{"nvidia.com/gpu":"4"}}}`, "patch", "nodes", "", "node-0"},

@@ -37,9 +37,9 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.replay("get an allocation", nil)
 	w.replay("get the use of a quota", nil)
 	w.replay("change a quota", nil)
-	w.replay("boost a job", nil)
 	w.allocation("waiting", `"for": "the queue default"`, `{"cpu": "1"}`, `{"stage": "never"}`)
 	w.replay("create a job", nil) // and it waits: a node of the eight that it needs is in use
+	w.replay("boost a job", nil)
 	w.replay("utilization of the cluster", nil)
 	w.replay("usage of a tenant", nil)
 	w.replay("depths of the queues", nil)

@@ -72,6 +72,11 @@ func (NotLeading) PatchJob(context.Context, string, string, api.WorkPatch) (*api
 	return nil, notLeading()
 }
 
+// BoostJob implements service.Service.
+func (NotLeading) BoostJob(context.Context, string, string, api.BoostOptions) (*api.Boost, error) {
+	return nil, notLeading()
+}
+
 // CancelJob implements service.Service.
 func (NotLeading) CancelJob(context.Context, string, string, api.DeleteOptions) (*api.Job, error) {
 	return nil, notLeading()

@@ -48,6 +48,11 @@ func (c *Cluster) CancelJob(ctx context.Context, namespace, name string, o api.D
 	return ask[*api.Job](ctx, c, lead.EndJob{Namespace: namespace, Name: name, Options: o, Remove: false})
 }
 
+// BoostJob implements service.Jobs.
+func (c *Cluster) BoostJob(ctx context.Context, namespace, name string, o api.BoostOptions) (*api.Boost, error) {
+	return ask[*api.Boost](ctx, c, lead.BoostJob{Namespace: namespace, Name: name, Boost: o})
+}
+
 // PatchJob implements service.Jobs.
 func (c *Cluster) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
 	return ask[*api.Job](ctx, c, lead.PatchJob{Namespace: namespace, Name: name, Patch: p})

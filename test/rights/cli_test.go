@@ -30,6 +30,7 @@ var commandLines = map[string][]string{
 	"ca revoke-operator":     {"thing"},
 	"ca rotate":              {""},
 	"ca show":                {""},
+	"boost":                  {"thing --priority 500 --for 1h -n TENANT"},
 	"cancel":                 {"thing -n TENANT"},
 	"config current-context": nil, "config delete-context": nil, "config get-contexts": nil, "config set-context": nil, "config use-context": nil, "config view": nil,
 	"cordon":          {"thing"},

@@ -46,6 +46,9 @@ var sdkCalls = map[string]sdkCall{
 	"Jobs.Cancel": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
 		return fails(c.Jobs(tenant).Cancel(ctx, "thing", api.DeleteOptions{}))
 	},
+	"Jobs.Boost": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
+		return fails(c.Jobs(tenant).Boost(ctx, "thing", api.BoostOptions{NewPriority: 1, Duration: "1h"}))
+	},
 	"ExplainQuota": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
 		return fails(c.ExplainQuota(ctx, tenant, "thing"))
 	},

@@ -37,7 +37,10 @@ func (s *Sim) actEdit() bool {
 	return s.withTerm(nil, func(t *term) {
 		c := pick(s, fit)
 		spec := ""
-		switch n := s.rng.IntN(6); {
+		switch n := s.rng.IntN(7); {
+		case n == 6 && c.kind == record.JobUnit:
+			s.boost(t, c)
+			return
 		case n < 2:
 			spec = `{"suspend": true}`
 			s.checker.SuspensionAsked(c.namespace, c.name)
@@ -66,6 +69,17 @@ func (s *Sim) actEdit() bool {
 				s.stats["edits"]++
 			}
 		})
+	})
+}
+
+// boost lets a client ask for a greater priority of its job, for some seconds.
+func (s *Sim) boost(t *term, c *client) {
+	o := api.BoostOptions{NewPriority: int32(1 + s.rng.IntN(12)), Duration: fmt.Sprintf("%ds", 1+s.rng.IntN(60))}
+	s.logf("client %s: asks %s for priority %d for %s", c.name, t.name, o.NewPriority, o.Duration)
+	t.ask("the boost of "+c.name, lead.BoostJob{Namespace: c.namespace, Name: c.name, Boost: o}, func(e lead.Effect) {
+		if e.Status == nil {
+			s.stats["boosts"]++
+		}
 	})
 }
 

@@ -95,6 +95,8 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster submit --dry-run": bad("-f x", "zzz"), "muster submit --filename": files(), "muster submit --timeout": bad("-f x", "0s", "-1s"),
 		"muster ca operator --dir": bad("ann", ""), "muster ca operator --ttl": bad("ann --dir "+dir, "59s", "-1s", "721h0m0s"),
 		"muster cancel --grace": bad("job train", graces...), "muster cancel --reason": refusedThere("job train", "reason", long, "5000"),
+		"muster boost --priority": bad("train", "zzz", "0", "-1", "1000000001"), "muster boost --for": bad("train --priority 5", "soon", "0s", "169h0m0s"),
+		"muster boost --reason": refusedThere("train --priority 5", "reason", long, "5000"), "muster boost --approved-by": refusedThere("train --priority 5", "approvedBy", long, "5000"),
 		"muster decisions show --unit": bad("/nowhere", ""),
 		"muster delete --dry-run":      bad("job train", "zzz", "server"), "muster delete --filename": files(),
 		"muster delete --grace":    bad("job train", graces...),

@@ -289,7 +289,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example: "  muster cancel train --reason 'superseded by v2'",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := jobNames(args)
+			names, err := jobNames(args, "only jobs are cancelled; delete an allocation instead")
 			if err != nil {
 				return err
 			}
@@ -309,14 +309,14 @@ func (a *app) cancelCommand() *cobra.Command {
 	return cmd
 }
 
-// jobNames takes NAME as well as job/NAME.
-func jobNames(args []string) ([]string, error) {
+// jobNames takes NAME as well as job/NAME. onlyJobs says what to do with another kind.
+func jobNames(args []string, onlyJobs string) ([]string, error) {
 	if !strings.Contains(args[0], "/") {
 		args = append([]string{string(jobKind)}, args...)
 	}
 	k, names, err := parseTargets(args)
 	if err == nil && k != jobKind {
-		err = usagef("%q: only jobs are cancelled; delete an allocation instead", args[0])
+		err = usagef("%q: %s", args[0], onlyJobs)
 	}
 	return names, err
 }

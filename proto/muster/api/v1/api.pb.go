@@ -1347,6 +1347,66 @@ func (x *RenameRequest) GetRename() *QuotaRename {
 	return nil
 }
 
+type BoostRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Boost         *BoostOptions          `protobuf:"bytes,3,opt,name=boost,proto3" json:"boost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostRequest) Reset() {
+	*x = BoostRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostRequest) ProtoMessage() {}
+
+func (x *BoostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostRequest.ProtoReflect.Descriptor instead.
+func (*BoostRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *BoostRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *BoostRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BoostRequest) GetBoost() *BoostOptions {
+	if x != nil {
+		return x.Boost
+	}
+	return nil
+}
+
 type GetClusterUtilizationRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1355,7 +1415,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1427,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1440,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 type GetQueuesRequest struct {
@@ -1391,7 +1451,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1403,7 +1463,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1416,7 +1476,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 type GetTenantUsageRequest struct {
@@ -1430,7 +1490,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1502,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1515,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -1480,7 +1540,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1552,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1565,7 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 // NameRequest names an object of a kind that has no namespaces.
@@ -1519,7 +1579,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1531,7 +1591,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1544,7 +1604,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NameRequest) GetName() string {
@@ -1571,7 +1631,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1643,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1656,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RotateRequest) GetName() string {
@@ -1625,7 +1685,7 @@ type DeleteAuthorityRequest struct {
 
 func (x *DeleteAuthorityRequest) Reset() {
 	*x = DeleteAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1697,7 @@ func (x *DeleteAuthorityRequest) String() string {
 func (*DeleteAuthorityRequest) ProtoMessage() {}
 
 func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1710,7 @@ func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*DeleteAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteAuthorityRequest) GetName() string {
@@ -1682,7 +1742,7 @@ type CreateAuthorityRequest struct {
 
 func (x *CreateAuthorityRequest) Reset() {
 	*x = CreateAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1754,7 @@ func (x *CreateAuthorityRequest) String() string {
 func (*CreateAuthorityRequest) ProtoMessage() {}
 
 func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1767,7 @@ func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*CreateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 type ListBootstrapTokensRequest struct {
@@ -1718,7 +1778,7 @@ type ListBootstrapTokensRequest struct {
 
 func (x *ListBootstrapTokensRequest) Reset() {
 	*x = ListBootstrapTokensRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1790,7 @@ func (x *ListBootstrapTokensRequest) String() string {
 func (*ListBootstrapTokensRequest) ProtoMessage() {}
 
 func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1803,7 @@ func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBootstrapTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListBootstrapTokensRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 type ListAuthoritiesRequest struct {
@@ -1754,7 +1814,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1826,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1839,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 type ListOperatorCertificatesRequest struct {
@@ -1790,7 +1850,7 @@ type ListOperatorCertificatesRequest struct {
 
 func (x *ListOperatorCertificatesRequest) Reset() {
 	*x = ListOperatorCertificatesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1862,7 @@ func (x *ListOperatorCertificatesRequest) String() string {
 func (*ListOperatorCertificatesRequest) ProtoMessage() {}
 
 func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1875,7 @@ func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListOperatorCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 type ListNodeBansRequest struct {
@@ -1826,7 +1886,7 @@ type ListNodeBansRequest struct {
 
 func (x *ListNodeBansRequest) Reset() {
 	*x = ListNodeBansRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[32]
+	mi := &file_muster_api_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1898,7 @@ func (x *ListNodeBansRequest) String() string {
 func (*ListNodeBansRequest) ProtoMessage() {}
 
 func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[32]
+	mi := &file_muster_api_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1911,7 @@ func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodeBansRequest.ProtoReflect.Descriptor instead.
 func (*ListNodeBansRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
@@ -1953,7 +2013,11 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\aoptions\x18\x03 \x01(\v2\x1d.muster.api.v1.ReclaimOptionsR\aoptions\"W\n" +
 	"\rRenameRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
-	"\x06rename\x18\x02 \x01(\v2\x1a.muster.api.v1.QuotaRenameR\x06rename\"\x1e\n" +
+	"\x06rename\x18\x02 \x01(\v2\x1a.muster.api.v1.QuotaRenameR\x06rename\"s\n" +
+	"\fBoostRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
+	"\x05boost\x18\x03 \x01(\v2\x1b.muster.api.v1.BoostOptionsR\x05boost\"\x1e\n" +
 	"\x1cGetClusterUtilizationRequest\"\x12\n" +
 	"\x10GetQueuesRequest\"b\n" +
 	"\x15GetTenantUsageRequest\x12\x16\n" +
@@ -1986,7 +2050,7 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\vBulkRelease\x12!.muster.api.v1.BulkReleaseRequest\x1a\x1a.muster.api.v1.BulkRelease\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
 	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12C\n" +
-	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\xc4\x05\n" +
+	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\x80\x06\n" +
 	"\x04Jobs\x12=\n" +
 	"\x06Create\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x12.muster.api.v1.Job\x12B\n" +
 	"\x03Try\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x1a.muster.api.v1.Explanation\x124\n" +
@@ -1995,6 +2059,7 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a\x1c.muster.api.v1.JobWatchEvent0\x01\x128\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
 	"\x06Cancel\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12:\n" +
+	"\x05Boost\x12\x1b.muster.api.v1.BoostRequest\x1a\x14.muster.api.v1.Boost\x12:\n" +
 	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
 	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12=\n" +
@@ -2144,7 +2209,7 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_muster_api_v1_api_proto_goTypes = []any{
 	(*LogsRequest)(nil),                     // 0: muster.api.v1.LogsRequest
 	(*GetQuotaModeRequest)(nil),             // 1: muster.api.v1.GetQuotaModeRequest
@@ -2167,392 +2232,398 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*ReconcileRequest)(nil),                // 18: muster.api.v1.ReconcileRequest
 	(*ReclaimRequest)(nil),                  // 19: muster.api.v1.ReclaimRequest
 	(*RenameRequest)(nil),                   // 20: muster.api.v1.RenameRequest
-	(*GetClusterUtilizationRequest)(nil),    // 21: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),                // 22: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),           // 23: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),         // 24: muster.api.v1.ListCoordinatorsRequest
-	(*NameRequest)(nil),                     // 25: muster.api.v1.NameRequest
-	(*RotateRequest)(nil),                   // 26: muster.api.v1.RotateRequest
-	(*DeleteAuthorityRequest)(nil),          // 27: muster.api.v1.DeleteAuthorityRequest
-	(*CreateAuthorityRequest)(nil),          // 28: muster.api.v1.CreateAuthorityRequest
-	(*ListBootstrapTokensRequest)(nil),      // 29: muster.api.v1.ListBootstrapTokensRequest
-	(*ListAuthoritiesRequest)(nil),          // 30: muster.api.v1.ListAuthoritiesRequest
-	(*ListOperatorCertificatesRequest)(nil), // 31: muster.api.v1.ListOperatorCertificatesRequest
-	(*ListNodeBansRequest)(nil),             // 32: muster.api.v1.ListNodeBansRequest
-	(*Preconditions)(nil),                   // 33: muster.api.v1.Preconditions
-	(*durationpb.Duration)(nil),             // 34: google.protobuf.Duration
-	(*structpb.Struct)(nil),                 // 35: google.protobuf.Struct
-	(*DeleteOptions)(nil),                   // 36: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),              // 37: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                      // 38: muster.api.v1.Allocation
-	(*Job)(nil),                             // 39: muster.api.v1.Job
-	(*PreemptionRequest)(nil),               // 40: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                    // 41: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),                  // 42: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                    // 43: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),                // 44: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),                  // 45: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                     // 46: muster.api.v1.QuotaRename
-	(*RotateOptions)(nil),                   // 47: muster.api.v1.RotateOptions
-	(*WatchRequest)(nil),                    // 48: muster.api.v1.WatchRequest
-	(*Node)(nil),                            // 49: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),           // 50: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                   // 51: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                       // 52: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                        // 53: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                     // 54: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                    // 55: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                          // 56: muster.api.v1.Tenant
-	(*Resource)(nil),                        // 57: muster.api.v1.Resource
-	(*Queue)(nil),                           // 58: muster.api.v1.Queue
-	(*Namespace)(nil),                       // 59: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 60: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 61: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 62: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 63: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 64: muster.api.v1.NodeBan
-	(*QuotaModePatch)(nil),                  // 65: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 66: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 67: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 68: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 69: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 70: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 71: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 72: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 73: muster.api.v1.JobWatchEvent
-	(*LogChunk)(nil),                        // 74: muster.api.v1.LogChunk
-	(*NodeList)(nil),                        // 75: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 76: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 77: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 78: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 79: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 80: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 81: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 82: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 83: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 84: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 85: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 86: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 87: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 88: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 89: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 90: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 91: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 92: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 93: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 94: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 95: muster.api.v1.ResourceWatchEvent
-	(*QueueList)(nil),                       // 96: muster.api.v1.QueueList
-	(*QueueWatchEvent)(nil),                 // 97: muster.api.v1.QueueWatchEvent
-	(*NamespaceList)(nil),                   // 98: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 99: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 100: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 101: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 102: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 103: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 104: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 105: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 106: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 107: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 108: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 109: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 110: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 111: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 112: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 113: muster.api.v1.Event
-	(*EventList)(nil),                       // 114: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 115: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 116: muster.api.v1.AuditEntryList
+	(*BoostRequest)(nil),                    // 21: muster.api.v1.BoostRequest
+	(*GetClusterUtilizationRequest)(nil),    // 22: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),                // 23: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),           // 24: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),         // 25: muster.api.v1.ListCoordinatorsRequest
+	(*NameRequest)(nil),                     // 26: muster.api.v1.NameRequest
+	(*RotateRequest)(nil),                   // 27: muster.api.v1.RotateRequest
+	(*DeleteAuthorityRequest)(nil),          // 28: muster.api.v1.DeleteAuthorityRequest
+	(*CreateAuthorityRequest)(nil),          // 29: muster.api.v1.CreateAuthorityRequest
+	(*ListBootstrapTokensRequest)(nil),      // 30: muster.api.v1.ListBootstrapTokensRequest
+	(*ListAuthoritiesRequest)(nil),          // 31: muster.api.v1.ListAuthoritiesRequest
+	(*ListOperatorCertificatesRequest)(nil), // 32: muster.api.v1.ListOperatorCertificatesRequest
+	(*ListNodeBansRequest)(nil),             // 33: muster.api.v1.ListNodeBansRequest
+	(*Preconditions)(nil),                   // 34: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),             // 35: google.protobuf.Duration
+	(*structpb.Struct)(nil),                 // 36: google.protobuf.Struct
+	(*DeleteOptions)(nil),                   // 37: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),              // 38: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                      // 39: muster.api.v1.Allocation
+	(*Job)(nil),                             // 40: muster.api.v1.Job
+	(*PreemptionRequest)(nil),               // 41: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                    // 42: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),                  // 43: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                    // 44: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),                // 45: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),                  // 46: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                     // 47: muster.api.v1.QuotaRename
+	(*BoostOptions)(nil),                    // 48: muster.api.v1.BoostOptions
+	(*RotateOptions)(nil),                   // 49: muster.api.v1.RotateOptions
+	(*WatchRequest)(nil),                    // 50: muster.api.v1.WatchRequest
+	(*Node)(nil),                            // 51: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),           // 52: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                   // 53: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                       // 54: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                        // 55: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                     // 56: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                    // 57: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                          // 58: muster.api.v1.Tenant
+	(*Resource)(nil),                        // 59: muster.api.v1.Resource
+	(*Queue)(nil),                           // 60: muster.api.v1.Queue
+	(*Namespace)(nil),                       // 61: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 62: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 63: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 64: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 65: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 66: muster.api.v1.NodeBan
+	(*QuotaModePatch)(nil),                  // 67: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 68: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 69: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 70: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 71: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 72: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 73: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 74: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 75: muster.api.v1.JobWatchEvent
+	(*Boost)(nil),                           // 76: muster.api.v1.Boost
+	(*LogChunk)(nil),                        // 77: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 78: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 79: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 80: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 81: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 82: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 83: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 84: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 85: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 86: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 87: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 88: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 89: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 90: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 91: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 92: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 93: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 94: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 95: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 96: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 97: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 98: muster.api.v1.ResourceWatchEvent
+	(*QueueList)(nil),                       // 99: muster.api.v1.QueueList
+	(*QueueWatchEvent)(nil),                 // 100: muster.api.v1.QueueWatchEvent
+	(*NamespaceList)(nil),                   // 101: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 102: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 103: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 104: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 105: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 106: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 107: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 108: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 109: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 110: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 111: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 112: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 113: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 114: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 115: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 116: muster.api.v1.Event
+	(*EventList)(nil),                       // 117: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 118: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 119: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	33,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	34,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	35,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	36,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	37,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	38,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	34,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	39,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	34,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	40,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	33,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	41,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	42,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	43,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	44,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	45,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	46,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	34,  // 17: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	33,  // 18: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	47,  // 19: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
-	33,  // 20: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	10,  // 21: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	10,  // 22: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	4,   // 23: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 24: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	48,  // 25: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	6,   // 26: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 27: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	8,   // 28: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	9,   // 29: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	4,   // 30: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	12,  // 31: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	11,  // 32: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	11,  // 33: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	4,   // 34: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 35: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	48,  // 36: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	6,   // 37: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 38: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	7,   // 39: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	9,   // 40: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	4,   // 41: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	0,   // 42: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
-	4,   // 43: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 44: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	48,  // 45: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	49,  // 46: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	6,   // 47: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	6,   // 48: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	13,  // 49: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	13,  // 50: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	15,  // 51: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	16,  // 52: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	17,  // 53: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	18,  // 54: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	14,  // 55: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	13,  // 56: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	50,  // 57: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	24,  // 58: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	51,  // 59: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	4,   // 60: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 61: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	48,  // 62: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	51,  // 63: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	6,   // 64: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 65: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	52,  // 66: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	4,   // 67: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 68: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	48,  // 69: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
-	52,  // 70: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	6,   // 71: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 72: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	19,  // 73: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	20,  // 74: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	53,  // 75: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	54,  // 76: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	4,   // 77: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 78: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	48,  // 79: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	54,  // 80: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	6,   // 81: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 82: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	55,  // 83: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	4,   // 84: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 85: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	48,  // 86: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	55,  // 87: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	6,   // 88: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 89: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	56,  // 90: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	4,   // 91: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 92: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	48,  // 93: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 94: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	6,   // 95: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 96: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	57,  // 97: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	4,   // 98: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 99: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	48,  // 100: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	57,  // 101: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	6,   // 102: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 103: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 104: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
-	4,   // 105: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 106: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
-	48,  // 107: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
-	58,  // 108: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
-	6,   // 109: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 110: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 111: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	4,   // 112: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 113: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	48,  // 114: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	59,  // 115: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	6,   // 116: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 117: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 118: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	4,   // 119: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 120: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	48,  // 121: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	26,  // 122: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	2,   // 123: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	61,  // 124: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	4,   // 125: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 126: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	48,  // 127: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	61,  // 128: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	6,   // 129: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 130: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	62,  // 131: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	29,  // 132: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	25,  // 133: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	28,  // 134: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	30,  // 135: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	27,  // 136: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	63,  // 137: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	31,  // 138: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	25,  // 139: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	64,  // 140: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	32,  // 141: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	25,  // 142: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	21,  // 143: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	22,  // 144: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	23,  // 145: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	1,   // 146: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	65,  // 147: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	4,   // 148: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 149: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	48,  // 150: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 151: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	38,  // 152: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	66,  // 153: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	38,  // 154: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	67,  // 155: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	68,  // 156: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	38,  // 157: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	38,  // 158: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	69,  // 159: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	66,  // 160: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	70,  // 161: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	71,  // 162: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	39,  // 163: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	66,  // 164: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	39,  // 165: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	72,  // 166: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	73,  // 167: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	39,  // 168: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	39,  // 169: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	39,  // 170: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	66,  // 171: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	70,  // 172: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	74,  // 173: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	49,  // 174: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	75,  // 175: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	76,  // 176: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	49,  // 177: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	49,  // 178: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	49,  // 179: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	49,  // 180: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	49,  // 181: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	77,  // 182: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	49,  // 183: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	49,  // 184: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	78,  // 185: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	49,  // 186: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	79,  // 187: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	80,  // 188: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	81,  // 189: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	51,  // 190: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	51,  // 191: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	82,  // 192: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	83,  // 193: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	51,  // 194: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	51,  // 195: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	51,  // 196: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	52,  // 197: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	52,  // 198: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	84,  // 199: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	85,  // 200: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	52,  // 201: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	52,  // 202: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	52,  // 203: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	86,  // 204: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	52,  // 205: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	87,  // 206: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	54,  // 207: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	54,  // 208: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	88,  // 209: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	89,  // 210: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	54,  // 211: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	54,  // 212: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	54,  // 213: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	55,  // 214: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	55,  // 215: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	90,  // 216: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	91,  // 217: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	55,  // 218: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	55,  // 219: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	55,  // 220: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	56,  // 221: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	56,  // 222: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	92,  // 223: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	93,  // 224: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	56,  // 225: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	56,  // 226: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	56,  // 227: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	57,  // 228: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	57,  // 229: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	94,  // 230: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	95,  // 231: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	57,  // 232: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	57,  // 233: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	57,  // 234: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	58,  // 235: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
-	58,  // 236: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
-	96,  // 237: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
-	97,  // 238: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
-	58,  // 239: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
-	58,  // 240: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
-	58,  // 241: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
-	59,  // 242: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	59,  // 243: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	98,  // 244: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	99,  // 245: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	59,  // 246: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	59,  // 247: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	59,  // 248: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	60,  // 249: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	60,  // 250: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	100, // 251: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	101, // 252: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	60,  // 253: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	60,  // 254: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	61,  // 255: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	61,  // 256: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	102, // 257: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	103, // 258: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	61,  // 259: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	61,  // 260: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	61,  // 261: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	62,  // 262: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	104, // 263: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	62,  // 264: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	105, // 265: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	106, // 266: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	106, // 267: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	63,  // 268: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	107, // 269: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	107, // 270: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	64,  // 271: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	108, // 272: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	64,  // 273: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	109, // 274: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	110, // 275: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	111, // 276: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	112, // 277: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	112, // 278: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	113, // 279: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	114, // 280: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	115, // 281: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	116, // 282: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	152, // [152:283] is the sub-list for method output_type
-	21,  // [21:152] is the sub-list for method input_type
-	21,  // [21:21] is the sub-list for extension type_name
-	21,  // [21:21] is the sub-list for extension extendee
-	0,   // [0:21] is the sub-list for field type_name
+	34,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	35,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	36,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	37,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	38,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	39,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	35,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	40,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	35,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	41,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	34,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	42,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	43,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	44,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	45,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	46,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	47,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	48,  // 17: muster.api.v1.BoostRequest.boost:type_name -> muster.api.v1.BoostOptions
+	35,  // 18: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	34,  // 19: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	49,  // 20: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	34,  // 21: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	10,  // 22: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	10,  // 23: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	4,   // 24: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 25: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	50,  // 26: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	6,   // 27: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 28: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	8,   // 29: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	9,   // 30: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	4,   // 31: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	12,  // 32: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	11,  // 33: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	11,  // 34: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	4,   // 35: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 36: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	50,  // 37: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	6,   // 38: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 39: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	21,  // 40: muster.api.v1.Jobs.Boost:input_type -> muster.api.v1.BoostRequest
+	7,   // 41: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	9,   // 42: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	4,   // 43: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	0,   // 44: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
+	4,   // 45: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 46: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	50,  // 47: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	51,  // 48: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	6,   // 49: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	6,   // 50: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	13,  // 51: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	13,  // 52: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	15,  // 53: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	16,  // 54: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	17,  // 55: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	18,  // 56: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	14,  // 57: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	13,  // 58: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	52,  // 59: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	25,  // 60: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	53,  // 61: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	4,   // 62: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 63: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	50,  // 64: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	53,  // 65: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	6,   // 66: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 67: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	54,  // 68: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	4,   // 69: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 70: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	50,  // 71: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
+	54,  // 72: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	6,   // 73: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 74: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	19,  // 75: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	20,  // 76: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	55,  // 77: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	56,  // 78: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	4,   // 79: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 80: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	50,  // 81: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 82: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	6,   // 83: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 84: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	57,  // 85: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	4,   // 86: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 87: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	50,  // 88: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	57,  // 89: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	6,   // 90: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 91: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	58,  // 92: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	4,   // 93: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 94: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	50,  // 95: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	58,  // 96: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	6,   // 97: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 98: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 99: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	4,   // 100: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 101: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	50,  // 102: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	59,  // 103: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	6,   // 104: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 105: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	60,  // 106: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
+	4,   // 107: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 108: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
+	50,  // 109: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
+	60,  // 110: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
+	6,   // 111: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 112: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
+	61,  // 113: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	4,   // 114: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 115: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	50,  // 116: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	61,  // 117: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	6,   // 118: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 119: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	62,  // 120: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	4,   // 121: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 122: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	50,  // 123: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	27,  // 124: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	2,   // 125: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	63,  // 126: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	4,   // 127: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 128: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	50,  // 129: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	63,  // 130: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	6,   // 131: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 132: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	64,  // 133: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	30,  // 134: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	26,  // 135: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	29,  // 136: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	31,  // 137: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	28,  // 138: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	65,  // 139: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	32,  // 140: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	26,  // 141: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	66,  // 142: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	33,  // 143: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	26,  // 144: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	22,  // 145: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	23,  // 146: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	24,  // 147: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	1,   // 148: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	67,  // 149: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	4,   // 150: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 151: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	50,  // 152: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 153: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	39,  // 154: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	68,  // 155: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	39,  // 156: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	69,  // 157: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	70,  // 158: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	39,  // 159: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	39,  // 160: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	71,  // 161: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	68,  // 162: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	72,  // 163: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	73,  // 164: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	40,  // 165: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	68,  // 166: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	40,  // 167: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	74,  // 168: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	75,  // 169: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	40,  // 170: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	40,  // 171: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	76,  // 172: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
+	40,  // 173: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	68,  // 174: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	72,  // 175: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	77,  // 176: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	51,  // 177: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	78,  // 178: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	79,  // 179: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	51,  // 180: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	51,  // 181: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	51,  // 182: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	51,  // 183: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	51,  // 184: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	80,  // 185: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	51,  // 186: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	51,  // 187: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	81,  // 188: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	51,  // 189: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	82,  // 190: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	83,  // 191: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	84,  // 192: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	53,  // 193: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	53,  // 194: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	85,  // 195: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	86,  // 196: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	53,  // 197: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	53,  // 198: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	53,  // 199: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	54,  // 200: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	54,  // 201: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	87,  // 202: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	88,  // 203: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	54,  // 204: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	54,  // 205: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	54,  // 206: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	89,  // 207: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	54,  // 208: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	90,  // 209: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	56,  // 210: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	56,  // 211: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	91,  // 212: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	92,  // 213: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	56,  // 214: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	56,  // 215: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	56,  // 216: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	57,  // 217: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	57,  // 218: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	93,  // 219: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	94,  // 220: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	57,  // 221: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	57,  // 222: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	57,  // 223: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	58,  // 224: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	58,  // 225: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	95,  // 226: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	96,  // 227: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	58,  // 228: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	58,  // 229: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	58,  // 230: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	59,  // 231: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	59,  // 232: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	97,  // 233: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	98,  // 234: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	59,  // 235: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	59,  // 236: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	59,  // 237: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	60,  // 238: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
+	60,  // 239: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
+	99,  // 240: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
+	100, // 241: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
+	60,  // 242: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
+	60,  // 243: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
+	60,  // 244: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
+	61,  // 245: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	61,  // 246: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	101, // 247: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	102, // 248: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	61,  // 249: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	61,  // 250: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	61,  // 251: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	62,  // 252: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	62,  // 253: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	103, // 254: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	104, // 255: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	62,  // 256: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	62,  // 257: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	63,  // 258: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	63,  // 259: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	105, // 260: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	106, // 261: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	63,  // 262: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	63,  // 263: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	63,  // 264: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	64,  // 265: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	107, // 266: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	64,  // 267: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	108, // 268: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	109, // 269: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	109, // 270: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	65,  // 271: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	110, // 272: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	110, // 273: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	66,  // 274: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	111, // 275: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	66,  // 276: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	112, // 277: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	113, // 278: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	114, // 279: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	115, // 280: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	115, // 281: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	116, // 282: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	117, // 283: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	118, // 284: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	119, // 285: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	154, // [154:286] is the sub-list for method output_type
+	22,  // [22:154] is the sub-list for method input_type
+	22,  // [22:22] is the sub-list for extension type_name
+	22,  // [22:22] is the sub-list for extension extendee
+	0,   // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
@@ -2575,7 +2646,7 @@ func file_muster_api_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   22,
 		},

@@ -537,6 +537,7 @@ const (
 	Jobs_Watch_FullMethodName        = "/muster.api.v1.Jobs/Watch"
 	Jobs_Patch_FullMethodName        = "/muster.api.v1.Jobs/Patch"
 	Jobs_Cancel_FullMethodName       = "/muster.api.v1.Jobs/Cancel"
+	Jobs_Boost_FullMethodName        = "/muster.api.v1.Jobs/Boost"
 	Jobs_Delete_FullMethodName       = "/muster.api.v1.Jobs/Delete"
 	Jobs_Explain_FullMethodName      = "/muster.api.v1.Jobs/Explain"
 	Jobs_ExplainQuota_FullMethodName = "/muster.api.v1.Jobs/ExplainQuota"
@@ -560,6 +561,8 @@ type JobsClient interface {
 	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Job, error)
 	// Ends a job and keeps its object.
 	Cancel(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*Job, error)
+	// Gives the job's members that wait a greater priority for a while.
+	Boost(ctx context.Context, in *BoostRequest, opts ...grpc.CallOption) (*Boost, error)
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*Job, error)
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*Explanation, error)
 	// Answers on which node of each quota tree the job is counted.
@@ -655,6 +658,16 @@ func (c *jobsClient) Cancel(ctx context.Context, in *DeleteRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *jobsClient) Boost(ctx context.Context, in *BoostRequest, opts ...grpc.CallOption) (*Boost, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Boost)
+	err := c.cc.Invoke(ctx, Jobs_Boost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobsClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*Job, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Job)
@@ -721,6 +734,8 @@ type JobsServer interface {
 	Patch(context.Context, *PatchRequest) (*Job, error)
 	// Ends a job and keeps its object.
 	Cancel(context.Context, *DeleteRequest) (*Job, error)
+	// Gives the job's members that wait a greater priority for a while.
+	Boost(context.Context, *BoostRequest) (*Boost, error)
 	Delete(context.Context, *DeleteRequest) (*Job, error)
 	Explain(context.Context, *ExplainRequest) (*Explanation, error)
 	// Answers on which node of each quota tree the job is counted.
@@ -757,6 +772,9 @@ func (UnimplementedJobsServer) Patch(context.Context, *PatchRequest) (*Job, erro
 }
 func (UnimplementedJobsServer) Cancel(context.Context, *DeleteRequest) (*Job, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
+}
+func (UnimplementedJobsServer) Boost(context.Context, *BoostRequest) (*Boost, error) {
+	return nil, status.Error(codes.Unimplemented, "method Boost not implemented")
 }
 func (UnimplementedJobsServer) Delete(context.Context, *DeleteRequest) (*Job, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
@@ -910,6 +928,24 @@ func _Jobs_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Jobs_Boost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BoostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobsServer).Boost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Jobs_Boost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobsServer).Boost(ctx, req.(*BoostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Jobs_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -1005,6 +1041,10 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Cancel",
 			Handler:    _Jobs_Cancel_Handler,
+		},
+		{
+			MethodName: "Boost",
+			Handler:    _Jobs_Boost_Handler,
 		},
 		{
 			MethodName: "Delete",

@@ -1,0 +1,258 @@
+package lead
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/queue/rule"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+)
+
+// full is a scene whose 16 GPUs are held, with the jobs first of priority 200 and
+// second of priority 100 in the queue.
+func full(t *testing.T) (x *scene, first, second *unit) {
+	t.Helper()
+	x = newScene(t)
+	x.running("a", 8, `"priority":300,`)
+	x.running("b", 8, `"priority":300,`)
+	return x, x.waits("first", 200), x.waits("second", 100)
+}
+
+// waits submits a job of one member with 8 GPUs, which waits.
+func (x *scene) waits(name string, priority int) *unit {
+	x.t.Helper()
+	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"priority":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, name, priority))
+	if x.answers(); !u.waiting() || u.attempt != nil {
+		x.t.Fatalf("%s is %s", u.path, u.phase())
+	}
+	return u
+}
+
+// boosts asks for a boost and returns its answer, or the code and the text of the
+// refusal; nothing where there is none yet.
+func (x *scene) boosts(name string, o api.BoostOptions) string {
+	x.clear()
+	x.ask(BoostJob{Namespace: "default", Name: name, Boost: o})
+	x.answers()
+	return x.boosted()
+}
+
+func (x *scene) boosted() string {
+	for _, e := range x.left {
+		if e.Kind == AnswerClient && e.Token == 99 {
+			if e.Status != nil {
+				return fmt.Sprintf("%d %s", e.Status.Code, e.Status.Message)
+			}
+			b := e.Result.(*api.Boost)
+			return fmt.Sprintf("%d to %d until %s, place %d", b.PreviousPriority, b.NewPriority, b.BoostExpires, b.NewQueuePosition)
+		}
+	}
+	return ""
+}
+
+// order are the units that wait, the first first, with their priorities in the store.
+func (x *scene) order() string {
+	x.t.Helper()
+	var all []string
+	for _, k := range x.room.Order().Head(x.room.Order().Len()) {
+		u := x.units[k.Path]
+		kv, found, _, err := x.kv.Get(x.t.Context(), x.stored(u).Order().Key())
+		if err != nil || !found || !strings.HasPrefix(kv.Key, record.OrderPrefix) {
+			x.t.Errorf("%s has no key of its place: %v", u.path, err)
+		}
+		all = append(all, fmt.Sprintf("%s %d", u.record.Name, x.stored(u).Priority))
+	}
+	return strings.Join(all, ", ")
+}
+
+var hour = api.BoostOptions{NewPriority: 250, Duration: "1h", Reason: "r", ApprovedBy: "p"}
+
+func TestABoostRaisesAJobForAWhile(t *testing.T) {
+	x, _, second := full(t)
+	if got, want := x.order(), "first 200, second 100"; got != want {
+		t.Fatalf("the order is %s, want %s", got, want)
+	}
+	until := x.clock.Add(time.Hour)
+	if got, want := x.boosts("second", hour), fmt.Sprintf("100 to 250 until %s, place 1", until.UTC().Format(time.RFC3339)); got != want {
+		t.Errorf("answer %q, want %q", got, want)
+	}
+	if got, want := x.order(), "second 250, first 200"; got != want {
+		t.Errorf("boosted the order is %s, want %s", got, want)
+	}
+	if b := x.jobObject(second.job).Status.Boost; b == nil || b.Priority != 250 || b.Reason != "r" || b.ApprovedBy != "p" {
+		t.Errorf("the job shows %+v", b)
+	}
+	x.check()
+	x.pass(until.Sub(x.clock) + clockError - time.Millisecond)
+	if x.answers(); x.order() != "second 250, first 200" {
+		t.Errorf("before its end the order is %s", x.order())
+	}
+	x.pass(time.Millisecond)
+	x.answers()
+	if got, want := x.order(), "first 200, second 100"; got != want {
+		t.Errorf("after its end the order is %s, want %s", got, want)
+	}
+	if b := x.jobObject(second.job).Status.Boost; b != nil {
+		t.Errorf("after its end the job shows %+v", b)
+	}
+	x.check()
+}
+
+// A later boost replaces the one before, and the end of that one changes nothing.
+func TestALaterBoostReplacesTheOneBefore(t *testing.T) {
+	x, _, _ := full(t)
+	x.boosts("second", hour)
+	x.pass(30 * time.Minute)
+	if got := x.boosts("second", api.BoostOptions{NewPriority: 150, Duration: "2h"}); !strings.HasPrefix(got, "250 to 150 until ") || !strings.HasSuffix(got, "place 2") {
+		t.Errorf("answer %q", got)
+	}
+	x.pass(time.Hour)
+	if x.answers(); x.order() != "first 200, second 150" {
+		t.Errorf("at the end of the first boost the order is %s", x.order())
+	}
+	x.pass(time.Hour + clockError)
+	if x.answers(); x.order() != "first 200, second 100" {
+		t.Errorf("at the end of the second boost the order is %s", x.order())
+	}
+}
+
+// The instant is in the store: the next leader ends the boost.
+func TestTheNextLeaderEndsABoost(t *testing.T) {
+	x, _, _ := full(t)
+	x.boosts("second", hour)
+	x.pass(50 * time.Minute)
+	x.answers()
+	next := x.succeeded()
+	next.give(ResumeWork{})
+	if next.answers(); next.order() != "second 250, first 200" {
+		t.Fatalf("after an election the order is %s", next.order())
+	}
+	next.pass(10*time.Minute + clockError)
+	if next.answers(); next.order() != "first 200, second 100" {
+		t.Errorf("after the end of the boost the order is %s", next.order())
+	}
+}
+
+// A unit that starts keeps the greater priority until it is back in the queue, also
+// beyond the end of the boost; it comes back with its own priority then.
+func TestAUnitThatStartsKeepsItsBoost(t *testing.T) {
+	x, _, second := full(t)
+	x.boosts("second", hour)
+	x.leaves("a")
+	x.says(x.units["default/alloc/a/0"], grant.Tombstone)
+	x.answers()
+	x.says(second, grant.Reserved)
+	x.answers()
+	x.says(second, grant.Held)
+	x.answers()
+	x.pass(2 * time.Hour)
+	if x.answers(); second.phase() != api.Running || x.stored(second).Priority != 250 {
+		t.Fatalf("the unit is %s with priority %d", second.phase(), x.stored(second).Priority)
+	}
+	if second.job.record.Boost != nil {
+		t.Error("the record of the job still has the boost")
+	}
+	x.do(func() { x.evict(second, txn.EvictAsked{Reason: "Drained"}) })
+	x.answers()
+	x.says(second, grant.Tombstone)
+	x.answers()
+	if got := x.stored(second); got.Priority != 100 {
+		t.Errorf("evicted it is %s with priority %d, want 100", got.Phase, got.Priority)
+	}
+	x.check()
+}
+
+func TestBoostsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		job  string
+		o    api.BoostOptions
+		want string
+	}{
+		"nobody's job":         {"third", hour, "404 "},
+		"not above its own":    {"second", api.BoostOptions{NewPriority: 100, Duration: "1h"}, "422 newPriority: 100 is not above 100, the priority of job second"},
+		"above the ceiling":    {"second", api.BoostOptions{NewPriority: 1001, Duration: "1h"}, "403 "},
+		"nothing of it waits":  {"runs", hour, "409 job runs is Running, and no member of it waits"},
+		"a job that is ending": {"ended", hour, "409 job ended is ending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := sceneRules()
+			ceiling := int32(1000)
+			rules.Namespaces = map[string]Namespace{"default": {Admission: "queue", PriorityCeiling: &ceiling}}
+			x := newSceneOf(t, rules)
+			runs := x.submitDocument([]byte(`{"metadata":{"name":"runs"},"spec":{"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
+			x.answers()
+			x.says(runs, grant.Reserved)
+			x.answers()
+			x.running("b", 8, "")
+			x.waits("second", 100)
+			ended := x.waits("ended", 1)
+			x.do(func() { x.cancelJob(ended.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
+			x.answers()
+			before := x.order()
+			if got := x.boosts(c.job, c.o); !strings.HasPrefix(got, c.want) {
+				t.Errorf("answer %q, want %q", got, c.want)
+			}
+			if x.order() != before {
+				t.Errorf("the order was %s, and is %s", before, x.order())
+			}
+			x.check()
+		})
+	}
+}
+
+// A boost of unknown outcome that has landed counts.
+func TestABoostOfUnknownOutcomeCounts(t *testing.T) {
+	x, _, _ := full(t)
+	x.clear()
+	x.ask(BoostJob{Namespace: "default", Name: "second", Boost: hour})
+	x.loses(true)
+	x.answers()
+	if got := x.boosted(); !strings.HasPrefix(got, "100 to 250") {
+		t.Errorf("answer %q", got)
+	}
+	if x.order() != "second 250, first 200" {
+		t.Errorf("the order is %s", x.order())
+	}
+}
+
+// A boosted job that may preempt takes the place of work of a lower priority.
+func TestABoostedJobPreempts(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 8, `"priority":300,`)
+	x.running("b", 8, `"priority":400,`)
+	u := x.submitDocument([]byte(`{"metadata":{"name":"urgent"},"spec":{"priority":100,"template":{"spec":{"preemptionPolicy":"PreemptLowerPriority","resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
+	if x.answers(); u.attempt != nil {
+		t.Fatal("it preempts work of a higher priority")
+	}
+	x.boosts("urgent", api.BoostOptions{NewPriority: 350, Duration: "1h"})
+	x.answers()
+	if u.attempt == nil || !slices.Contains(u.attempt.victimPaths(), a.path) {
+		t.Errorf("the boosted job has no attempt that takes the place of %s", a.path)
+	}
+	x.check()
+}
+
+// In a strict queue the units that a boost moves are judged by the new places of all of
+// them: the second waits for the first.
+func TestAStrictQueueJudgesBoostedUnitsTogether(t *testing.T) {
+	x := newScene(t)
+	x.running("a", 8, "")
+	x.running("b", 8, "")
+	x.do(func() { x.queues.SetRules("default", rule.Rules{Strict: true}) })
+	ahead := x.waits("ahead", 200)
+	u := x.submitDocument([]byte(`{"metadata":{"name":"pair"},"spec":{"parallelism":2,"priority":100,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
+	x.answers()
+	x.boosts("pair", hour)
+	for path, want := range map[string]bool{ahead.path: false, u.path: true, u.job.units[1].path: false} {
+		if x.room.Offered(path) != want {
+			t.Errorf("%s is offered: %t, want %t", path, !want, want)
+		}
+	}
+	x.check()
+}
