@@ -16,7 +16,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills history kubelet hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills history history-kills kubelet hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -76,6 +76,9 @@ chaos: ## KILLS=500 kills, ROUNDS=1 of the partitions and HISTORIES=200 historie
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/chaos -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),500) -chaos.rounds=$(or $(ROUNDS),1) $(if $(SEED),-chaos.seed=$(SEED))
 	$(GO) test ./test/histories -count=1 -timeout 0 -v -run '^TestClientsSeeOneThingAtATime$$' -args -histories.count=$(or $(HISTORIES),200) $(if $(SEED),-histories.seed=$(SEED))
+
+history-kills: ## KILLS=100 kills of projector, database and coordinators under load; the history is as exact afterwards
+	$(GO) test ./test/chaos -run TheHistoryAfterKills -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),100) $(if $(SEED),-chaos.seed=$(SEED))
 
 hostile: ## every attack at full size on real processes, with latencies compared (a quarter of an hour); ONLY=regexp of the cases, ROWS=S1,S7 for some rows, RESULTS=folder for the table
 	@test/prerequisites.sh $(BUILD) etcd

@@ -41,7 +41,7 @@ func (d *Daemon) openHistory(registry prometheus.Registerer) {
 	h := &historian{door: &door{dsn: c.History.DSN, turn: make(chan struct{}, 1)}}
 	h.projector = projector.New(projector.Config{
 		Name: c.ID, Cluster: c.Cluster, Store: d.store, Warehouse: h.door, SpoolDir: cmp.Or(c.History.SpoolDir, filepath.Join(c.DataDir, "history")),
-		SpoolWait: c.History.SpoolWait, Logger: d.log, Metrics: registry,
+		SpoolWait: c.History.SpoolWait, LeaseTTL: c.LeaseTTL, Logger: d.log, Metrics: registry,
 	})
 	d.history = h
 }

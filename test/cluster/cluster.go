@@ -60,6 +60,8 @@ type Options struct {
 	LeaseTTL     time.Duration // of the leader; 2 s
 	// Namespaces is the coordinators' setting of that name.
 	Namespaces Settings
+	// CoordinatorSettings are added to the configuration of each coordinator.
+	CoordinatorSettings Settings
 	// AgentDir returns the folder of an agent's data; "" is one of the test's.
 	AgentDir func(node resource.NodeID) string
 	// AgentSettings are added to the configuration of an agent; nil adds none.

@@ -101,6 +101,7 @@ func (c *Cluster) startCoordinators() {
 		if c.Options.Namespaces != nil {
 			settings["namespaces"] = c.Options.Namespaces
 		}
+		maps.Copy(settings, c.Options.CoordinatorSettings)
 		p := newProcess(c.t, h, dir, "muster-coordinator", nil, "--config", c.config(dir, settings))
 		join = append(join, h.Address(leaderSerfPort))
 		p.Start()

@@ -132,6 +132,10 @@ func differing(b history.Batch, differences []Difference) history.Batch {
 	return out
 }
 
+// Compare finds the differences between the rows of a narrator and those of a history:
+// in nodes, jobs, allocations, grants, waits and quotas.
+func Compare(want, has history.Batch) []Difference { return compare(want, has) }
+
 // compare finds the differences between the rows of a full read and those of the history.
 func compare(want, has history.Batch) (found []Difference) {
 	for _, x := range tables {
