@@ -1,11 +1,13 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -18,18 +20,20 @@ const (
 	auditEvery = 2 * time.Second
 	auditLate  = time.Minute
 	auditPage  = 1000
+	auditFirst = 100 // entries at the beginning, where no limit is given
 )
 
-// FollowAudit yields the newest entries of a selection, at most o.Limit, and then each
+// FollowAudit yields the newest entries of a selection, at most o.Limit (0 = 100), and then each
 // further one, oldest first, until ctx ends or an error, which is the last pair. It asks
 // every 2 s, and asks again where no coordinator answers; a token that is revoked ends
 // it with a 401 at the next question.
 func (c *Client) FollowAudit(ctx context.Context, o AuditOptions) iter.Seq2[*api.AuditEntry, error] {
 	return func(yield func(*api.AuditEntry, error) bool) {
+		o.Limit = cmp.Or(o.Limit, auditFirst)
 		f := auditFollower{client: c, options: o, seen: map[string]time.Time{}}
 		for first := true; ; first = false {
 			entries, err := f.next(ctx, first)
-			if err != nil && (first || !passes(err)) {
+			if err != nil && (first || ctx.Err() != nil || !passes(err)) {
 				yield(nil, err)
 				return
 			}
@@ -48,12 +52,15 @@ func (c *Client) FollowAudit(ctx context.Context, o AuditOptions) iter.Seq2[*api
 	}
 }
 
-// passes reports whether an error of a question may pass by itself: no coordinator
-// answers, or one is too busy.
+// passes reports whether an error of a question may pass by itself: a connection fails or
+// takes too long, or a coordinator is too busy. An answer that is no list of entries does
+// not pass. The caller looks at its own context first: a connection that takes too long
+// is a DeadlineExceeded, too.
 func passes(err error) bool {
 	var status *api.Status
 	if !errors.As(err, &status) {
-		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+		var broken *url.Error
+		return errors.As(err, &broken)
 	}
 	return status.Code == http.StatusTooManyRequests || status.Code >= http.StatusInternalServerError
 }
@@ -90,7 +97,7 @@ func (f *auditFollower) next(ctx context.Context, first bool) ([]api.AuditEntry,
 		}
 	}
 	f.note(fresh)
-	if most := f.options.Limit; first && most > 0 && len(fresh) > most {
+	if most := f.options.Limit; first && len(fresh) > most {
 		fresh = fresh[:most]
 	}
 	slices.Reverse(fresh)

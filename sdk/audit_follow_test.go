@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,12 +23,23 @@ type register struct {
 	entries []api.AuditEntry // newest first
 	fails   []int            // codes of the next answers
 	asked   []string         // the queries
+	broken  []error          // of the next connections
+	garbled bool             // answers are no documents
 }
 
 // RoundTrip implements http.RoundTripper.
 func (r *register) RoundTrip(q *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	r.asked = append(r.asked, q.URL.Query().Get("person"))
+	if len(r.broken) > 0 {
+		err := r.broken[0]
+		r.broken = r.broken[1:]
+		return nil, err
+	}
+	if r.garbled {
+		_, _ = w.WriteString("<html>not a list")
+		return w.Result(), nil
+	}
 	if len(r.fails) > 0 {
 		code := r.fails[0]
 		r.fails = r.fails[1:]
@@ -142,6 +155,46 @@ func TestFollowAuditEndsWithItsContext(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%+v, %v", e, err)
 			}
+		}
+	})
+}
+
+// timeout is the error of a dial that takes too long: net's timeouts are
+// DeadlineExceeded, as the end of a context is.
+func timeout() error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("i/o timeout: %w", context.DeadlineExceeded)}
+}
+
+// A connection that takes too long does not end the follower; an answer that is no list
+// does. Without a limit the first page has 100 entries.
+func TestFollowAuditAfterABrokenConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &register{}
+		for n := range 120 {
+			r.add(n, time.Duration(130-n)*time.Second)
+		}
+		client, err := sdk.NewClient(sdk.Config{Endpoint: "https://coordinator", Token: "t", HTTPClient: &http.Client{Transport: r}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for e, err := range client.FollowAudit(t.Context(), sdk.AuditOptions{Person: "ada"}) {
+			if err != nil {
+				if !r.garbled || !strings.Contains(err.Error(), "not what was asked for") {
+					t.Errorf("ended by %v", err)
+				}
+				break
+			}
+			switch names = append(names, e.Name); len(names) {
+			case 100:
+				r.add(120, 0)
+				r.broken = []error{timeout(), timeout(), errors.New("connection reset")}
+			case 101:
+				r.garbled = true
+			}
+		}
+		if len(names) != 101 || names[0] != "e20" || names[100] != "e120" {
+			t.Errorf("%d entries, the first %v", len(names), names[:min(3, len(names))])
 		}
 	})
 }
