@@ -521,6 +521,59 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 			t.Errorf("the second: %v", err)
 		}
 	})
+	t.Run("a revocation and another one", func(t *testing.T) {
+		s, a, b := setup(t)
+		if _, err := a.CertifyOperator(t.Context(), "eve", newKey(t).Public(), 0, "boss"); err != nil {
+			t.Fatal(err)
+		}
+		s.once = func() {
+			if _, err := b.RevokeOperator(t.Context(), "eve", "bob", nil); err != nil {
+				t.Error(err)
+			}
+		}
+		ended, err := a.RevokeOperator(t.Context(), "eve", "ann", nil)
+		if err != nil || len(ended) != 1 || ended[0].RevokedBy != "bob" {
+			t.Errorf("%+v, %v, want the revocation of bob", ended, err)
+		}
+		if list, err := a.Operators(t.Context()); err != nil || len(list) != 1 || list[0].RevokedBy != "bob" || ended[0].At != list[0].At {
+			t.Errorf("%+v, %v, want the revocation of bob", list, err)
+		}
+	})
+	t.Run("a revocation with preconditions and another one", func(t *testing.T) {
+		s, a, b := setup(t)
+		if _, err := a.CertifyOperator(t.Context(), "eve", newKey(t).Public(), 0, "boss"); err != nil {
+			t.Fatal(err)
+		}
+		s.once = func() {
+			if _, err := b.RevokeOperator(t.Context(), "eve", "bob", nil); err != nil {
+				t.Error(err)
+			}
+		}
+		stale, checks := errors.New("another version"), 0
+		if _, err := a.RevokeOperator(t.Context(), "eve", "ann", func(o enroll.OperatorStatus) error {
+			if checks++; o.Revoked != "" {
+				return stale
+			}
+			return nil
+		}); !errors.Is(err, stale) || checks != 2 {
+			t.Errorf("%v after %d checks, want the refusal of the second", err, checks)
+		}
+	})
+	t.Run("a certificate of the same key and a revocation", func(t *testing.T) {
+		s, a, b := setup(t)
+		key := newKey(t)
+		if _, err := a.CertifyOperator(t.Context(), "eve", key.Public(), 0, "boss"); err != nil {
+			t.Fatal(err)
+		}
+		s.once = func() {
+			if _, err := b.RevokeOperator(t.Context(), "eve", "bob", nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := a.CertifyOperator(t.Context(), "eve", key.Public(), 0, "boss"); !errors.Is(err, enroll.ErrInvalid) {
+			t.Errorf("%v, want a refusal: the key is revoked", err)
+		}
+	})
 	t.Run("two bans", func(t *testing.T) {
 		s, a, b := setup(t)
 		var first enroll.Banned

@@ -51,23 +51,35 @@ func (s *Service) noteOperator(ctx context.Context, name, creator string, leaf *
 	if err != nil {
 		return err
 	}
-	all, err := s.Operators(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range all {
-		if o.Key == hash && (o.Revoked != "" || o.Name != name) {
-			return fmt.Errorf("%w: the key of this request is that of a certificate of operator %s, revoked %t: make another key", ErrInvalid, o.Name, o.Revoked != "")
+	key := record.OperatorKey(hash)
+	for range attempts {
+		all, err := s.Operators(ctx)
+		if err != nil {
+			return err
+		}
+		var before resource.Revision
+		for _, o := range all {
+			if o.Key != hash {
+				continue
+			}
+			if o.Revoked != "" || o.Name != name {
+				return fmt.Errorf("%w: the key of this request is that of a certificate of operator %s, revoked %t: make another key", ErrInvalid, o.Name, o.Revoked != "")
+			}
+			before = o.At
+		}
+		if len(all) >= maxOperators {
+			return fmt.Errorf("%w: %d certificates of operators are good already, at most %d: wait until some expire", ErrInvalid, len(all), maxOperators)
+		}
+		rec := record.Operator{Name: name, Creator: creator, Certified: stamp(time.Now()), Expires: stamp(leaf.NotAfter)}
+		at, err := s.commit(ctx, record.Txn{If: []record.Compare{record.ModRevIs(key, before)}, Then: []record.Op{record.Put(key, record.MustEncode(rec))}})
+		if err != nil {
+			return fmt.Errorf("note the certificate of operator %s: %w", name, err)
+		}
+		if at > 0 {
+			return nil
 		}
 	}
-	if len(all) >= maxOperators {
-		return fmt.Errorf("%w: %d certificates of operators are good already, at most %d: wait until some expire", ErrInvalid, len(all), maxOperators)
-	}
-	rec := record.Operator{Name: name, Creator: creator, Certified: stamp(time.Now()), Expires: stamp(leaf.NotAfter)}
-	if _, err := s.commit(ctx, record.Txn{Then: []record.Op{record.Put(record.OperatorKey(hash), record.MustEncode(rec))}}); err != nil {
-		return fmt.Errorf("note the certificate of operator %s: %w", name, err)
-	}
-	return nil
+	return fmt.Errorf("note the certificate of operator %s: its record kept changing; try again", name)
 }
 
 // forgetOperator removes the records of certificates that creator made for name
@@ -81,10 +93,14 @@ func (s *Service) forgetOperator(ctx context.Context, name, creator string) erro
 		if o.Name != name || o.Creator != creator || o.Revoked != "" {
 			continue
 		}
-		if _, err := s.config.Store.Txn(ctx, record.Txn{Then: []record.Op{record.Delete(record.OperatorKey(o.Key))}}); err != nil {
+		key := record.OperatorKey(o.Key)
+		result, err := s.config.Store.Txn(ctx, record.Txn{If: []record.Compare{record.ModRevIs(key, o.At)}, Then: []record.Op{record.Delete(key)}})
+		if err != nil {
 			return fmt.Errorf("forget the certificate of operator %s: %w", name, err)
 		}
-		s.known.drop(record.OperatorKey(o.Key))
+		if result.Succeeded { // else somebody has revoked it, or issued it anew
+			s.known.drop(key)
+		}
 	}
 	return nil
 }
@@ -128,46 +144,76 @@ func (s *Service) Operators(ctx context.Context) ([]OperatorStatus, error) {
 }
 
 // RevokeOperator ends all certificates of an operator and returns them, if check returns
-// no error for the certificate that was changed last. ErrNotFound where none is good.
+// no error for the certificate that was changed last. It looks and checks again where
+// a certificate changes meanwhile. ErrNotFound where none is good.
 func (s *Service) RevokeOperator(ctx context.Context, name, by string, check Check[OperatorStatus]) ([]OperatorStatus, error) {
+	for range attempts {
+		ended, err := s.operatorsNamed(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := check.of(slices.MaxFunc(ended, func(a, b OperatorStatus) int { return cmp.Compare(a.At, b.At) })); err != nil {
+			return nil, err
+		}
+		changed := false
+		for some := range slices.Chunk(ended, putAtOnce) {
+			at, ok, err := s.revoke(ctx, some, by)
+			if err != nil {
+				return nil, fmt.Errorf("revoke the certificates of operator %s: %w", name, err)
+			}
+			if at > 0 {
+				check = nil // these are revoked, which has changed them: the rest follows
+			}
+			if changed = !ok; changed {
+				break
+			}
+		}
+		if !changed {
+			s.log.Warn("operator_revoked", "operator", name, "by", by, "certificates", len(ended))
+			return ended, nil
+		}
+	}
+	return nil, fmt.Errorf("revoke the certificates of operator %s: they kept changing; try again", name)
+}
+
+// operatorsNamed are the certificates of an operator: at least one, or ErrNotFound.
+func (s *Service) operatorsNamed(ctx context.Context, name string) ([]OperatorStatus, error) {
 	all, err := s.Operators(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ended := slices.DeleteFunc(all, func(o OperatorStatus) bool { return o.Name != name })
-	if len(ended) == 0 {
+	named := slices.DeleteFunc(all, func(o OperatorStatus) bool { return o.Name != name })
+	if len(named) == 0 {
 		return nil, fmt.Errorf("%w: operator %q has no certificate that is good", ErrNotFound, name)
 	}
-	if err := check.of(slices.MaxFunc(ended, func(a, b OperatorStatus) int { return cmp.Compare(a.At, b.At) })); err != nil {
-		return nil, err
-	}
-	for some := range slices.Chunk(ended, putAtOnce) {
-		if err := s.revoke(ctx, some, by); err != nil {
-			return nil, fmt.Errorf("revoke the certificates of operator %s: %w", name, err)
-		}
-	}
-	s.log.Warn("operator_revoked", "operator", name, "by", by, "certificates", len(ended))
-	return ended, nil
+	return named, nil
 }
 
-// revoke ends those of the certificates that are not revoked, in one Txn, and notes the
-// end in the list.
-func (s *Service) revoke(ctx context.Context, list []OperatorStatus, by string) error {
+// revoke ends those of the certificates that are not revoked, in one Txn, notes the end
+// in the list and returns the revision, 0 where all were revoked before. ok is false, and
+// nothing is written, where one of them has changed since it was read.
+func (s *Service) revoke(ctx context.Context, list []OperatorStatus, by string) (at resource.Revision, ok bool, err error) {
 	var txn record.Txn
-	for i := range list {
-		if o := &list[i]; o.Revoked == "" {
-			o.Revoked, o.RevokedBy = stamp(time.Now()), by
-			txn.Then = append(txn.Then, record.Put(record.OperatorKey(o.Key), record.MustEncode(o.Operator)))
+	var ended []int
+	now := stamp(time.Now())
+	for i, o := range list {
+		if o.Revoked == "" {
+			key := record.OperatorKey(o.Key)
+			txn.If = append(txn.If, record.ModRevIs(key, o.At))
+			o.Revoked, o.RevokedBy = now, by
+			txn.Then = append(txn.Then, record.Put(key, record.MustEncode(o.Operator)))
+			ended = append(ended, i)
 		}
 	}
-	if len(txn.Then) == 0 {
-		return nil
+	if len(ended) == 0 {
+		return 0, true, nil
 	}
-	revision, err := s.commit(ctx, txn)
-	for i := range list {
-		if slices.ContainsFunc(txn.Then, func(op record.Op) bool { return op.Key == record.OperatorKey(list[i].Key) }) {
-			list[i].At = revision
-		}
+	at, err = s.commit(ctx, txn)
+	if err != nil || at == 0 {
+		return 0, false, err
 	}
-	return err
+	for _, i := range ended {
+		list[i].Revoked, list[i].RevokedBy, list[i].At = now, by, at
+	}
+	return at, true, nil
 }
