@@ -21,11 +21,15 @@ const (
 	StalledAfter = time.Second
 	ReaderTime   = 10 * time.Second
 
+	// deadlineSlack is the most time between the moment at which a caller sets the
+	// deadline of its write, ReaderTime ahead, and its call of Send.
+	deadlineSlack = 50 * time.Millisecond
+
 	mostStalledOfUser, mostStalledOfTenant = 16, 64
 	mostBytesOfUser, mostBytesOfTenant     = 2 << 20, 8 << 20
 )
 
-// Readers are the readers of watches that are being sent something. Its methods may be
+// Readers are the readers of watches and of output that are being sent something. Its methods may be
 // called by several goroutines. A nil Readers bounds nothing.
 type Readers struct {
 	log     *slog.Logger
@@ -72,9 +76,10 @@ func (r *Readers) Send(p service.Principal, door, kind string, bytes int64, cut 
 	if r == nil {
 		return nil
 	}
-	s := &Sending{readers: r, to: ownerOf(p), bound: !isSystem(p), door: door, kind: kind, bytes: bytes, began: time.Now(), cut: cut}
+	s := &Sending{readers: r, to: ownerOf(p), bound: !isSystem(p), door: door, kind: kind, bytes: bytes, cut: cut}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s.began = time.Now() // under mu: the lists are in the order of began
 	for _, o := range s.owners() {
 		r.by[o] = append(r.by[o], s)
 	}
@@ -124,8 +129,9 @@ func (s *Sending) End(err error) *api.Status {
 	if s == nil {
 		return nil
 	}
-	r, took := s.readers, time.Since(s.began)
+	r := s.readers
 	r.mu.Lock()
+	took := time.Since(s.began)
 	for _, o := range s.owners() {
 		if r.by[o] = slices.DeleteFunc(r.by[o], func(other *Sending) bool { return other == s }); len(r.by[o]) == 0 {
 			delete(r.by, o)
@@ -133,7 +139,7 @@ func (s *Sending) End(err error) *api.Status {
 	}
 	bound := s.reason
 	r.mu.Unlock()
-	if bound == "" && err != nil && took >= ReaderTime {
+	if bound == "" && err != nil && took >= ReaderTime-deadlineSlack {
 		bound = "time"
 	}
 	if bound == "" {

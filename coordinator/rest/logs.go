@@ -115,8 +115,12 @@ func (s *logAnswer) write(line logLine) error {
 	if err != nil {
 		panic(err) // the lines' types can always be encoded
 	}
-	if _, err := s.c.w.Write(append(text, '\n')); err != nil {
-		return err
+	sending := s.h.Gate.Send(s.c.caller, "rest", "logs", int64(len(text)), func() { _ = s.control.SetWriteDeadline(time.Now()) })
+	if _, err = s.c.w.Write(append(text, '\n')); err == nil {
+		err = s.control.Flush()
 	}
-	return s.control.Flush()
+	if slow := sending.End(err); slow != nil {
+		return slow
+	}
+	return err
 }

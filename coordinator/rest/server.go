@@ -14,10 +14,13 @@ const idleTimeout = 2 * time.Minute
 
 // maxStreams bounds the requests of one HTTP/2 connection at a time. pingAfter is
 // how long such a connection may be silent before its client is asked, and how
-// long the client may take to answer.
+// long the client may take to answer. stallAfter is how long its socket may take no byte:
+// the end of one stream cannot be written to such a connection either, so the
+// connection ends.
 const (
 	maxStreams = 64
 	pingAfter  = 15 * time.Second
+	stallAfter = 5 * time.Second
 )
 
 // maxHeader bounds the headers of a request, in bytes; net/http takes 4 KiB more.
@@ -34,7 +37,7 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler:           plainPaths(bodyDeadline(handler)),
 		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingAfter, WriteByteTimeout: stallAfter},
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
