@@ -83,7 +83,7 @@ type AllocationSpec struct {
 	// TTL is the time after which a member of a job ends, since its unit has first run:
 	// the unit is Succeeded then. In an Allocation this version records the time and
 	// does not act on it.
-	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." recorded:"true" example:"7200s"`
+	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." recorded:"Allocation" example:"7200s"`
 	// Queue is the name of the queue that the unit waits in: an RFC 1123 label. A job
 	// has it in its own spec, not in the template. A PATCH may change it while the
 	// unit waits.

@@ -35,7 +35,8 @@ type ResourceQuotaSpec struct {
 	// than its hard limit. Units whose creator is unknown are not counted.
 	PerUser map[resource.Name]string `json:"perUser,omitempty" strict:"number" format:"quantity" example:"{nvidia.com/gpu: 8}"`
 	// Scopes restrict the units that fall under the quota, all of them: at most 64. A
-	// unit is Terminating where its job has an activeDeadlineSeconds.
+	// unit is Terminating where its job has an activeDeadlineSeconds, or its job's
+	// template a ttl.
 	Scopes []string `json:"scopes,omitempty" oneof:"Terminating,NotTerminating"`
 	// ScopeSelector restricts the units by expressions.
 	ScopeSelector *ScopeSelector `json:"scopeSelector,omitempty"`

@@ -17,11 +17,7 @@ func checkTopology(path string, g *GangScheduling) *Status {
 			faults.add(invalid(at+".topologyKey", "%q is the key of an earlier level: keep one", clip(l.TopologyKey)))
 		}
 		known[l.TopologyKey] = true
-		switch l.WhenUnsatisfiable {
-		case "", DoNotSchedule, ScheduleAnyway:
-		default:
-			faults.add(invalid(at+".whenUnsatisfiable", "%q: want DoNotSchedule or ScheduleAnyway", clip(l.WhenUnsatisfiable)))
-		}
+		faults.add(checkWord(at+".whenUnsatisfiable", l.WhenUnsatisfiable, DoNotSchedule, ScheduleAnyway))
 	}
 	s := g.Subgroup
 	if s == nil {

@@ -34,11 +34,7 @@ func (j *Job) Validate() *Status {
 		faults.add(invalid("spec.parallelism", "%d is outside 1..%d", *p, MaxParallelism))
 	}
 	faults.add(checkCompletions(j))
-	switch s.OnMemberFailure {
-	case "", "Restart", "FailJob", "Ignore":
-	default:
-		faults.add(invalid("spec.onMemberFailure", "%q: want Restart, FailJob or Ignore", clip(s.OnMemberFailure)))
-	}
+	faults.add(checkWord("spec.onMemberFailure", s.OnMemberFailure, "Restart", "FailJob", "Ignore"))
 	if b := s.BackoffLimit; b != nil && *b < 0 {
 		faults.add(invalid("spec.backoffLimit", "%d is negative", *b))
 	}

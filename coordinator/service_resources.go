@@ -16,10 +16,12 @@ func (c *Coordinator) PutResource(ctx context.Context, r *api.Resource, create b
 	if status := r.Validate(); status != nil {
 		return nil, status
 	}
-	if _, err := ask[*api.Resource](ctx, c, lead.Put[api.Resource]{Object: r, Create: create}); err != nil {
+	written, err := ask[*api.Resource](ctx, c, lead.Put[api.Resource]{Object: r, Create: create})
+	if err != nil {
 		return nil, err
 	}
-	return c.GetResource(ctx, r.Metadata.Name)
+	read, err := c.GetResource(ctx, r.Metadata.Name)
+	return sameVersion(edit.Resources.Meta, written, read, err), nil
 }
 
 // GetResource implements service.Resources.
@@ -43,9 +45,10 @@ func (c *Coordinator) ListResources(ctx context.Context) (*api.ResourceList, err
 
 // DeleteResource implements service.Resources. The result is the object as it was.
 func (c *Coordinator) DeleteResource(ctx context.Context, name string, require api.Preconditions) (*api.Resource, error) {
-	before, missing := c.GetResource(ctx, name)
-	if _, err := ask[*api.Resource](ctx, c, lead.Delete[api.Resource]{Name: name, Require: require}); err != nil {
+	before, failed := c.GetResource(ctx, name)
+	ended, err := ask[*api.Resource](ctx, c, lead.Delete[api.Resource]{Name: name, Require: require})
+	if err != nil {
 		return nil, err
 	}
-	return before, missing
+	return sameVersion(edit.Resources.Meta, ended, before, failed), nil
 }

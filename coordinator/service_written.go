@@ -20,15 +20,27 @@ func (c *Coordinator) Queues() service.Objects[api.Queue] {
 	return written[api.Queue]{objects.WrittenQueues, c}
 }
 
-// Put implements service.Objects. The answer is the object as reads show it.
+// Put implements service.Objects. The answer is the object as reads show it, or as it was
+// written where it has changed again since, or nothing can be read.
 func (w written[T]) Put(ctx context.Context, o *T, create bool) (*T, error) {
 	if status := w.Validate(o); status != nil {
 		return nil, status
 	}
-	if _, err := ask[*T](ctx, w.c, lead.Put[T]{Object: o, Create: create}); err != nil {
+	written, err := ask[*T](ctx, w.c, lead.Put[T]{Object: o, Create: create})
+	if err != nil {
 		return nil, err
 	}
-	return w.Get(ctx, w.Rules.Meta(o).Name)
+	read, err := w.Get(ctx, w.Rules.Meta(o).Name)
+	return sameVersion(w.Rules.Meta, written, read, err), nil
+}
+
+// sameVersion is read where it is the version of done, and done itself otherwise: the
+// answer of a change that is durable is never that of another version, nor an error.
+func sameVersion[T any](meta func(*T) *api.ObjectMeta, done, read *T, err error) *T {
+	if err != nil || meta(read).ResourceVersion != meta(done).ResourceVersion || meta(read).UID != meta(done).UID {
+		return done
+	}
+	return read
 }
 
 // Get implements service.Objects.
@@ -47,9 +59,10 @@ func (w written[T]) List(ctx context.Context) (items []T, meta api.ListMeta, err
 
 // Delete implements service.Objects. The result is the object as it was.
 func (w written[T]) Delete(ctx context.Context, name string, require api.Preconditions) (*T, error) {
-	before, missing := w.Get(ctx, name)
-	if _, err := ask[*T](ctx, w.c, lead.Delete[T]{Name: name, Require: require}); err != nil {
+	before, failed := w.Get(ctx, name)
+	ended, err := ask[*T](ctx, w.c, lead.Delete[T]{Name: name, Require: require})
+	if err != nil {
 		return nil, err
 	}
-	return before, missing
+	return sameVersion(w.Rules.Meta, ended, before, failed), nil
 }

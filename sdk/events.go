@@ -20,9 +20,9 @@ func (c *Client) Events(namespace string) Events {
 	return Events{objects{client: c, path: collection(namespace, "events")}, followed[api.Event](c, "events", namespace)}
 }
 
-// Get returns an event.
-func (e Events) Get(ctx context.Context, name string) (*api.Event, error) {
-	return call[api.Event](ctx, e.client, e.get(name, GetOptions{}))
+// Get returns an event, in the newest state or in that of o, of which at most one counts.
+func (e Events) Get(ctx context.Context, name string, o ...GetOptions) (*api.Event, error) {
+	return call[api.Event](ctx, e.client, e.get(name, first(o)))
 }
 
 // List returns events ordered by namespace and name. A field selector with

@@ -32,6 +32,14 @@ type GetOptions struct {
 	ResourceVersion string
 }
 
+// first is the options of a get that takes them as an optional argument.
+func first(o []GetOptions) GetOptions {
+	if len(o) == 0 {
+		return GetOptions{}
+	}
+	return o[0]
+}
+
 func (o GetOptions) query() url.Values {
 	q := waitQuery(o.Wait)
 	if o.ResourceVersion == "" {
@@ -305,9 +313,9 @@ func (n Nodes) PatchStatus(ctx context.Context, name string, p api.NodeStatusPat
 	return call[api.Node](ctx, n.client, request{method: http.MethodPatch, path: n.at(name, "/status"), contentType: "application/merge-patch+json", body: body})
 }
 
-// Get returns a node.
-func (n Nodes) Get(ctx context.Context, name string) (*api.Node, error) {
-	return call[api.Node](ctx, n.client, n.get(name, GetOptions{}))
+// Get returns a node, in the newest state or in that of o, of which at most one counts.
+func (n Nodes) Get(ctx context.Context, name string, o ...GetOptions) (*api.Node, error) {
+	return call[api.Node](ctx, n.client, n.get(name, first(o)))
 }
 
 // List returns nodes ordered by name.

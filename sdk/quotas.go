@@ -23,9 +23,9 @@ func (q quotaDocuments[T]) Create(ctx context.Context, v *T) (*T, error) {
 	return send[T](ctx, q.objects, http.MethodPost, q.path, v)
 }
 
-// Get returns an object.
-func (q quotaDocuments[T]) Get(ctx context.Context, name string) (*T, error) {
-	return call[T](ctx, q.client, q.get(name, GetOptions{}))
+// Get returns an object, in the newest state or in that of o, of which at most one counts.
+func (q quotaDocuments[T]) Get(ctx context.Context, name string, o ...GetOptions) (*T, error) {
+	return call[T](ctx, q.client, q.get(name, first(o)))
 }
 
 // Update replaces an object, if the object has the resourceVersion of the document. A

@@ -45,10 +45,12 @@ type written map[string]reflect.Type
 type walker struct {
 	texts   texts
 	written written
+	kind    string // the document whose fields are described
 }
 
 // document describes a type as a whole.
 func (w walker) document(t reflect.Type) Field {
+	w.kind = t.Name()
 	return Field{Name: t.Name(), Type: "object", Text: w.texts[t.Name()], Fields: w.fields(t, Field{})}
 }
 
@@ -78,7 +80,7 @@ func (w walker) field(id string, of reflect.StructField, f Field) Field {
 	tag := of.Tag.Get
 	f.Type, f.Text = typeName(t, tag("format")), renamed(w.texts[id], of.Name, f.Name)
 	f.Default, f.Unit, f.Range, f.Example = tag("default"), tag("unit"), tag("range"), tag("example")
-	f.Required, f.Recorded = tag("required") == "true", tag("recorded") == "true"
+	f.Required, f.Recorded = tag("required") == "true", tag("recorded") == "true" || tag("recorded") == w.kind
 	f.ReadOnly, f.Refused = f.ReadOnly || tag("by") == "server", f.Refused || tag("refused") == "true"
 	if values := tag("oneof"); values != "" {
 		f.Values = strings.Split(values, ",")

@@ -203,7 +203,7 @@ func (d Documents) ListOperators(ctx context.Context) (*api.OperatorCertificateL
 // RevokeOperator implements service.Identity.
 func (d Documents) RevokeOperator(ctx context.Context, name, by string, require api.Preconditions) (*api.OperatorCertificateList, error) {
 	ended, err := d.Service.RevokeOperator(ctx, name, by, func(o OperatorStatus) error {
-		return refusal(require.Check("the newest certificate of operator "+name, operatorDocument(o).Metadata))
+		return refusal(require.Check("the certificate of operator "+name+" that was changed last", operatorDocument(o).Metadata))
 	})
 	if err != nil {
 		return nil, statusOf(err)

@@ -48,6 +48,9 @@ func (s accessTokens) Get(ctx context.Context, r *apiv1.GetRequest) (*apiv1.Acce
 	if status := s.one(ctx, service.VerbGet, r.GetNamespace(), r.GetName()); status != nil {
 		return nil, status
 	}
+	if odd := newestAlone(r); odd != nil {
+		return nil, odd
+	}
 	got, err := s.a.Credentials.GetToken(ctx, r.GetName())
 	return answered(got, err, new(apiv1.AccessToken))
 }

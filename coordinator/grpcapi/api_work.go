@@ -35,6 +35,15 @@ func reading(ctx context.Context, r *apiv1.GetRequest) (context.Context, *api.St
 	return service.WithAsOf(ctx, want), nil
 }
 
+// newestAlone refuses a resource_version where an answer is of the newest state alone, as
+// REST refuses the parameter there.
+func newestAlone(r *apiv1.GetRequest) *api.Status {
+	if v := r.GetResourceVersion(); v != "" {
+		return api.Errorf(http.StatusBadRequest, "resource_version=%q: this call shows the newest state alone; leave it out", service.Clip(v))
+	}
+	return nil
+}
+
 // submission has the fields that the requests for creations have in common.
 type submission interface {
 	GetNamespace() string
@@ -228,6 +237,9 @@ func (s allocations) ExplainQuota(ctx context.Context, r *apiv1.GetRequest) (*ap
 }
 
 func (a *API) explainQuota(ctx context.Context, kind service.Kind, r *apiv1.GetRequest) (*apiv1.QuotaExplanation, error) {
+	if odd := newestAlone(r); odd != nil {
+		return nil, odd
+	}
 	if status := a.in(ctx, service.VerbExplain, kind, r.GetNamespace(), r.GetName()); status != nil {
 		return nil, status
 	}

@@ -225,7 +225,7 @@ func TestATokenSubmitsNoWorkAboveItsCeiling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, text := g.got("POST", c.path, ada, c.body)
-			if code != c.code || code == 403 && !strings.Contains(text, "is above the priority ceiling 100 of the token of") {
+			if code != c.code || code == 403 && !strings.Contains(text, "is above the priority ceiling 100 of the token: ask for 100 or less") {
 				t.Errorf("got %d, want %d: %s", code, c.code, text)
 			}
 		})

@@ -120,7 +120,7 @@ func nodeRoutes() map[string]description {
 		"GET /api/v1/nodes": {text: "Lists the nodes, a page at a time, by name.", answer: "NodeList", code: 200, isList: true, example: "/api/v1/nodes?fieldSelector=status.phase=Ready"},
 		"GET " + node:       {text: "Shows a node, its devices and their free parts.", answer: "Node", code: 200, gets: true, example: "/api/v1/nodes/gpu-1"},
 		"PATCH " + node: {
-			text: "Changes labels, annotations, taints or unschedulable by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key. With application/strategic-merge-patch+json taints are merged by key and effect; else the list is the whole list.",
+			text: "Changes labels, annotations, taints, unschedulable or spec.kubelet by a merge patch (RFC 7386) of Content-Type application/merge-patch+json. A null removes a key. With application/strategic-merge-patch+json taints are merged by key and effect; else the list is the whole list.",
 			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has another resourceVersion than the patch"},
 			example: `/api/v1/nodes/gpu-1 {"spec": {"unschedulable": true}}`,
 		},
@@ -286,19 +286,20 @@ func credentialRoutes() map[string]description {
 // identityRoutes describes the routes of tokens, certificates and bans.
 func identityRoutes() map[string]description {
 	const v1 = "/api/v1/"
+	const requires, stale = " Of the options the preconditions alone have an effect.", "the preconditions do not hold"
 	all := map[string]description{
 		"POST " + v1 + "bootstraptokens":               {text: "Makes a bootstrap token. The answer alone has the token itself.", body: "BootstrapToken", answer: "BootstrapToken", code: 201, example: v1 + `bootstraptokens {"spec": {"nodes": "gpu-*", "uses": 16}}`},
 		"GET " + v1 + "bootstraptokens":                {text: "Lists the bootstrap tokens, oldest first, without the tokens themselves.", answer: "BootstrapTokenList", code: 200, example: v1 + "bootstraptokens"},
-		"DELETE " + v1 + "bootstraptokens/{name}":      {text: "Ends a bootstrap token.", answer: "BootstrapToken", code: 200, example: v1 + "bootstraptokens/k3v9x2"},
+		"DELETE " + v1 + "bootstraptokens/{name}":      {text: "Ends a bootstrap token." + requires, body: "DeleteOptions", optional: true, answer: "BootstrapToken", code: 200, refusals: map[int]string{409: stale}, example: v1 + "bootstraptokens/k3v9x2"},
 		"GET " + v1 + "authorities":                    {text: "Lists the certificate authorities, oldest first.", answer: "AuthorityList", code: 200, example: v1 + "authorities"},
 		"POST " + v1 + "authorities":                   {text: "Makes a new authority, which signs from now on.", answer: "Authority", code: 201, example: v1 + "authorities"},
-		"DELETE " + v1 + "authorities/{name}":          {text: "Ends the trust in an authority.", answer: "AuthorityList", code: 200, extra: []string{"force"}, refusals: map[int]string{409: "nodes have certificates by the authority, and force is not given"}, example: v1 + "authorities/9f86d081?force=true"},
+		"DELETE " + v1 + "authorities/{name}":          {text: "Ends the trust in an authority." + requires, body: "DeleteOptions", optional: true, answer: "AuthorityList", code: 200, extra: []string{"force"}, refusals: map[int]string{409: "nodes have certificates by the authority, and force is not given; or " + stale}, example: v1 + "authorities/9f86d081?force=true"},
 		"POST " + v1 + "operatorcertificates":          {text: "Certifies an operator for gRPC.", body: "OperatorCertificate", answer: "OperatorCertificate", code: 201, example: v1 + `operatorcertificates {"metadata": {"name": "ada"}, "spec": {"request": "-----BEGIN CERTIFICATE REQUEST-----…"}}`},
 		"GET " + v1 + "operatorcertificates":           {text: "Lists the certificates of operators.", answer: "OperatorCertificateList", code: 200, example: v1 + "operatorcertificates"},
-		"DELETE " + v1 + "operatorcertificates/{name}": {text: "Revokes all certificates of an operator.", answer: "OperatorCertificateList", code: 200, example: v1 + "operatorcertificates/ada"},
+		"DELETE " + v1 + "operatorcertificates/{name}": {text: "Revokes all certificates of an operator. Preconditions are about the certificate that was changed last." + requires, body: "DeleteOptions", optional: true, answer: "OperatorCertificateList", code: 200, refusals: map[int]string{409: stale}, example: v1 + "operatorcertificates/ada"},
 		"GET " + v1 + "nodebans":                       {text: "Lists the bans that stand, by node.", answer: "NodeBanList", code: 200, example: v1 + "nodebans"},
 		"POST " + v1 + "nodes/{name}/ban":              {text: "Bans a node id and ends its certificate.", body: "NodeBan", optional: true, answer: "NodeBan", code: 200, example: v1 + `nodes/gpu-1/ban {"spec": {"reason": "stolen disk"}}`},
-		"DELETE " + v1 + "nodes/{name}/ban":            {text: "Ends a ban. The node needs a new bootstrap token.", answer: "NodeBan", code: 200, example: v1 + "nodes/gpu-1/ban"},
+		"DELETE " + v1 + "nodes/{name}/ban":            {text: "Ends a ban. The node needs a new bootstrap token." + requires, body: "DeleteOptions", optional: true, answer: "NodeBan", code: 200, refusals: map[int]string{409: stale}, example: v1 + "nodes/gpu-1/ban"},
 	}
 	for pattern, d := range all {
 		if d.refusals == nil {

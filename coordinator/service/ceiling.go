@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/ceiling"
@@ -36,9 +35,5 @@ func (p Principal) CheckPriority(number *int32, class string) *api.Status {
 	if status != nil {
 		return status
 	}
-	if priority > *p.Ceiling {
-		return api.Errorf(http.StatusForbidden, "spec.priority: %d is above the priority ceiling %d of the token of %q: ask for %d or less, or use a token with a higher ceiling",
-			priority, *p.Ceiling, p.Name, *p.Ceiling)
-	}
-	return nil
+	return ceiling.Refuse(ceiling.Rules{}, ceiling.Caller{Token: p.Ceiling}, priority)
 }

@@ -92,7 +92,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster taint --selector":    selectors("node a=b:NoSchedule"),
 		"muster apply --dry-run":     bad("-f x", "zzz", "server"), "muster apply --filename": files(),
 		"muster quota apply --dry-run": bad("-f x", "zzz", "server"), "muster quota apply --filename": files(),
-		"muster submit --dry-run": bad("-f x", "zzz"), "muster submit --filename": files(), "muster submit --timeout": bad("-f x", "0s", "-1s"),
+		"muster submit --dry-run": bad("-f x", "zzz"), "muster submit --replace": {{Args: strings.Fields("-f x --dry-run=client"), Value: "true", Shown: "a dry run removes nothing", Names: "--replace and --dry-run"}}, "muster submit --filename": files(), "muster submit --timeout": bad("-f x", "0s", "-1s"),
 		"muster ca operator --dir": bad("ann", ""), "muster ca operator --ttl": bad("ann --dir "+dir, "59s", "-1s", "721h0m0s"),
 		"muster cancel --grace": bad("job train", graces...), "muster cancel --reason": refusedThere("job train", "reason", long, "5000"),
 		"muster boost --priority": bad("train", "zzz", "0", "-1", "1000000001"), "muster boost --for": bad("train --priority 5", "soon", "0s", "169h0m0s"),

@@ -124,7 +124,7 @@ func (a *app) caRetireCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "although nodes have certificates by it")
-	requireFlags(cmd, &require, "retire the authority")
+	requireFlags(cmd, &require, "retire the authority", "the authority")
 	return cmd
 }
 

@@ -54,7 +54,8 @@ func (a *app) caRevokeOperatorCommand() *cobra.Command {
 		Short: "End all certificates of an operator now",
 		Long: "revoke-operator ends the certificates of an operator. Agents refuse them and close their connections\n" +
 			"within seconds; one that hears no coordinator does so when it hears one again, or when the\n" +
-			"certificate expires. With --resource-version or --uid the newest of them has to have that value.",
+			"certificate expires. With --resource-version or --uid the certificate that was\n" +
+			"changed last has to have that value.",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.connect(); err != nil {
@@ -73,6 +74,6 @@ func (a *app) caRevokeOperatorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	requireFlags(cmd, &require, "revoke the certificates")
+	requireFlags(cmd, &require, "revoke the certificates", "the certificate that was changed last")
 	return cmd
 }

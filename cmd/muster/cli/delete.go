@@ -97,16 +97,17 @@ func (a *app) deleteCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "an object that is not there counts as deleted")
 	cmd.Flags().Var(&d.dryRun, "dry-run", "none; client: say what would be deleted, and delete nothing; server, for allocations by -l: the server counts them and what they hold")
 	cmd.Flags().Var(&grace, "grace", "time to stop in, e.g. 30s (default: the server's)")
-	requireFlags(cmd, &require, "delete the object")
+	requireFlags(cmd, &require, "delete the object", "the object")
 	cmd.Flags().BoolVar(&d.wait, "wait", false, "wait until everything is gone")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long --wait waits")
 	return cmd
 }
 
-// requireFlags adds the flags of preconditions; act says the change.
-func requireFlags(cmd *cobra.Command, require *api.Preconditions, act string) {
-	cmd.Flags().StringVar(&require.ResourceVersion, "resource-version", "", act+" only where it has this version")
-	cmd.Flags().StringVar(&require.UID, "uid", "", act+" only where it has this uid: no later object of the same name")
+// requireFlags adds the flags of preconditions; act says the change, and of the object
+// whose values are compared.
+func requireFlags(cmd *cobra.Command, require *api.Preconditions, act, of string) {
+	cmd.Flags().StringVar(&require.ResourceVersion, "resource-version", "", act+" only where "+of+" has this version")
+	cmd.Flags().StringVar(&require.UID, "uid", "", act+" only where "+of+" has this uid: no later one of the same name")
 }
 
 // flagFor is a flag that has set preconditions, "" for none.

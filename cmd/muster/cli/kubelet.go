@@ -35,7 +35,8 @@ func (a *app) kubeletPoolCommand() *cobra.Command {
 		Use:   "pool NODE",
 		Short: "Show the devices that a host's kubelet hands out; add and remove devices",
 		Long: "pool shows the devices of a host that its kubelet hands out to pods, each with its state and the containers or\n" +
-			"the work that has it. --add and --remove change the pool without a restart of the agent: a device that\n" +
+			"the work that has it: Free, Lent, Joining or Leaving, or Wished and Removed for an operator's change that the\n" +
+			"agent has not reported. --add and --remove change the pool without a restart of the agent: a device that\n" +
 			"Muster's work holds joins when that work ends, and a device leaves when no container has it. The change is kept for\n" +
 			"the node, and wins over the agent's configuration. pool waits until the devices have joined or left; interrupted,\n" +
 			"the change stays.",
@@ -182,6 +183,9 @@ func (c poolChange) progress(n *api.Node) []poolStep {
 	}
 	for _, uuid := range c.remove {
 		s := poolStep{uuid: uuid, text: uuid + " is not in the pool", done: true}
+		if n.Status.Kubelet == nil { // without a pool, or until the first report after a registration
+			s.text = uuid + " is in no pool that the agent has reported; the change counts for later reports"
+		}
 		if d := reported[uuid]; d != nil {
 			s.done, s.text = false, uuid+": the agent has not reported yet that the device leaves"
 			if d.State == "Leaving" {

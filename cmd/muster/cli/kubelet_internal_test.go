@@ -33,7 +33,11 @@ func TestTheLastWishForADeviceWins(t *testing.T) {
 func TestTheProgressOfADevice(t *testing.T) {
 	device := func(d api.KubeletDevice) *api.Node {
 		n := &api.Node{}
-		if d.UUID = "a"; d.State != "" {
+		switch d.UUID = "a"; d.State {
+		case "no report":
+		case "":
+			n.Status.Kubelet = &api.KubeletStatus{}
+		default:
 			n.Status.Kubelet = &api.KubeletStatus{Devices: []api.KubeletDevice{d}}
 		}
 		return n
@@ -51,6 +55,8 @@ func TestTheProgressOfADevice(t *testing.T) {
 		"added, and lost":            {add, api.KubeletDevice{State: "Joining"}, "a joins the pool when the host shows the device, and shows it free", false},
 		"added, and there":           {add, api.KubeletDevice{State: "Free"}, "a is in the pool, and is free", true},
 		"added, and lent":            {add, api.KubeletDevice{State: "Lent"}, "a is in the pool, and is lent", true},
+		"removed before any report":  {remove, api.KubeletDevice{State: "no report"}, "a is in no pool that the agent has reported; the change counts for later reports", true},
+		"added before any report":    {add, api.KubeletDevice{State: "no report"}, "a: the agent has not reported the device in the pool yet", false},
 		"removed, and not reported":  {remove, api.KubeletDevice{State: "Lent"}, "a: the agent has not reported yet that the device leaves", false},
 		"removed, and a pod has it":  {remove, api.KubeletDevice{State: "Leaving", Containers: pod}, "a leaves the pool when no container has it: default/p/main", false},
 		"removed, and no pod has it": {remove, api.KubeletDevice{State: "Leaving"}, "a leaves the pool when the kubelet's lists have shown that no container has it (up to 50 s)", false},

@@ -60,7 +60,7 @@ func (a *app) nodeUnbanCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeNames(nodeKind),
 	}
-	requireFlags(cmd, &require, "end the ban")
+	requireFlags(cmd, &require, "end the ban", "the ban")
 	return cmd
 }
 

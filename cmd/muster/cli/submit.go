@@ -41,6 +41,8 @@ func (a *app) submitCommand() *cobra.Command {
 				return usagef("name a file with -f, or -f - for standard input")
 			case timeout <= 0:
 				return usagef("--timeout %s is not positive", timeout)
+			case replace && (dryRun.client() || dryRun.server()):
+				return usagef("--replace and --dry-run exclude each other: a dry run removes nothing")
 			case a.allNamespaces:
 				return usagef("-A: work is submitted to one namespace")
 			}

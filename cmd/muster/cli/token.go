@@ -191,6 +191,6 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			return nil
 		},
 	}
-	requireFlags(cmd, &require, "revoke the token")
+	requireFlags(cmd, &require, "revoke the token", "the token")
 	return cmd
 }
