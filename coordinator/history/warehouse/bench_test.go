@@ -32,7 +32,7 @@ func report(b *testing.B, writer, database time.Duration) {
 }
 
 // BenchmarkLives writes batches of 500 creations, 500 commits and 500 ends each, with
-// all indexes, into a database that has the lives of 20 batches: b.N batches. fsync is on.
+// all indexes, into a database that has the lives of 6 batches: b.N batches. fsync is on.
 func BenchmarkLives(b *testing.B) {
 	b.Run("PostgreSQL", func(b *testing.B) {
 		server := postgres.Start(b, "shared_buffers=256MB", "max_wal_size=2GB")
@@ -46,7 +46,7 @@ func BenchmarkLives(b *testing.B) {
 func benchmarkLives(b *testing.B, dsn string, database func() time.Duration) {
 	w := warehousetest.Open(b, dsn)
 	var lives warehousetest.Lives
-	for range 20 {
+	for range 6 {
 		warehousetest.Write(b, w, lives.Batch(livesInBatch))
 	}
 	b.ResetTimer()
