@@ -1,8 +1,11 @@
 package api
 
 import (
+	"fmt"
 	"math"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/resource"
@@ -136,6 +139,21 @@ type TenantUsage struct {
 	Since string `json:"since" format:"time" example:"2026-03-01T09:00:00Z"`
 	// Resources are the amounts, by resource.
 	Resources map[resource.Name]TenantResource `json:"resources"`
+	// Cost is the price of the amounts that the tenant's work held in the period; absent
+	// where no history is kept, or no price list.
+	Cost *TenantCost `json:"cost,omitempty"`
+}
+
+// TenantCost is the price of what a tenant's work held, by the price list of the
+// coordinators.
+type TenantCost struct {
+	// Period is the time that the cost is about, as it was asked for.
+	Period string `json:"period" format:"duration" example:"24h"`
+	// Total is the sum, in the currency of the price list.
+	Total string `json:"total" example:"$12,450.00"`
+	// Breakdown is the cost of cpu, memory, gpu, storage, and of each other resource by
+	// its name. Each cost is rounded by itself.
+	Breakdown map[string]string `json:"breakdown" example:"gpu: $6,800.00"`
 }
 
 // TenantResource is the use of one resource by one tenant.
@@ -167,20 +185,42 @@ func Ratio(part, whole float64) float64 {
 const (
 	DefaultUsagePeriod = 24 * time.Hour
 	LeastUsagePeriod   = time.Minute
-	GreatestPeriod     = 24 * time.Hour
+	GreatestPeriod     = 366 * 24 * time.Hour
 )
 
-// ParsePeriod reads the period of a tenant's usage; "" is the default.
+// ParsePeriod reads the period of a tenant's usage: a duration, or days as in 30d; "" is
+// the default. Where no history is kept, the answer is about the leader's term alone.
 func ParsePeriod(text string) (time.Duration, *Status) {
 	if text == "" {
 		return DefaultUsagePeriod, nil
 	}
 	d, err := time.ParseDuration(text)
+	if days, found := strings.CutSuffix(text, "d"); found {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(min(max(n, 0), 10_000)) * 24 * time.Hour
+	}
 	switch {
 	case err != nil:
-		return 0, Errorf(http.StatusBadRequest, "query parameter period=%q: want a duration in 1m..24h, e.g. 24h", clip(text))
+		return 0, Errorf(http.StatusBadRequest, "query parameter period=%q: want a duration in 1m..366d, e.g. 24h or 30d", clip(text))
 	case d < LeastUsagePeriod || d > GreatestPeriod:
-		return 0, invalid("period", "%s is outside 1m..24h: a coordinator keeps no longer history", d)
+		return 0, invalid("period", "%s is outside 1m..366d", clip(text))
 	}
 	return d, nil
+}
+
+// FormatMoney prints hundredths of a cent as an amount of money with two digits behind
+// the point, rounded half up: "$12,450.00", or "12,450.00 EUR" in another currency than
+// USD.
+func FormatMoney(currency string, hundredths int64) string {
+	cents := (max(hundredths, 0) + 50) / 100
+	whole := strconv.FormatInt(cents/100, 10)
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	text := fmt.Sprintf("%s.%02d", whole, cents%100)
+	if currency == "USD" {
+		return "$" + text
+	}
+	return strings.TrimSpace(text + " " + currency)
 }

@@ -26,7 +26,7 @@ func (m Metrics) Queues(ctx context.Context) (*api.QueueUsage, error) {
 	return call[api.QueueUsage](ctx, m.client, request{method: http.MethodGet, path: "/api/v1/metrics/queues"})
 }
 
-// Tenant returns the usage of a tenant over a period of at most 24 h; 0 is 24 h.
+// Tenant returns the usage of a tenant over a period of at most 366 days; 0 is 24 h.
 func (m Metrics) Tenant(ctx context.Context, name string, period time.Duration) (*api.TenantUsage, error) {
 	r := request{method: http.MethodGet, path: "/api/v1/metrics/tenants/" + url.PathEscape(name) + "/usage"}
 	if period != 0 {

@@ -138,6 +138,7 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a database that is missing":      {"history: {dsnFile: /nowhere/dsn}", "history.dsnFile: open /nowhere/dsn: no such file or directory"},
 		"a database others can read":      {"history: {dsnFile: " + open + "}", "history.dsnFile: " + open + ": mode 0644 lets others use it; run: chmod 0600 " + open},
 		"a spool somewhere":               {"history: {spoolDir: spool}", "history.spoolDir: \"spool\": want an absolute path, or \"\" for the folder history of dataDir"},
+		"prices that are missing":         {"history: {prices: /nowhere/prices.yaml}", "history.prices: price list: open /nowhere/prices.yaml: no such file or directory"},
 		"a short wait for a spool":        {"history: {spoolWait: 1s}", "history.spoolWait: 1s is outside 1m0s..168h0m0s"},
 		"an account of no size":           {"decisions: {maxSize: big}", "decisions.maxSize: quantity \"big\": not a number"},
 		"no cluster token":                {"tokenFile: ''", "tokenFile: not set; it holds the token of agents and coordinators"},

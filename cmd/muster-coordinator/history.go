@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/coordinator/history/usage/pricefile"
 )
 
 // historyConfig is where the history is kept.
@@ -17,6 +18,7 @@ type historyConfig struct {
 	DSNFile   string              `json:"dsnFile"` // instead of dsn
 	SpoolDir  string              `json:"spoolDir"`
 	SpoolWait configfile.Duration `json:"spoolWait"`
+	Prices    string              `json:"prices"` // a file; "" = costs stay as they are
 }
 
 // mostSpoolWait bounds the wait for the spool of another coordinator.
@@ -34,6 +36,13 @@ func (h historyConfig) check() (daemon.History, error) {
 	wait, err := h.SpoolWait.Check("history.spoolWait", time.Minute, mostSpoolWait)
 	errs = append(errs, err)
 	out.SpoolWait = wait
+	if h.Prices != "" {
+		prices, err := pricefile.Read(h.Prices)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("history.prices: %w", err))
+		}
+		out.Prices = &prices
+	}
 	switch {
 	case h.DSN != "" && h.DSNFile != "":
 		errs = append(errs, errors.New("history.dsnFile: history.dsn is set too: want one of them"))

@@ -211,7 +211,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
 		PeerTLS:  d.security.peer,
-		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(), Histories: d.histories(),
+		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(), Histories: d.histories(), Past: d.past(),
 	})
 	mux := http.NewServeMux()
 	d.serveMetrics(mux, registry)
@@ -238,7 +238,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
-		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log,
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(),
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)
@@ -361,7 +361,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	wg.Go(func() { fail("coordinator", d.coordinator.Run(work)) })
 	if d.history != nil {
 		wg.Go(func() {
-			if err := d.history.run(work); err != nil { // the coordinator goes on without
+			if err := d.history.run(work, d.config.History.Prices, d.log); err != nil { // the coordinator goes on without
 				d.log.Error("history_ended", "error", err)
 			}
 		})

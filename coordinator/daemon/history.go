@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/history/usage"
 	"github.com/musterd/muster/coordinator/history/warehouse"
 	"github.com/musterd/muster/resource"
 )
@@ -23,6 +26,8 @@ type History struct {
 	SpoolDir string
 	// SpoolWait is projector.Config's.
 	SpoolWait time.Duration
+	// Prices are the price list; nil leaves the history's as it is.
+	Prices *usage.Prices
 }
 
 // historian is the history in this process.
@@ -46,9 +51,13 @@ func (d *Daemon) openHistory(registry prometheus.Registerer) {
 	d.history = h
 }
 
-// run projects until ctx ends.
-func (h *historian) run(ctx context.Context) error {
-	return errors.Join(h.projector.Run(ctx), h.door.close())
+// run projects, and sums up, until ctx ends.
+func (h *historian) run(ctx context.Context, prices *usage.Prices, log *slog.Logger) error {
+	var sums sync.WaitGroup
+	sums.Go(func() { h.sum(ctx, prices, log) })
+	err := h.projector.Run(ctx)
+	sums.Wait()
+	return errors.Join(err, h.door.close())
 }
 
 // door opens a warehouse at the first call, and again after one that failed. Its methods

@@ -34,6 +34,8 @@ type API struct {
 	// Audits takes refused requests, and answers with the entries of the audit; nil =
 	// none.
 	Audits service.Audits
+	// Past answers about the past; nil = no history is kept.
+	Past service.Past
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
@@ -89,7 +91,7 @@ func (a *API) NewServer() *grpc.Server {
 	if a.Audits == nil {
 		a.Audits = service.NoAudits{}
 	}
-	a.Service, a.Watches = service.Sighted(a.Service, a.Access), service.SightedWatches(a.Watches, a.Access)
+	a.Service, a.Watches = service.Sighted(service.Remembering(a.Service, a.Past, a.Access), a.Access), service.SightedWatches(a.Watches, a.Access)
 	if a.Credentials == nil {
 		a.Credentials = service.NoCredentials{}
 	}

@@ -322,8 +322,8 @@ func story() []step {
 		{method: "GET", path: "/metrics/tenants/vision/usage", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "vision"})
 		}},
-		{method: "GET", path: "/metrics/tenants/ml/usage?period=48h0m0s", code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
-			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "ml", Period: durationpb.New(48 * time.Hour)})
+		{method: "GET", path: "/metrics/tenants/ml/usage?period=9000h0m0s", code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "ml", Period: durationpb.New(9000 * time.Hour)})
 		}},
 		{method: "POST", path: ml + "/allocations/bulk-release", body: `{"labelSelector":"tier=gold","dryRun":true}`, code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).BulkRelease(ctx, &apiv1.BulkReleaseRequest{Namespace: "ml", Options: &apiv1.BulkReleaseOptions{LabelSelector: "tier=gold", DryRun: true}})

@@ -268,6 +268,9 @@ func documentRoutes(collection, one, kind, at, name, document, patch string) map
 func credentialRoutes() map[string]description {
 	const tokens, bindings = "/api/v1/tokens", "/api/v1/rolebindings"
 	all := map[string]description{
+		"GET /api/v1/history/allocations":   {text: "Lists allocations and units of jobs of the past, the newest first, also those whose objects are gone. A tenant gets its own.", answer: "PastAllocationList", code: 200, extra: service.PastParameters, refusals: map[int]string{404: noHistory, 503: historyAway}, example: "/api/v1/history/allocations?namespace=default&since=2026-03-01T12:00:00Z&limit=20"},
+		"GET /api/v1/history/preemptions":   {text: "Lists the preemptions of the past, the newest first. A tenant gets those of its own work.", answer: "PastPreemptionList", code: 200, extra: service.PastParameters, refusals: map[int]string{404: noHistory, 503: historyAway}, example: "/api/v1/history/preemptions?limit=20"},
+		"GET /api/v1/history/events":        {text: "Lists the events of allocations of the past, the newest first. A tenant gets those of its own work.", answer: "PastEventList", code: 200, extra: service.PastParameters, refusals: map[int]string{404: noHistory, 503: historyAway}, example: "/api/v1/history/events?name=train-0&limit=20"},
 		"GET /api/v1/audit":                 {text: "Lists the changes of the last 25 hours that persons have made, and the requests that this coordinator has refused, the newest first. A tenant-admin gets those of the own tenant.", answer: "AuditEntryList", code: 200, extra: service.AuditParameters, example: "/api/v1/audit?resource=allocations&namespace=default&since=2026-03-01T12:00:00Z&limit=20"},
 		"GET /api/v1/history/status":        {text: "Shows how far the history in the database is, the spool of the coordinator that answers, and the gaps.", answer: "HistoryStatus", code: 200, example: "/api/v1/history/status"},
 		"GET /api/v1/history/verify":        {text: "Compares the history with the store at one revision. Nothing is changed.", answer: "HistoryReport", code: 200, example: "/api/v1/history/verify"},
@@ -310,3 +313,9 @@ func identityRoutes() map[string]description {
 	}
 	return all
 }
+
+// The refusals of questions about the past.
+const (
+	noHistory   = "no history is kept"
+	historyAway = "the history's database does not answer"
+)

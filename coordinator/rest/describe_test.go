@@ -63,7 +63,7 @@ func documentedWorld(t *testing.T) http.Handler {
 	now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	h := checkedHandler(t, rest.Config{
 		Service:       resttest.New(now, resttest.Node{Name: "gpu-1", CPUs: 16, Memory: 64 << 30, GPUs: 4}),
-		Authenticator: callers{service.StaticToken(token)}, Identity: resttest.Identities{}, Credentials: credentials(t), Roster: alone{}, Version: "v0.0.0-test",
+		Authenticator: callers{service.StaticToken(token)}, Identity: resttest.Identities{}, Credentials: credentials(t), Roster: alone{}, Version: "v0.0.0-test", Past: resttest.EmptyPast{},
 		Login: &api.LoginMethod{Issuer: "https://login.example.org", ClientID: "muster", Scopes: []string{"email"}},
 	})
 	examples := map[string]string{}
@@ -279,7 +279,8 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"result":                {"`done` or `refused`", "", "Shows changes, or refused requests."},
 	"since":                 {"time", "", "Shows the entries from this time on."},
 	"until":                 {"time", "", "Shows the entries before this time."},
-	"period":                {"duration, 1m to 24h", "24h", "The time that peaks and averages are about. It is rounded up to quarters of an hour."},
+	"state":                 {"text", "", "Shows allocations in this phase, preemptions with this outcome, or events of this type."},
+	"period":                {"duration, 1m to 366d", "24h", "The time that peaks, averages and costs are about. With a history it begins at a full hour; else it is rounded up to quarters of an hour, and begins with the leader's term."},
 }
 
 func TestParametersKeepToTheirRanges(t *testing.T) {

@@ -47,6 +47,8 @@ type Config struct {
 	Audits service.Audits
 	// Histories answers for the history; nil = none is kept.
 	Histories service.Histories
+	// Past answers about the past; nil = no history is kept.
+	Past service.Past
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
 	// without TLS.
 	Identity service.Identity
@@ -107,13 +109,16 @@ func NewHandler(c Config) http.Handler {
 	if c.Histories == nil {
 		c.Histories = service.NoHistory{}
 	}
+	if c.Past == nil {
+		c.Past = service.NoPast{}
+	}
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = bodyTimeout
 	}
 	if c.DialPeer == nil {
 		c.DialPeer = peerDialer().DialContext
 	}
-	c.Service, c.Watches = service.Sighted(c.Service, c.Access), service.SightedWatches(c.Watches, c.Access)
+	c.Service, c.Watches = service.Sighted(service.Remembering(c.Service, c.Past, c.Access), c.Access), service.SightedWatches(c.Watches, c.Access)
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), routes: map[string]access{}, metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
 		watches: make(chan struct{}, mostWatches),
@@ -163,6 +168,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeCredentials(v1)
 	h.routeAudit(v1)
 	h.routeHistory(v1)
+	h.routePast(v1)
 	h.routeCallers(v1)
 
 	if c.Roster != nil {

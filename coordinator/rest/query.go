@@ -33,6 +33,7 @@ type query struct {
 	period       time.Duration
 	audit        *service.AuditQuery // takes all parameters; nil for other endpoints
 	logs         *service.LogQuery   // likewise
+	past         *service.PastQuery  // likewise
 }
 
 // allowUnknownResources is a parameter of changes of quota.
@@ -98,6 +99,12 @@ func (q *query) set(name, value string) *api.Status {
 	var err error
 	if q.audit != nil {
 		if err = q.audit.Set(name, value); err != nil {
+			return badParameter(name, value, err)
+		}
+		return nil
+	}
+	if q.past != nil {
+		if err = q.past.Set(name, value); err != nil {
 			return badParameter(name, value, err)
 		}
 		return nil

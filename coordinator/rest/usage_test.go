@@ -132,7 +132,7 @@ func TestATenantsUsageOverTime(t *testing.T) {
 
 func TestPeriodsAreBounded(t *testing.T) {
 	h := crowded(t)
-	for period, want := range map[string]int{"1m": 200, "24h": 200, "1440m": 200, "24h1s": 422, "59s": 422, "-1h": 422, "day": 400, "": 200} {
+	for period, want := range map[string]int{"1m": 200, "24h": 200, "1440m": 200, "24h1s": 200, "30d": 200, "8784h1s": 422, "367d": 422, "-1d": 422, "59s": 422, "-1h": 422, "day": 400, "": 200} {
 		if got := askAs(t, h, "root", "GET", "/api/v1/metrics/tenants/ml/usage?period="+period, nil); got != want {
 			t.Errorf("a period of %q is answered with %d, want %d", period, got, want)
 		}

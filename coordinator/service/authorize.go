@@ -153,6 +153,8 @@ func table() map[Kind]rights {
 		// Which entries a tenant-admin sees depends on the entry: SeesAudit.
 		KindAudit:   only(TenantAdmins, VerbList),
 		KindHistory: only(Operators, VerbGet, VerbUpdate),
+		// Which rows a caller sees depends on the row: PastOf.
+		KindPast: only(Tenants, VerbList),
 	}
 }
 

@@ -127,6 +127,8 @@ var table = map[string]row{
 	"coordinator/history/warehouse/warehousetest": {layer: adapter, neighbours: []string{"coordinator/history/mem", "coordinator/history/warehouse"}, testOnly: true},
 	"coordinator/history/redis":                   {layer: adapter},
 	"coordinator/history/ask":                     {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
+	"coordinator/history/answer":                  {layer: adapter, neighbours: []string{"coordinator/history/ask", "coordinator/history/warehouse", "coordinator/service"}},
+	"coordinator/history/slots":                   {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
 	"coordinator/history/tally":                   {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
 	"coordinator/history/usage/pricefile":         {layer: adapter, neighbours: []string{"yamldoc"}},
 	"coordinator/service":                         {layer: adapter},

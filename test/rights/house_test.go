@@ -23,6 +23,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/resttest"
 )
 
 // The tenants. Each has the namespace of its name. The callers are of the first one.
@@ -156,7 +157,7 @@ func newHouse(t *testing.T) *house {
 	back.frozen.Store(true)
 	h.door = access.Authenticator{Table: rights, Other: service.StaticToken("the file of the administrator")}
 	h.handler = rest.NewHandler(rest.Config{
-		Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{},
+		Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{}, Past: resttest.EmptyPast{},
 	})
 	server := httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })

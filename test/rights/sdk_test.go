@@ -82,6 +82,15 @@ var sdkCalls = map[string]sdkCall{
 	"Nodes.WatchEvictions": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return first(c.Nodes().WatchEvictions(ctx, "thing", ""))
 	},
+	"PastAllocations": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.PastAllocations(ctx, sdk.PastOptions{}))
+	},
+	"PastPreemptions": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.PastPreemptions(ctx, sdk.PastOptions{}))
+	},
+	"PastEvents": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.PastEvents(ctx, sdk.PastOptions{}))
+	},
 	"Audit": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return fails(c.Audit(ctx, sdk.AuditOptions{}))
 	},

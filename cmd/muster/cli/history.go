@@ -21,6 +21,8 @@ func (a *app) historyCommand() *cobra.Command {
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.AddCommand(a.pastCommands()...)
+	cmd.AddCommand(a.importSlotsCommand())
 	cmd.AddCommand(
 		&cobra.Command{
 			Use: "status", Short: "Show how far the history is, its spool and its gaps", Args: arguments(cobra.NoArgs),

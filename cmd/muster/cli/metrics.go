@@ -16,8 +16,9 @@ func (a *app) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
 		Short: "Show the cluster, its queues and a tenant's usage in numbers",
-		Long: "metrics shows numbers of the present leader: those of the time before its term are not known. A\n" +
-			"tenant sees the cluster as a whole, the queues of its own work, and its own usage.",
+		Long: "metrics shows numbers of the present leader; peaks, averages and waits of the time before its term\n" +
+			"are those of the history, where one is kept. A tenant sees the cluster as a whole, the queues of\n" +
+			"its own work, and its own usage.",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -105,7 +106,7 @@ func (a *app) metricsTenantCommand() *cobra.Command {
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if period < api.LeastUsagePeriod || period > api.GreatestPeriod {
-				return usagef("--period %s is outside 1m..24h", period)
+				return usagef("--period %s is outside 1m..8784h (366 days)", period)
 			}
 			if !api.IsSubdomain(args[0]) {
 				return usagef("%q is not the name of a tenant", args[0])
@@ -129,7 +130,7 @@ func (a *app) metricsTenantCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&period, "period", api.DefaultUsagePeriod, "time that peak and average are about, 1m to 24h")
+	cmd.Flags().DurationVar(&period, "period", api.DefaultUsagePeriod, "time that peak and average are about, 1m to 8784h (366 days)")
 	return cmd
 }
 

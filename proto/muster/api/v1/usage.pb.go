@@ -589,6 +589,7 @@ type TenantUsage struct {
 	Period        string                     `protobuf:"bytes,2,opt,name=period,proto3" json:"period,omitempty"`
 	Since         string                     `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	Resources     map[string]*TenantResource `protobuf:"bytes,4,rep,name=resources,proto3" json:"resources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Cost          *TenantCost                `protobuf:"bytes,5,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +652,73 @@ func (x *TenantUsage) GetResources() map[string]*TenantResource {
 	return nil
 }
 
+func (x *TenantUsage) GetCost() *TenantCost {
+	if x != nil {
+		return x.Cost
+	}
+	return nil
+}
+
+type TenantCost struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Period        string                 `protobuf:"bytes,1,opt,name=period,proto3" json:"period,omitempty"`
+	Total         string                 `protobuf:"bytes,2,opt,name=total,proto3" json:"total,omitempty"`
+	Breakdown     map[string]string      `protobuf:"bytes,3,rep,name=breakdown,proto3" json:"breakdown,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TenantCost) Reset() {
+	*x = TenantCost{}
+	mi := &file_muster_api_v1_usage_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TenantCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TenantCost) ProtoMessage() {}
+
+func (x *TenantCost) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_usage_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TenantCost.ProtoReflect.Descriptor instead.
+func (*TenantCost) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_usage_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TenantCost) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
+func (x *TenantCost) GetTotal() string {
+	if x != nil {
+		return x.Total
+	}
+	return ""
+}
+
+func (x *TenantCost) GetBreakdown() map[string]string {
+	if x != nil {
+		return x.Breakdown
+	}
+	return nil
+}
+
 type TenantResource struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Quota              string                 `protobuf:"bytes,1,opt,name=quota,proto3" json:"quota,omitempty"`
@@ -664,7 +732,7 @@ type TenantResource struct {
 
 func (x *TenantResource) Reset() {
 	*x = TenantResource{}
-	mi := &file_muster_api_v1_usage_proto_msgTypes[9]
+	mi := &file_muster_api_v1_usage_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +744,7 @@ func (x *TenantResource) String() string {
 func (*TenantResource) ProtoMessage() {}
 
 func (x *TenantResource) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_usage_proto_msgTypes[9]
+	mi := &file_muster_api_v1_usage_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +757,7 @@ func (x *TenantResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TenantResource.ProtoReflect.Descriptor instead.
 func (*TenantResource) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_usage_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_usage_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TenantResource) GetQuota() string {
@@ -777,15 +845,24 @@ const file_muster_api_v1_usage_proto_rawDesc = "" +
 	"\voldest_item\x18\x03 \x01(\tR\n" +
 	"oldestItem\x12\"\n" +
 	"\ravg_wait_time\x18\x04 \x01(\tR\vavgWaitTime\x12\"\n" +
-	"\rp99_wait_time\x18\x05 \x01(\tR\vp99WaitTime\"\xf9\x01\n" +
+	"\rp99_wait_time\x18\x05 \x01(\tR\vp99WaitTime\"\xa8\x02\n" +
 	"\vTenantUsage\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
 	"\x06period\x18\x02 \x01(\tR\x06period\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\tR\x05since\x12G\n" +
-	"\tresources\x18\x04 \x03(\v2).muster.api.v1.TenantUsage.ResourcesEntryR\tresources\x1a[\n" +
+	"\tresources\x18\x04 \x03(\v2).muster.api.v1.TenantUsage.ResourcesEntryR\tresources\x12-\n" +
+	"\x04cost\x18\x05 \x01(\v2\x19.muster.api.v1.TenantCostR\x04cost\x1a[\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.muster.api.v1.TenantResourceR\x05value:\x028\x01\"\xd7\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.muster.api.v1.TenantResourceR\x05value:\x028\x01\"\xc0\x01\n" +
+	"\n" +
+	"TenantCost\x12\x16\n" +
+	"\x06period\x18\x01 \x01(\tR\x06period\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\tR\x05total\x12F\n" +
+	"\tbreakdown\x18\x03 \x03(\v2(.muster.api.v1.TenantCost.BreakdownEntryR\tbreakdown\x1a<\n" +
+	"\x0eBreakdownEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd7\x01\n" +
 	"\x0eTenantResource\x12\x14\n" +
 	"\x05quota\x18\x01 \x01(\tR\x05quota\x12#\n" +
 	"\rcurrent_usage\x18\x02 \x01(\tR\fcurrentUsage\x12\x1d\n" +
@@ -807,7 +884,7 @@ func file_muster_api_v1_usage_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_usage_proto_rawDescData
 }
 
-var file_muster_api_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_muster_api_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_muster_api_v1_usage_proto_goTypes = []any{
 	(*ClusterUtilization)(nil), // 0: muster.api.v1.ClusterUtilization
 	(*ClusterNumbers)(nil),     // 1: muster.api.v1.ClusterNumbers
@@ -818,8 +895,10 @@ var file_muster_api_v1_usage_proto_goTypes = []any{
 	(*QueueUsage)(nil),         // 6: muster.api.v1.QueueUsage
 	(*QueueNumbers)(nil),       // 7: muster.api.v1.QueueNumbers
 	(*TenantUsage)(nil),        // 8: muster.api.v1.TenantUsage
-	(*TenantResource)(nil),     // 9: muster.api.v1.TenantResource
-	nil,                        // 10: muster.api.v1.TenantUsage.ResourcesEntry
+	(*TenantCost)(nil),         // 9: muster.api.v1.TenantCost
+	(*TenantResource)(nil),     // 10: muster.api.v1.TenantResource
+	nil,                        // 11: muster.api.v1.TenantUsage.ResourcesEntry
+	nil,                        // 12: muster.api.v1.TenantCost.BreakdownEntry
 }
 var file_muster_api_v1_usage_proto_depIdxs = []int32{
 	1,  // 0: muster.api.v1.ClusterUtilization.cluster:type_name -> muster.api.v1.ClusterNumbers
@@ -829,13 +908,15 @@ var file_muster_api_v1_usage_proto_depIdxs = []int32{
 	3,  // 4: muster.api.v1.ClusterNumbers.memory:type_name -> muster.api.v1.AmountNumbers
 	4,  // 5: muster.api.v1.ClusterNumbers.gpu:type_name -> muster.api.v1.DeviceNumbers
 	7,  // 6: muster.api.v1.QueueUsage.queues:type_name -> muster.api.v1.QueueNumbers
-	10, // 7: muster.api.v1.TenantUsage.resources:type_name -> muster.api.v1.TenantUsage.ResourcesEntry
-	9,  // 8: muster.api.v1.TenantUsage.ResourcesEntry.value:type_name -> muster.api.v1.TenantResource
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	11, // 7: muster.api.v1.TenantUsage.resources:type_name -> muster.api.v1.TenantUsage.ResourcesEntry
+	9,  // 8: muster.api.v1.TenantUsage.cost:type_name -> muster.api.v1.TenantCost
+	12, // 9: muster.api.v1.TenantCost.breakdown:type_name -> muster.api.v1.TenantCost.BreakdownEntry
+	10, // 10: muster.api.v1.TenantUsage.ResourcesEntry.value:type_name -> muster.api.v1.TenantResource
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_usage_proto_init() }
@@ -843,14 +924,14 @@ func file_muster_api_v1_usage_proto_init() {
 	if File_muster_api_v1_usage_proto != nil {
 		return
 	}
-	file_muster_api_v1_usage_proto_msgTypes[9].OneofWrappers = []any{}
+	file_muster_api_v1_usage_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_usage_proto_rawDesc), len(file_muster_api_v1_usage_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
