@@ -13,29 +13,34 @@ type HistoryStatus struct {
 	Reason string `json:"reason,omitempty" example:"coordinator c2 has revisions 107 to 421 in its spool; without it there is a gap at 2026-03-01T13:00:00Z"`
 	// Database names the database, without any secret; absent while it was not reached yet.
 	Database string `json:"database,omitempty" example:"PostgreSQL muster at db.example.org"`
-	// DatabaseFault is why the database does not answer, and DatabaseFaultSince since when.
-	DatabaseFault      string `json:"databaseFault,omitempty" example:"connection refused"`
+	// DatabaseFault is the reason why the database does not answer; absent where it does.
+	DatabaseFault string `json:"databaseFault,omitempty" example:"connection refused"`
+	// DatabaseFaultSince is the time since which the database does not answer.
 	DatabaseFaultSince string `json:"databaseFaultSince,omitempty" format:"time" example:"2026-03-01T12:00:00Z"`
 	// Revision is the revision of the store up to which the database has the history.
 	Revision int64 `json:"revision" example:"4711"`
 	// StoreRevision is the present revision of the store.
 	StoreRevision int64 `json:"storeRevision" example:"4720"`
 	// DurableRevision is the revision up to which the history is in the database or in a
-	// spool, and SpoolOwner the coordinator that has the last part in its spool.
-	DurableRevision int64  `json:"durableRevision" example:"4711"`
-	SpoolOwner      string `json:"spoolOwner,omitempty" example:"c2"`
-	// SpoolBytes and SpoolBatches are the spool of the coordinator that answers.
-	SpoolBytes   int64 `json:"spoolBytes" unit:"bytes" example:"0"`
-	SpoolBatches int   `json:"spoolBatches" unit:"batches" example:"0"`
+	// spool.
+	DurableRevision int64 `json:"durableRevision" example:"4711"`
+	// SpoolOwner is the coordinator that has the last part of the history in its spool;
+	// absent where all is in the database.
+	SpoolOwner string `json:"spoolOwner,omitempty" example:"c2"`
+	// SpoolBytes is the size of the spool of the coordinator that answers.
+	SpoolBytes int64 `json:"spoolBytes" unit:"bytes" example:"0"`
+	// SpoolBatches is the number of batches in that spool.
+	SpoolBatches int `json:"spoolBatches" unit:"batches" example:"0"`
 	// Gaps are the ranges of revisions that the history does not have, the newest last.
 	Gaps []HistoryGap `json:"gaps,omitempty"`
 }
 
 // HistoryGap is a range of revisions whose changes the history does not have.
 type HistoryGap struct {
-	// From and To are the first and the last revision.
+	// From is the first revision of the range.
 	From int64 `json:"from" example:"107"`
-	To   int64 `json:"to" example:"421"`
+	// To is the last revision of the range.
+	To int64 `json:"to" example:"421"`
 	// Time is the time of the newest change before the history went on.
 	Time string `json:"time,omitempty" format:"time" example:"2026-03-01T13:00:00Z"`
 	// Reason is why the changes are missing.
@@ -50,8 +55,9 @@ type HistoryReport struct {
 	Revision int64 `json:"revision" example:"4711"`
 	// Rows is the number of rows that were compared.
 	Rows int `json:"rows" unit:"rows" example:"1200"`
-	// Total is the number of differences; Differences are the first 1000 of them.
-	Total       int                 `json:"total" unit:"differences" example:"1"`
+	// Total is the number of differences.
+	Total int `json:"total" unit:"differences" example:"1"`
+	// Differences are the first 1000 differences.
 	Differences []HistoryDifference `json:"differences,omitempty"`
 }
 
@@ -63,7 +69,8 @@ type HistoryDifference struct {
 	Key string `json:"key" example:"alloc-00000000000000a1-1"`
 	// Field is the field that differs; absent where one side has no row.
 	Field string `json:"field,omitempty" example:"state"`
-	// History and Store are the values of both sides; "present" where one alone has the row.
+	// History is the value in the history; "present" where the history alone has the row.
 	History string `json:"history,omitempty" example:"Running"`
-	Store   string `json:"store,omitempty" example:"Cancelled"`
+	// Store is the value in the store; "present" where the store alone has the row.
+	Store string `json:"store,omitempty" example:"Cancelled"`
 }

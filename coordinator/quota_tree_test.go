@@ -249,6 +249,7 @@ func TestTheNextLeaderLeavesOwnersTheirSeats(t *testing.T) {
 		allocate(t, k, rig.Submission{Namespace: "y", Name: "home", GPUs: 6})
 		wantSeat(t, c, "x", "guest", "all")
 		wantSeat(t, c, "y", "home", "y")
+		c.Converge() // the nodes at which units count are written a moment later
 		before := standing(t, c, "Deep")
 		k.Crash()
 		c.StartCoordinator("c2")

@@ -14,7 +14,7 @@ import (
 // runningGang is a job whose members run on a node each.
 func runningGang(b *testing.B, members int) (*Leader, *job) {
 	b.Helper()
-	l := &Leader{}
+	l := newScene(b).Leader
 	nodes := make([]resource.NodeID, members)
 	for i := range nodes {
 		nodes[i] = resource.NodeID(fmt.Sprintf("n%d", i))
