@@ -92,8 +92,10 @@ func TestTheHistoryAfterKills(t *testing.T) {
 // returns its rows.
 func awaitHistory(t *testing.T, c *cluster.Cluster, w *warehouse.Warehouse, upto resource.Revision) history.Batch {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cluster.Patience)
+	// A write that hangs with its connection ends after WriteTimeout.
+	ctx, cancel := context.WithTimeout(t.Context(), cluster.Patience+warehouse.WriteTimeout)
 	defer cancel()
+	before := "no look has ended"
 	for {
 		r, err := projector.Verify(ctx, c.Store, w, cluster.Name)
 		text := fmt.Sprintf("error %v; %d rows at revision %d of %d, differences %v", err, r.Rows, r.Revision, upto, r.Differences)
@@ -105,8 +107,9 @@ func awaitHistory(t *testing.T, c *cluster.Cluster, w *warehouse.Warehouse, upto
 			return all
 		}
 		if ctx.Err() != nil {
-			t.Fatal(text)
+			t.Fatalf("%s; and before that: %s", text, before)
 		}
+		before = text
 		hold(500 * time.Millisecond)
 	}
 }

@@ -120,6 +120,7 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Kill ends all processes of the server by SIGKILL, as `kill -9` or the kernel's lack
 // of memory does, and waits for the end.
 func (s *Server) Kill() {
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // it makes no further child, which would outlive it
 	children := childrenOf(s.PID())
 	_ = s.cmd.Process.Kill()
 	for _, pid := range children {
