@@ -63,6 +63,6 @@ func (h *historian) sumOnce(ctx context.Context, prices *usage.Prices, priced *b
 		}
 		*priced = true
 	}
-	_, err = tally.Settle(ctx, w)
+	_, err = tally.Settle(ctx, w, time.Now())
 	return err
 }

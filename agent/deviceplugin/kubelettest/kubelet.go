@@ -89,7 +89,9 @@ func Start(t testing.TB, dir string, memory *Checkpoint) *Kubelet {
 	k.running, k.cancel = context.WithCancel(context.Background())
 	old, err := filepath.Glob(filepath.Join(dir, "*.sock"))
 	for _, socket := range old {
-		err = errors.Join(err, os.Remove(socket))
+		if gone := os.Remove(socket); !errors.Is(gone, os.ErrNotExist) { // the plugin may remove it at the same time
+			err = errors.Join(err, gone)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)

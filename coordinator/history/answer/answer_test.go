@@ -44,7 +44,7 @@ func opened(t *testing.T, b history.Batch) *answer.Answers {
 		err = w.Write(t.Context(), b)
 	}
 	if err == nil {
-		_, err = tally.Settle(t.Context(), w)
+		_, err = tally.Settle(t.Context(), w, time.Now())
 	}
 	if err != nil {
 		t.Fatal(err)

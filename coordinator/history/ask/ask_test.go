@@ -59,7 +59,7 @@ func both(t *testing.T, b history.Batch, test func(t *testing.T, h *ask.History)
 				err = w.Write(t.Context(), b)
 			}
 			if err == nil {
-				_, err = tally.Settle(t.Context(), w)
+				_, err = tally.Settle(t.Context(), w, at(24*31))
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -236,7 +236,8 @@ func (p *Projector) act(ctx context.Context) {
 	if now.Sub(p.stored.at) >= positionEvery || p.ownsDrained() {
 		p.storePosition(ctx)
 	}
-	if p.term == nil && p.spool.Len() > 0 && !p.known && !now.Before(p.retryAt) {
+	// A term that looks for its place asks for the position by itself.
+	if looks := p.term != nil && p.term.narrator == nil; !looks && p.spool.Len() > 0 && !p.known && !now.Before(p.retryAt) {
 		p.trim(ctx)
 	}
 	p.tell(now)
@@ -263,6 +264,9 @@ func (p *Projector) take(at history.Position) {
 	if after, _ := p.spool.Reach(); p.spool.Len() > 0 && after > at.Revision {
 		p.log.Warn("history_spool_dropped", "history_at", int64(at.Revision), "spool_after", int64(after))
 		p.must(p.spool.Clear())
+		if p.term != nil && p.term.narrator != nil { // its rows follow those of the spool
+			p.restart()
+		}
 	}
 }
 

@@ -108,6 +108,30 @@ func TestAnotherGoesOn(t *testing.T) {
 	})
 }
 
+// TestATermBeginsWithoutTheDatabase: it goes on by the store's position, its rows go to
+// the spool, and these are drained once the database is back.
+func TestATermBeginsWithoutTheDatabase(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start("c1")
+		w.pass(time.Minute)
+		w.rest(12 * time.Second)
+		w.history.SetAway(errAway)
+		w.kill("c1")
+		p := w.start("c2")
+		w.pass(2 * time.Minute)
+		if s := p.Status(); s.Phase != projector.Projecting || s.SpoolBatches == 0 {
+			t.Errorf("without the database: status %+v", s)
+		}
+		w.history.SetAway(nil)
+		w.pass(time.Minute)
+		w.rest(time.Minute)
+		w.judge()
+		if s := p.Status(); s.SpoolBatches != 0 || s.Away != "" {
+			t.Errorf("with the database: status %+v", s)
+		}
+	})
+}
+
 // TestTheSpoolOfAnother: where the store has forgotten what the spool of another has, a
 // projector waits for that, and goes on with a gap if it does not come.
 func TestTheSpoolOfAnother(t *testing.T) {

@@ -18,8 +18,7 @@ import (
 
 // Bounds of a Settle.
 const (
-	// hourTimeout bounds the computing of one hour. An hour of 15 million slices takes
-	// PostgreSQL about a minute.
+	// hourTimeout bounds the computing of one hour.
 	hourTimeout = 10 * time.Minute
 	// mostHours is the most hours of one call, the oldest first.
 	mostHours = 10_000
@@ -28,10 +27,16 @@ const (
 // Settle computes the marked hours, the oldest first, and the days that they belong to.
 // It returns how many hours it has computed; after an error, those before it are done. A
 // crash costs nothing: marks go with the sums, in one SQL transaction for each hour.
-func Settle(ctx context.Context, w *warehouse.Warehouse) (hours int, err error) {
+//
+// A mark of an hour that is older than slices are kept goes without effect: the sums that
+// the hour has are better than those of no slices.
+func Settle(ctx context.Context, w *warehouse.Warehouse, now time.Time) (hours int, err error) {
 	d := dialectOf(w.Dialect())
 	if err := takeMarks(ctx, w, d); err != nil {
 		return 0, fmt.Errorf("usage: take the marks of changed hours: %w", err)
+	}
+	if err := dropOldMarks(ctx, w, d, now); err != nil {
+		return 0, fmt.Errorf("usage: drop the marks of hours without slices: %w", err)
 	}
 	marked, err := markedHours(ctx, w, d)
 	if err != nil {
@@ -47,6 +52,16 @@ func Settle(ctx context.Context, w *warehouse.Warehouse) (hours int, err error) 
 		hours++
 	}
 	return hours, nil
+}
+
+// dropOldMarks deletes the marks of hours whose slices may be gone.
+func dropOldMarks(ctx context.Context, w *warehouse.Warehouse, d dialect, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, warehouse.WriteTimeout)
+	defer cancel()
+	return within(ctx, w, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM usage_taken WHERE hour_start < $1", d.instant(now.Add(-warehouse.SlicesKept)))
+		return err
+	})
 }
 
 // within runs steps in one SQL transaction.

@@ -69,7 +69,7 @@ func write(t fataler, w *warehouse.Warehouse, all ...history.Slice) {
 
 func settle(t fataler, w *warehouse.Warehouse) int {
 	t.Helper()
-	n, err := tally.Settle(context.Background(), w)
+	n, err := tally.Settle(context.Background(), w, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,6 +386,27 @@ func TestMarksAreNotLostBesideAWriter(t *testing.T) {
 		got := stored(t, w, "usage_hourly", "hour_start", "t")
 		if len(got) != 1 || got[0].most != "40.000000" {
 			t.Errorf("sums %+v, want a peak of 40", got)
+		}
+	})
+}
+
+// Slices are kept for a while: a mark of an hour beyond that leaves its sums as they are.
+func TestAMarkBeyondTheSlicesLeavesTheSums(t *testing.T) {
+	both(t, func(t *testing.T, w *warehouse.Warehouse) {
+		write(t, w, history.Slice{Tx: "a", Tenant: "t", Namespace: "n", Slot: resource.CPU, Allocated: 1000, From: start, To: start.Add(time.Minute)})
+		settle(t, w)
+		if _, err := w.SQL().Exec("DELETE FROM usage_slices"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, w, history.Slice{Tx: "late", Tenant: "t", Namespace: "n", Slot: resource.CPU, Allocated: 1, From: start, To: start.Add(time.Minute)})
+		if n, err := tally.Settle(t.Context(), w, start.Add(warehouse.SlicesKept+2*time.Hour)); n != 0 || err != nil {
+			t.Errorf("%d hours were computed, %v; want none", n, err)
+		}
+		for table, want := range map[string]int{"usage_hourly": 1, "usage_dirty": 0, "usage_taken": 0} {
+			var rows int
+			if err := w.SQL().QueryRow("SELECT count(*) FROM " + table).Scan(&rows); err != nil || rows != want {
+				t.Errorf("%s has %d rows, %v; want %d", table, rows, err, want)
+			}
 		}
 	})
 }

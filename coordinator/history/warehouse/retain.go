@@ -22,6 +22,10 @@ type period struct {
 	key         string // of tables without months: the columns of the primary key
 }
 
+// SlicesKept is how long slices of use stay. The sums of an older hour cannot be computed
+// anew.
+const SlicesKept = 60 * day
+
 // periods are in the order in which rows go.
 var periods = []period{
 	{"completed allocations", "queue_history", "until_at", 730 * day, "allocation_id, since_at, reverted"},
@@ -35,7 +39,7 @@ var periods = []period{
 	{"audit logs", "audit_log", "at", 2555 * day, "audit_id, at, reverted"},
 	{"quota history", "resource_quotas", "to_at", 1095 * day, "namespace, quota_name, resource_type, from_at, reverted"},
 	{"quota history", "quota_usage_history", "recorded_at", 1095 * day, "tenant_id, namespace, quota_name, resource_type, recorded_at"},
-	{"usage slices", "usage_slices", "from_at", 60 * day, "tx_id, member, slot_name, from_at, reverted"},
+	{"usage slices", "usage_slices", "from_at", SlicesKept, "tx_id, member, slot_name, from_at, reverted"},
 	{"usage hourly", "usage_hourly", "hour_start", 1095 * day, "tenant_id, hour_start, namespace, slot_name, gpu_model"},
 	{"usage hourly", "usage_tenant_hourly", "hour_start", 1095 * day, "tenant_id, hour_start, slot_name"},
 	{"usage hourly", "usage_levels", "hour_start", 1095 * day, "tenant_id, namespace, slot_name, gpu_model, hour_start, level"},
