@@ -62,6 +62,7 @@ type daemon struct {
 	socket *net.UnixConn
 	log    string // file with its stdout and stderr
 	exited chan error
+	status string // the newest status line that expect has read
 }
 
 // start runs a program as systemd would, with a watchdog of half a second.
@@ -121,6 +122,7 @@ func (d *daemon) expect(t *testing.T, want string) {
 		case "WATCHDOG=1":
 		default:
 			if strings.HasPrefix(got, "STATUS=") {
+				d.status = got
 				continue
 			}
 			t.Fatalf("got %q while waiting for %s\n%s", got, want, d.output())
@@ -133,6 +135,9 @@ func (d *daemon) expectStatus(t *testing.T, want string) {
 	t.Helper()
 	if err := d.socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
+	}
+	if strings.HasPrefix(d.status, want) { // it is sent once
+		return
 	}
 	for buffer := make([]byte, 4096); ; {
 		n, err := d.socket.Read(buffer)
