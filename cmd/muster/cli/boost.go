@@ -27,6 +27,8 @@ func (a *app) boostCommand() *cobra.Command {
 				return err
 			}
 			switch {
+			case !cmd.Flags().Changed("priority"):
+				return usagef("--priority: missing: want a number above the job's own priority")
 			case o.NewPriority < 1 || o.NewPriority > api.MaxPriority:
 				return usagef("--priority %d: want 1..%d", o.NewPriority, int32(api.MaxPriority))
 			case length < time.Second || length > api.MaxBoost:

@@ -235,7 +235,7 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 		"Active", strconv.Itoa(o.Status.Active), "Succeeded", strconv.Itoa(o.Status.Succeeded), "Failed", strconv.Itoa(o.Status.Failed),
 		"Retries", retries, "Next retry", o.Status.NextRetryTime,
 		"Started", o.Status.StartTime,
-		"Priority", priority(o.Spec.Priority, o.Spec.PriorityClass),
+		"Priority", priority(o.Spec.Priority, o.Spec.PriorityClass), "Boost", boostOf(o.Status.Boost),
 		"Queue", o.Spec.Queue, "Position", position,
 		"Requests", amounts(o.Spec.Template.Spec.Resources.Requests),
 		"Limits", amounts(o.Spec.Template.Spec.Resources.Limits),
@@ -252,6 +252,21 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	a.section("Use", useTable(o.Status.Allocations))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil
+}
+
+// boostOf says until when members that wait have which priority; "" without a boost.
+func boostOf(b *api.JobBoost) string {
+	if b == nil {
+		return ""
+	}
+	text := fmt.Sprintf("members that wait have priority %d until %s", b.Priority, b.Expires)
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	if b.ApprovedBy != "" {
+		text += " (approved by " + b.ApprovedBy + ")"
+	}
+	return text
 }
 
 // exitsTable has the exits of the members whose commands have ended.

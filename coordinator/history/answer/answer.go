@@ -80,6 +80,10 @@ func (a *Answers) AddUsage(ctx context.Context, u *api.TenantUsage, tenant resou
 	u.Since = past.From.Format(time.RFC3339)
 	for name, r := range u.Resources {
 		held := past.Slots[name]
+		// Slices come at 5-minute marks and full hours: the present use may be greater yet.
+		if now, err := resource.ParseAmount(name, r.CurrentUsage); err == nil {
+			held.Peak = max(held.Peak, now)
+		}
 		r.PeakUsage, r.AvgUsage = resource.FormatAmount(name, held.Peak), average(name, held.Average)
 		u.Resources[name] = r
 	}

@@ -66,7 +66,7 @@ func held(tx string, slot resource.Name, amount int64, from, to int) []history.S
 func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
 	a := opened(t, history.Batch{Slices: slices.Concat(held("a", resource.GPU, 4000, 10, 2), held("b", resource.GPU, 1000, 4, 3), held("c", resource.Memory, 3<<30, 2, 1))})
 	u := &api.TenantUsage{Tenant: "ml", Period: "24h", Resources: map[resource.Name]api.TenantResource{
-		resource.GPU: {Quota: "16", CurrentUsage: "2"}, resource.CPU: {Quota: "64", CurrentUsage: "0"},
+		resource.GPU: {Quota: "16", CurrentUsage: "2"}, resource.CPU: {Quota: "64", CurrentUsage: "3"}, // no slice has it yet
 	}}
 	if err := a.AddUsage(t.Context(), u, "ml", 24*time.Hour); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
 	if gpu.PeakUsage != "5" || gpu.Quota != "16" || gpu.CurrentUsage != "2" || gpu.AvgUsage == "" || gpu.AvgUsage == "0" {
 		t.Errorf("GPUs %+v, want a peak of 5 beside the quota", gpu)
 	}
-	if cpu := u.Resources[resource.CPU]; cpu.PeakUsage != "0" || cpu.AvgUsage != "0" {
+	if cpu := u.Resources[resource.CPU]; cpu.PeakUsage != "3" || cpu.AvgUsage != "0" {
 		t.Errorf("CPUs %+v, want no peak", cpu)
 	}
 	if memory := u.Resources[resource.Memory]; memory.PeakUsage != "3Gi" || memory.CurrentUsage != "0" {
