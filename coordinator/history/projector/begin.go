@@ -38,16 +38,20 @@ func (p *Projector) find(ctx, asking context.Context) (why string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if p.spool.Bytes() > p.spoolBytes()/2 {
-		return "the spool is more than half full", nil
-	}
+	const crowded = "the spool is more than half full"
 	at, err := p.config.Warehouse.Position(asking)
 	if err != nil {
 		p.fail(err)
+		if p.crowded() {
+			return crowded, nil
+		}
 		return p.beginWithoutDatabase(ctx, asking)
 	}
 	p.recover()
 	p.take(at)
+	if p.crowded() { // it is drained from the position on
+		return crowded, nil
+	}
 	p.mark = at.Mark
 	if last, found, err := p.spool.Last(); err != nil {
 		return "", err
@@ -63,6 +67,9 @@ func (p *Projector) find(ctx, asking context.Context) (why string, err error) {
 	}
 	return p.beginAt(ctx, asking, max(at.Revision, p.spooledUpto()), true)
 }
+
+// crowded reports whether the spool has too little room for a term to begin.
+func (p *Projector) crowded() bool { return p.spool.Bytes() > p.spoolBytes()/2 }
 
 func (p *Projector) spooledUpto() resource.Revision {
 	_, upto := p.spool.Reach()

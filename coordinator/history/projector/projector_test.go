@@ -132,6 +132,31 @@ func TestATermBeginsWithoutTheDatabase(t *testing.T) {
 	})
 }
 
+// TestAFullSpoolIsDrained: a coordinator that starts with a spool without room, while the
+// database is away, brings it to the database once that is back.
+func TestAFullSpoolIsDrained(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.spoolBytes = 16 << 10
+		w.start("c1")
+		w.pass(10 * time.Second)
+		w.history.SetAway(errAway)
+		w.pass(2 * time.Minute)
+		w.kill("c1")
+		p := w.start("c1")
+		w.rest(time.Minute)
+		if s := p.Status(); s.Phase != projector.Starting || s.SpoolBytes <= w.spoolBytes/2 {
+			t.Fatalf("without the database: status %+v", s)
+		}
+		w.history.SetAway(nil)
+		w.pass(time.Minute)
+		w.rest(15 * time.Second)
+		if s := p.Status(); s.Phase != projector.Projecting || s.SpoolBytes != 0 {
+			t.Errorf("with the database: status %+v", s)
+		}
+		w.judge()
+	})
+}
+
 // TestTheSpoolOfAnother: where the store has forgotten what the spool of another has, a
 // projector waits for that, and goes on with a gap if it does not come.
 func TestTheSpoolOfAnother(t *testing.T) {

@@ -33,6 +33,8 @@ type world struct {
 	made    int
 	running map[string]*running
 	dirs    map[string]string
+	// spoolBytes is the size of the spools; 0 is the default.
+	spoolBytes int64
 	// oracle follows every change of the store; it is the naive projector.
 	oracle  *mem.History
 	told    *narrate.Narrator
@@ -73,7 +75,7 @@ func (w *world) start(name string) *projector.Projector {
 		w.dirs[name] = w.t.TempDir()
 	}
 	r := &running{ended: make(chan struct{})}
-	r.p = projector.New(projector.Config{Name: name, Cluster: "test", Store: w.store, Warehouse: w.history, SpoolDir: w.dirs[name], Logger: logger(w.t, name)})
+	r.p = projector.New(projector.Config{Name: name, Cluster: "test", Store: w.store, Warehouse: w.history, SpoolDir: w.dirs[name], SpoolBytes: w.spoolBytes, Logger: logger(w.t, name)})
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
