@@ -110,7 +110,7 @@ func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string) 
 		b := differing(want, r.Differences)
 		b.After, b.Upto, b.Mark, b.At = at.Revision, at.Revision, at.Mark, want.At
 		closeVanished(&b, onlyOpen(want, has))
-		stamp(&b, at.Revision)
+		stamp(&b, r.Revision) // what the history has learned since the comparison stays
 		err = w.Write(ctx, b)
 		var moved *history.PositionError
 		if err == nil || !errors.As(err, &moved) || try == verifyTries {

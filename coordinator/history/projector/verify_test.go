@@ -1,6 +1,7 @@
 package projector_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -45,6 +46,56 @@ func TestVerifyAndRebuild(t *testing.T) {
 		}
 		if r, err = projector.Verify(t.Context(), w.store, w.history, "test"); err != nil || len(r.Differences) > 0 {
 			t.Errorf("after the rebuild: error %v, differences %v", err, r.Differences)
+		}
+	})
+}
+
+// movesOn is a history that another projector writes between a comparison and the
+// rebuild that follows.
+type movesOn struct {
+	*mem.History
+	asked int
+	write func(history.Position)
+}
+
+// Position is asked before and behind a comparison, then by the rebuild.
+func (m *movesOn) Position(ctx context.Context) (history.Position, error) {
+	if m.asked++; m.asked == 3 {
+		at, err := m.History.Position(ctx)
+		if err != nil {
+			return at, err
+		}
+		m.write(at)
+	}
+	return m.History.Position(ctx)
+}
+
+// TestRebuildLeavesNewerRows: a row that came after the comparison is newer than what the
+// rebuild has read from the store.
+func TestRebuildLeavesNewerRows(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start("c1")
+		w.pass(10 * time.Second)
+		w.rest(15 * time.Second)
+		w.kill("c1")
+		all, err := w.history.Read(t.Context(), history.Batch{})
+		if err != nil || len(all.Units) == 0 {
+			t.Fatal(len(all.Units), err)
+		}
+		newer := all.Units[0]
+		w.history.Lose(string(newer.UID))
+		h := &movesOn{History: w.history, write: func(at history.Position) {
+			newer.State, newer.Ended, newer.Revision = "Failed", time.Now().UTC(), at.Revision+1
+			if err := w.history.Write(t.Context(), history.Batch{After: at.Revision, Upto: at.Revision + 5, Mark: at.Mark, Units: []history.Unit{newer}}); err != nil {
+				t.Error(err)
+			}
+		}}
+		r, err := projector.Rebuild(t.Context(), w.store, h, "test")
+		if err != nil || len(r.Differences) != 1 {
+			t.Errorf("error %v, differences %v", err, r.Differences)
+		}
+		if got := w.history.Rows().Units[string(newer.UID)].Row; got.State != newer.State || !got.Ended.Equal(newer.Ended) {
+			t.Errorf("the newer row is %+v", got)
 		}
 	})
 }
