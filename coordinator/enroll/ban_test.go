@@ -574,6 +574,27 @@ func TestDecisionsThatRaceAreMadeAnew(t *testing.T) {
 			t.Errorf("%v, want a refusal: the key is revoked", err)
 		}
 	})
+	t.Run("the end of a certificate and another one of the same key", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, a, b := setup(t)
+			key := newKey(t)
+			if _, err := a.CertifyOperator(t.Context(), "eve", key.Public(), time.Hour, "boss"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Hour)
+			s.once = func() {
+				if _, err := b.CertifyOperator(t.Context(), "eve", key.Public(), time.Hour, "boss"); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := a.Operators(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if ended, err := a.RevokeOperator(t.Context(), "eve", "ann", nil); err != nil || len(ended) != 1 {
+				t.Errorf("%+v, %v, want a revocation of the later certificate", ended, err)
+			}
+		})
+	})
 	t.Run("two bans", func(t *testing.T) {
 		s, a, b := setup(t)
 		var first enroll.Banned

@@ -98,7 +98,7 @@ func (s *Service) forgetOperator(ctx context.Context, name, creator string) erro
 		if err != nil {
 			return fmt.Errorf("forget the certificate of operator %s: %w", name, err)
 		}
-		if result.Succeeded { // else somebody has revoked it, or issued it anew
+		if result.Succeeded { // else it was revoked or issued anew meanwhile
 			s.known.drop(key)
 		}
 	}
@@ -130,7 +130,8 @@ func (s *Service) Operators(ctx context.Context) ([]OperatorStatus, error) {
 			return nil, err
 		}
 		if over(rec.Expires, time.Now()) {
-			if _, err := s.config.Store.Txn(ctx, record.Txn{Then: []record.Op{record.Delete(kv.Key)}}); err != nil {
+			unchanged := record.ModRevIs(kv.Key, kv.ModRev) // else the key has a later certificate
+			if _, err := s.config.Store.Txn(ctx, record.Txn{If: []record.Compare{unchanged}, Then: []record.Op{record.Delete(kv.Key)}}); err != nil {
 				return nil, fmt.Errorf("forget a certificate of operator %s: %w", rec.Name, err)
 			}
 			continue
