@@ -36,7 +36,8 @@ type KubeletDevice struct {
 	State string `json:"state" oneof:"Free,Lent,Joining,Leaving" example:"Lent"`
 	// Configured marks a device of the pool in the agent's configuration.
 	Configured bool `json:"configured,omitempty" example:"true"`
-	// Holder is the work that has a device that is Joining, as namespace/name.
+	// Holder is the work that has a device that is Joining: namespace/name of an
+	// allocation, job namespace/name of a job, or another text where the work has no name.
 	Holder string `json:"holder,omitempty" example:"default/train-0"`
 	// Since is the time at which the device became Free or Lent.
 	Since string `json:"since,omitempty" format:"time" example:"2026-03-01T12:00:00Z"`

@@ -21,7 +21,7 @@ type KubeletDevice struct {
 	State string `json:"state"` // one of KubeletStates
 	// Configured: the agent's configuration has the device in its pool.
 	Configured bool `json:"configured,omitempty"`
-	// Holder has a device that is Joining: NAMESPACE/NAME, "" where it is not known.
+	// Holder has a device that is Joining: as api.KubeletDevice says, "" where nothing has it.
 	Holder string `json:"holder,omitempty"`
 	// Since is when the device became Free or Lent, in Unix seconds; 0 for unknown.
 	Since      int64              `json:"since,omitempty"`

@@ -170,7 +170,7 @@ type KubeletDevice struct {
 	// state is Free, Lent, Joining or Leaving.
 	State      string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	Configured bool   `protobuf:"varint,3,opt,name=configured,proto3" json:"configured,omitempty"` // the agent's configuration has the device in its pool
-	// holder is the holder of a device that is Joining: NAMESPACE/NAME of the work.
+	// holder has a device that is Joining: NAMESPACE/NAME, "job NAMESPACE/NAME" or another text.
 	Holder        string              `protobuf:"bytes,4,opt,name=holder,proto3" json:"holder,omitempty"`
 	Since         int64               `protobuf:"varint,5,opt,name=since,proto3" json:"since,omitempty"` // Unix seconds, of Free and of Lent; 0 where it is not known
 	Containers    []*KubeletContainer `protobuf:"bytes,6,rep,name=containers,proto3" json:"containers,omitempty"`
