@@ -7,6 +7,8 @@ import (
 
 // dialect are the statements of an import in the words of a database.
 type dialect interface {
+	// unbounded lifts the time-out of statements for one transaction; "" where there is none.
+	unbounded() string
 	// makeSlots makes the table of slots.
 	makeSlots() []string
 	// fill copies all JSON into it and registers unknown slots.
@@ -38,6 +40,8 @@ func differencesOf(documents, slots, same string) string {
 
 // postgres are the statements of PostgreSQL.
 type postgres struct{ Source }
+
+func (p postgres) unbounded() string { return "SET LOCAL statement_timeout = 0" }
 
 func (p postgres) makeSlots() []string {
 	return []string{fmt.Sprintf(`CREATE TABLE "%s" (
@@ -120,6 +124,8 @@ func (p postgres) differences() string {
 
 // sqlite are the statements of SQLite, where amounts are decimal texts.
 type sqlite struct{ Source }
+
+func (q sqlite) unbounded() string { return "" }
 
 func (q sqlite) makeSlots() []string {
 	return []string{fmt.Sprintf(`CREATE TABLE "%s" (

@@ -140,6 +140,9 @@ func (i *Import) move(ctx context.Context, step string, from []Phase, to func(Ph
 		return i.failed(step, err)
 	}
 	defer func() { _ = tx.Rollback() }() // of a transaction that is committed: nothing
+	if err := i.unbound(ctx, tx); err != nil {
+		return i.failed(step, err)
+	}
 	at, err := i.phase(ctx, tx)
 	if err != nil {
 		return err
@@ -163,6 +166,17 @@ func (i *Import) move(ctx context.Context, step string, from []Phase, to func(Ph
 		return i.failed(step, err)
 	}
 	return nil
+}
+
+// unbound lifts the time-out of statements for a transaction: a step reads the whole
+// table, of any size.
+func (i *Import) unbound(ctx context.Context, tx *sql.Tx) error {
+	statement := i.words.unbounded()
+	if statement == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, statement)
+	return err
 }
 
 // record writes the phase.
@@ -191,7 +205,9 @@ func toPhase(p Phase) func(Phase) Phase { return func(Phase) Phase { return p } 
 // then on. Slots that the registry does not know are registered as count, with rank 0.
 func (i *Import) DualWrite(ctx context.Context) error {
 	return i.move(ctx, "dual-write", []Phase{None}, toPhase(DualWrite), func(Phase) []string {
-		return slices.Concat(i.words.makeSlots(), i.words.fill(), i.words.follow())
+		// The triggers come first: their lock keeps other writers of the table out until
+		// the end, so that no row comes between the copy and the triggers.
+		return slices.Concat(i.words.makeSlots(), i.words.follow(), i.words.fill())
 	})
 }
 
@@ -263,6 +279,9 @@ func (i *Import) Validate(ctx context.Context) (Report, error) {
 		return Report{}, i.failed("validate", err)
 	}
 	defer func() { _ = tx.Rollback() }()
+	if err := i.unbound(ctx, tx); err != nil {
+		return Report{}, i.failed("validate", err)
+	}
 	r, err := i.compare(ctx, tx)
 	r.Phase = p
 	return r, err

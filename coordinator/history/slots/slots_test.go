@@ -206,6 +206,46 @@ func TestAmountsThatAreNoNumbersAreListedAndStopTheCutOver(t *testing.T) {
 	})
 }
 
+// A program whose transaction began before the import, and commits while it runs, loses
+// no row: PostgreSQL alone lets both run beside each other.
+func TestARowThatIsWrittenBesideDualWriteHasItsSlots(t *testing.T) {
+	both(t, func(t *testing.T, w *warehouse.Warehouse, i *slots.Import) {
+		if w.Dialect() == warehouse.SQLite {
+			t.Skip("SQLite has one writer at a time")
+		}
+		program, err := w.SQL().BeginTx(t.Context(), nil)
+		must(t, err)
+		defer func() { _ = program.Rollback() }()
+		_, err = program.ExecContext(t.Context(), `INSERT INTO kernels VALUES ('k4', 'RUNNING', '{"cpu": "2"}', '{}')`)
+		must(t, err)
+		done := make(chan error, 1)
+		go func() { done <- i.DualWrite(t.Context()) }()
+		for waits := false; !waits; {
+			must(t, w.SQL().QueryRowContext(t.Context(), "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'kernels'::regclass").Scan(&waits))
+		}
+		must(t, program.Commit())
+		must(t, <-done)
+		if r, err := i.Validate(t.Context()); err != nil || r.Total != 0 || r.Entities != 4 {
+			t.Errorf("%+v, %v; want 4 entities and no difference", r, err)
+		}
+	})
+}
+
+// A step reads a whole table, which may take longer than the time of one statement.
+func TestAStepHasTheTimeThatItNeeds(t *testing.T) {
+	w, err := warehouse.Open(t.Context(), postgres.Database(t))
+	must(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	do(t, w, `CREATE TABLE kernels (id TEXT PRIMARY KEY, requested_slots JSONB, occupied_slots JSON)`)
+	do(t, w, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.1); RETURN NULL; END $$`)
+	do(t, w, `CREATE TRIGGER slow AFTER INSERT ON resource_slot_types FOR EACH STATEMENT EXECUTE FUNCTION slow()`)
+	w.SQL().SetMaxOpenConns(1)
+	do(t, w, "SET statement_timeout = 1000")
+	i, err := slots.Of(w, kernels)
+	must(t, err)
+	must(t, i.DualWrite(t.Context()))
+}
+
 func TestStepsOutOfTurnAreRefused(t *testing.T) {
 	both(t, func(t *testing.T, w *warehouse.Warehouse, i *slots.Import) {
 		for name, step := range map[string]func() error{
