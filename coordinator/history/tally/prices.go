@@ -116,7 +116,7 @@ func replacePrices(ctx context.Context, tx *sql.Tx, d dialect, rows []priceRow) 
 }
 
 // repricing computes costs from the integrals of hours at and behind $1, and the days
-// from the hours.
+// from the hours. A day whose hours are gone keeps its cost.
 var repricing = []string{
 	`UPDATE usage_hourly AS h SET cost_units = coalesce((SELECT {cost:hourly} FROM usage_prices p
 		WHERE p.slot_name = h.slot_name AND p.gpu_model IN (h.gpu_model, '') AND p.from_at <= h.hour_start
@@ -124,6 +124,6 @@ var repricing = []string{
 	WHERE h.hour_start >= $1`,
 	`UPDATE usage_daily AS d SET cost_units = coalesce((SELECT sum(h.cost_units) FROM usage_hourly h
 		WHERE h.tenant_id = d.tenant_id AND h.namespace = d.namespace AND h.slot_name = d.slot_name AND h.gpu_model = d.gpu_model
-			AND h.hour_start >= d.day_start AND h.hour_start < d.day_start + {aday}), 0)
+			AND h.hour_start >= d.day_start AND h.hour_start < d.day_start + {aday}), d.cost_units)
 	WHERE d.day_start + {aday} > $1`,
 }

@@ -364,6 +364,29 @@ func TestAChangedListPricesStoredHoursAgain(t *testing.T) {
 	})
 }
 
+// Hours are kept for a while and days for ever: a changed list leaves the cost of a day
+// whose hours are gone.
+func TestAChangedListLeavesDaysWithoutHours(t *testing.T) {
+	both(t, func(t *testing.T, w *warehouse.Warehouse) {
+		write(t, w, history.Slice{Tx: "a", Tenant: "t", Namespace: "n", Slot: resource.GPU, GPUModel: "H100", Allocated: 3000, From: start, To: start.Add(time.Hour)})
+		settle(t, w)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(tally.SetPrices(t.Context(), w, priceList(t, listOfPrices...)))
+		before := stored(t, w, "usage_daily", "day_start", "t")
+		_, err := w.SQL().Exec("DELETE FROM usage_hourly")
+		must(err)
+		must(tally.SetPrices(t.Context(), w, priceList(t)))
+		if d := cmp.Diff(before, stored(t, w, "usage_daily", "day_start", "t"), cmp.AllowUnexported(row{})); d != "" || before[0].cost == "0.0000" {
+			t.Errorf("cost %s before (-before +after)\n%s", before[0].cost, d)
+		}
+	})
+}
+
 // A writer and a settler beside each other lose no mark.
 func TestMarksAreNotLostBesideAWriter(t *testing.T) {
 	both(t, func(t *testing.T, w *warehouse.Warehouse) {
