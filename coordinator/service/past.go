@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
@@ -87,6 +89,8 @@ func (q *PastQuery) Set(name, value string) error {
 	switch to := texts[name]; {
 	case to != nil && len(value) > mostPastText:
 		return fmt.Errorf("want %d characters or less", mostPastText)
+	case to != nil && (strings.ContainsRune(value, 0) || !utf8.ValidString(value)):
+		return errors.New("want UTF-8 without NUL")
 	case to != nil:
 		*to = value
 	case name == "limit":

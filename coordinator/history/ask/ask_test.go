@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -388,7 +389,7 @@ func TestWaitsOfQueues(t *testing.T) {
 
 func TestAWrongTokenIsRefused(t *testing.T) {
 	both(t, history.Batch{}, func(t *testing.T, h *ask.History) {
-		for _, token := range []string{"!", "bm90aGluZw", strings.Repeat("a", 1000), "LTEgYQ"} {
+		for _, token := range []string{"!", "bm90aGluZw", strings.Repeat("a", 1000), "LTEgYQ", "MSBhAGI", "MSD_"} {
 			if _, _, err := h.Allocations(t.Context(), ask.Query{Continue: token}); err == nil || !strings.Contains(err.Error(), "continue") {
 				t.Errorf("%.20s…: error %v", token, err)
 			}
@@ -400,7 +401,7 @@ func FuzzParseToken(f *testing.F) {
 	f.Add("")
 	f.Add("MTIzIGFiYw")
 	f.Fuzz(func(t *testing.T, text string) {
-		if ms, id, err := ask.ParseToken(text); err == nil && (ms < 0 || id == "") {
+		if ms, id, err := ask.ParseToken(text); err == nil && (ms < 0 || id == "" || strings.ContainsRune(id, 0) || !utf8.ValidString(id)) {
 			t.Errorf("%q is %d, %q", text, ms, id)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/musterd/muster/resource"
 )
@@ -50,7 +51,7 @@ func ParseToken(text string) (ms int64, id string, err error) {
 		return 0, "", wrong
 	}
 	number, id, found := strings.Cut(string(decoded), " ")
-	if ms, err = strconv.ParseInt(number, 10, 64); !found || err != nil || ms < 0 || ms > 1<<52 || id == "" {
+	if ms, err = strconv.ParseInt(number, 10, 64); !found || err != nil || ms < 0 || ms > 1<<52 || id == "" || strings.ContainsRune(id, 0) || !utf8.ValidString(id) {
 		return 0, "", wrong
 	}
 	return ms, id, nil
