@@ -167,13 +167,21 @@ func (a *Agent) countsAnswer(v *ledger.View) []byte {
 }
 
 // allocationsAnswer has each grant; those of the kubelet with the device, and with the
-// containers as NAMESPACE/POD/CONTAINER.
+// containers as NAMESPACE/POD/CONTAINER where there is room for all of them.
 func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
 	containers := map[string][]string{}
 	for _, u := range a.kubelet.Status().Users {
 		containers[u.Device] = append(containers[u.Device], u.Namespace+"/"+u.Pod+"/"+u.Container)
 	}
-	var rows []any
+	if body, more := fitting("allocations", allocationRows(v, containers)); more == 0 {
+		return body
+	}
+	return list("allocations", allocationRows(v, nil))
+}
+
+// allocationRows are the rows of grants; containers are those of the kubelet's devices, by
+// UUID.
+func allocationRows(v *ledger.View, containers map[string][]string) (rows []any) {
 	for _, g := range v.Grants {
 		if g.State == grant.Tombstone {
 			continue
@@ -195,12 +203,18 @@ func (a *Agent) allocationsAnswer(v *ledger.View) []byte {
 		}
 		rows = append(rows, row)
 	}
-	return list("allocations", rows)
+	return rows
 }
 
 // list is {"key":[rows…]}; rows that do not fit are counted in "more".
 func list(key string, rows []any) []byte {
-	body := []byte(`{"` + key + `":[`)
+	body, _ := fitting(key, rows)
+	return body
+}
+
+// fitting is list, and the number of rows that do not fit.
+func fitting(key string, rows []any) (body []byte, more int) {
+	body = []byte(`{"` + key + `":[`)
 	const tail = len(`],"more":1000000}`)
 	for i, row := range rows {
 		text, err := json.Marshal(row)
@@ -208,12 +222,12 @@ func list(key string, rows []any) []byte {
 			panic(fmt.Sprintf("agent: answer %s, row %d: %v", key, i, err))
 		}
 		if len(body)+1+len(text)+tail > queryLimit {
-			return fmt.Appendf(body, `],"more":%d}`, len(rows)-i)
+			return fmt.Appendf(body, `],"more":%d}`, len(rows)-i), len(rows) - i
 		}
 		if i > 0 {
 			body = append(body, ',')
 		}
 		body = append(body, text...)
 	}
-	return append(body, "]}"...)
+	return append(body, "]}"...), 0
 }

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -155,6 +156,44 @@ func TestTheQueryAllocationsNamesTheKubeletsContainers(t *testing.T) {
 	if len(body.Allocations) != 2 {
 		t.Errorf("allocations %+v, want both devices of the pool", body.Allocations)
 	}
+}
+
+// Devices count more than the names of their containers, which may be long.
+func TestTheQueryAllocationsLeavesOutContainersForDevices(t *testing.T) {
+	r, dir := newRig(t), kubelettest.Dir(t)
+	pool := r.withKubelet(dir, 6)
+	const serfToken = "serf-token"
+	tune := r.tune
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		tune(c, d)
+		c.Gossip = &agent.GossipConfig{SerfBind: loopback, CapacityBind: loopback, RPC: gossip.RPC{Addr: loopback, Token: serfToken}}
+	}
+	k := kubelettest.Start(t, dir, nil)
+	r.start()
+	r.lead(1)
+	k.Await(deviceplugin.DefaultResource, pool...)
+	for i := range pool {
+		if _, err := k.Run(fmt.Sprint(strings.Repeat("p", 200), i), deviceplugin.DefaultResource, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.AwaitLists(2)
+	eventually(t, "it has joined the rings", func() bool { return r.agent.Rings() != nil })
+	serf, err := client.ClientFromConfig(&client.Config{Addr: r.agent.Rings().Serf.RPCAddr(), AuthKey: serfToken, Timeout: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serf.Close()
+	eventually(t, "the answer has all devices", func() bool {
+		var body struct {
+			Allocations []struct{ Device string }
+		}
+		payload := ask(t, serf, "allocations")
+		if err := json.Unmarshal(payload, &body); err != nil || len(payload) > 1024 {
+			t.Fatalf("answer %q: %v", payload, err)
+		}
+		return len(body.Allocations) == len(pool)
+	})
 }
 
 // ask returns the agent's answer to a query.
