@@ -57,8 +57,12 @@ func (f *Follower) notePosition(key string, kv *record.KV) {
 	}
 }
 
-// sample notes how much there was at a revision.
+// sample notes how much there was at a revision. A store that was restored begins anew:
+// its revisions are lower than those of the samples.
 func (p *past) sample(now time.Time, at resource.Revision) {
+	if n := len(p.samples); n > 0 && at < p.samples[n-1].revision {
+		p.samples = nil
+	}
 	if n := len(p.samples); n > 0 && now.Sub(p.samples[n-1].at) < pastStep {
 		return
 	}

@@ -41,3 +41,19 @@ func TestTheCompactionWaitsWithinBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestTheCompactionWaitsInARestoredStore: the samples of the lost past say nothing about
+// the revisions that come again.
+func TestTheCompactionWaitsInARestoredStore(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	var p past
+	for i := range 90 {
+		p.sample(now.Add(time.Duration(i)*time.Minute), resource.Revision(1000+i))
+	}
+	now = now.Add(90 * time.Minute)
+	p.sample(now, 50) // restored
+	p.position = 40
+	if got := p.floor(48, now); got != 40 {
+		t.Errorf("compacted up to %d, want 40", got)
+	}
+}
