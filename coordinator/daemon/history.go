@@ -51,11 +51,13 @@ func (d *Daemon) openHistory(registry prometheus.Registerer) {
 	d.history = h
 }
 
-// run projects, and sums up, until ctx ends.
+// run projects, and sums up, until ctx ends or the projector cannot begin.
 func (h *historian) run(ctx context.Context, prices *usage.Prices, log *slog.Logger) error {
+	summing, stop := context.WithCancel(ctx)
 	var sums sync.WaitGroup
-	sums.Go(func() { h.sum(ctx, prices, log) })
+	sums.Go(func() { h.sum(summing, prices, log) })
 	err := h.projector.Run(ctx)
+	stop()
 	sums.Wait()
 	return errors.Join(err, h.door.close())
 }
