@@ -48,6 +48,9 @@ func (p *Projector) find(ctx, asking context.Context) (why string, err error) {
 		return p.beginWithoutDatabase(ctx, asking)
 	}
 	p.recover()
+	if at.Revision < 0 {
+		return "", fmt.Errorf("the history stands at revision %d: want 0 or more; a hand has changed table history_position", int64(at.Revision))
+	}
 	p.take(at)
 	if p.crowded() { // it is drained from the position on
 		return crowded, nil

@@ -62,11 +62,16 @@ func (p *Projector) storePosition(ctx context.Context) {
 	if next.Revision == 0 && !p.known || next == p.stored.position {
 		return
 	}
+	value, err := record.Encode(next) // the database's revision may be anything
+	if err != nil {
+		p.log.Error("history_position_not_stored", "error", err)
+		return
+	}
 	t := record.Txn{If: []record.Compare{record.ModRevIs(record.HistoryPositionKey, p.stored.modRev)}}
 	if p.term != nil {
 		t.If = append(t.If, p.term.office.Held())
 	}
-	t.Then = []record.Op{record.Put(record.HistoryPositionKey, record.MustEncode(next))}
+	t.Then = []record.Op{record.Put(record.HistoryPositionKey, value)}
 	result, err := p.config.Store.Txn(ctx, t)
 	if err == nil && result.Succeeded {
 		p.stored.position, p.stored.modRev, p.stored.since = next, result.Revision, time.Now()
@@ -81,7 +86,9 @@ func (p *Projector) storePosition(ctx context.Context) {
 }
 
 // closeVanished adds an end to the rows that the history has without one and that the
-// store does not have any more: they ended within a gap, nobody knows when.
+// store does not have any more: they ended at an unknown instant within a gap. The end is
+// the newest instant that the store knows, or that of the row itself if it is newer: the
+// records of what ended last may be gone.
 func closeVanished(b *history.Batch, has history.Batch) {
 	units, grants, jobs, nodes := map[resource.UnitUID]bool{}, map[resource.TxID]bool{}, map[string]bool{}, map[resource.NodeID]bool{}
 	for i := range b.Units {
@@ -98,25 +105,25 @@ func closeVanished(b *history.Batch, has history.Batch) {
 	}
 	for _, u := range has.Units {
 		if !units[u.UID] && u.Ended.IsZero() {
-			u.State, u.Reason, u.Ended, u.Revision = unknownEnd, vanished, b.At, b.Upto
+			u.State, u.Reason, u.Ended, u.Revision = unknownEnd, vanished, latest(u.Created, u.Scheduled, u.Started, b.At), b.Upto
 			b.Units = append(b.Units, u)
 		}
 	}
 	for _, g := range has.Grants {
 		if !grants[g.Tx] && g.Ended.IsZero() {
-			g.State, g.Reason, g.Ended, g.Revision = "RELEASED", vanished, b.At, b.Upto
+			g.State, g.Reason, g.Ended, g.Revision = "RELEASED", vanished, latest(g.Committed, g.Ready, g.Ending, b.At), b.Upto
 			b.Grants = append(b.Grants, g)
 		}
 	}
 	for _, j := range has.Jobs {
 		if !jobs[j.UID] && j.Ended.IsZero() {
-			j.Phase, j.Reason, j.Ended, j.Revision = unknownEnd, vanished, b.At, b.Upto
+			j.Phase, j.Reason, j.Ended, j.Revision = unknownEnd, vanished, latest(j.Created, b.At), b.Upto
 			b.Jobs = append(b.Jobs, j)
 		}
 	}
 	for _, n := range has.Nodes {
 		if !nodes[n.ID] && n.Deleted.IsZero() {
-			n.Phase, n.Deleted, n.Revision = "Deleted", b.At, b.Upto
+			n.Phase, n.Deleted, n.Revision = "Deleted", latest(n.Registered, b.At), b.Upto
 			b.Nodes = append(b.Nodes, n)
 		}
 	}
@@ -162,9 +169,11 @@ const (
 	vanished   = "it ended within a gap of the history"
 )
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+func latest(times ...time.Time) (at time.Time) {
+	for _, t := range times {
+		if t.After(at) {
+			at = t
+		}
 	}
-	return b
+	return at
 }

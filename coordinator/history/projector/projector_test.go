@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,6 +155,39 @@ func TestAFullSpoolIsDrained(t *testing.T) {
 			t.Errorf("with the database: status %+v", s)
 		}
 		w.judge()
+	})
+}
+
+// TestAPositionThatIsNone: a revision that only a hand has written into the database stops
+// the projector and nothing else.
+func TestAPositionThatIsNone(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		p := w.start("c1")
+		w.pass(10 * time.Second)
+		w.history.SetAway(errAway)
+		w.pass(10 * time.Second)
+		before := w.position()
+		if before.SpoolOwner != "c1" {
+			t.Fatalf("the store says %+v", before)
+		}
+		w.history.SetAway(nil)
+		if err := w.history.Revert(t.Context(), -1); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		if s := p.Status(); s.Phase != projector.Starting || !strings.Contains(s.Reason, "revision -1") {
+			t.Errorf("status %+v", s)
+		}
+		if got := w.position(); got.Revision < before.Revision {
+			t.Errorf("the store says %+v, and said %+v", got, before)
+		}
+		if err := w.history.Revert(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(10 * time.Second)
+		if s := p.Status(); s.Phase != projector.Projecting {
+			t.Errorf("after the repair: status %+v", s)
+		}
 	})
 }
 
