@@ -52,8 +52,8 @@ func (a *Agent) openRunner() error {
 }
 
 // devicesNow is the present use of the devices and instances. The processes on a device
-// are known where the agent looks for orphans. Without the ledger there is no use: nobody
-// knows then who shares a device. devicesNow blocks until the owner answers.
+// are known where the agent looks for orphans. Without the ledger there is no use: the
+// members that share a device are not known then. devicesNow blocks until the owner answers.
 func (a *Agent) devicesNow(ctx context.Context) map[string]run.DeviceNow {
 	list := map[string]run.DeviceNow{}
 	now := a.uses.Load()

@@ -55,7 +55,7 @@ func kubeletGrantsOf(nodes []api.Node) KubeletGrants {
 		}
 		all.More += n.Status.Kubelet.MoreContainers
 		for _, d := range n.Status.Kubelet.Devices {
-			if d.State != "Joining" { // other work has it, or nobody
+			if d.State != "Joining" { // other work has it, or the host does not show it
 				all.Items = append(all.Items, KubeletGrant{Node: n.Metadata.Name, Device: d.UUID, State: d.State, Since: d.Since, Containers: d.Containers})
 			}
 		}

@@ -217,7 +217,7 @@ const unfollowedLooks = 3
 
 // keep has a server listen, be registered and be followed. A kubelet may lose a server that
 // it has just registered: Kubernetes 1.36 ends the new connection of a resource when it
-// notices late that the one before has ended. It tells nobody, and has no units then.
+// notices late that the one before has ended. The kubelet does not say so, and has no units then.
 func (p *Plugin) keep(ctx context.Context, s *server, kubelet string) error {
 	if kubelet == "" {
 		return nil // the kubelet removes all sockets when it starts

@@ -148,7 +148,7 @@ func (r *Runner) running() []*task {
 }
 
 // sumDevices adds the present use of the member's devices to the sums. The use of a
-// device counts for a member that is alone on the device, and for nobody else: drivers
+// device counts for a member that is alone on the device, and for no other member: drivers
 // do not divide the use among processes.
 func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Time) []shim.DeviceUse {
 	var list []shim.DeviceUse
@@ -174,7 +174,7 @@ func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Ti
 	return slices.CompactFunc(list, func(a, b shim.DeviceUse) bool { return a.UUID == b.UUID })
 }
 
-// isAlone reports whether nobody but these processes uses the device. Where no process is
+// isAlone reports whether no other process than these uses the device. Where no process is
 // reported, the device must have no second member of a grant.
 func (d DeviceNow) isAlone(pids []int) bool {
 	if len(d.PIDs) == 0 {

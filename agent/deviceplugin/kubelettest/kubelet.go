@@ -216,7 +216,7 @@ func (k *Kubelet) Await(resource string, healthy ...string) {
 	k.await(fmt.Sprintf("%s has %v", resource, healthy), func() bool { return slices.Equal(k.healthy(resource), healthy) })
 }
 
-// Drop ends the kubelet's connection to the plugin of a resource, and tells nobody.
+// Drop ends the kubelet's connection to the plugin of a resource, without a word to the plugin.
 func (k *Kubelet) Drop(resource string) { k.update(func() { k.resources[resource].drop() }) }
 
 // AwaitLists waits until n more lists of PodResources were answered.
