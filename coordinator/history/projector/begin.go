@@ -51,6 +51,9 @@ func (p *Projector) find(ctx, asking context.Context) (why string, err error) {
 	if at.Revision < 0 {
 		return "", fmt.Errorf("the history stands at revision %d: want 0 or more; a hand has changed table history_position", int64(at.Revision))
 	}
+	if of := witnessIn(at.Mark).Cluster; of != "" && of != p.config.Cluster {
+		return fmt.Sprintf("the database has the history of cluster %s, and this is cluster %s: give each cluster a database of its own (history.dsn)", of, p.config.Cluster), nil
+	}
 	p.take(at)
 	if p.crowded() { // it is drained from the position on
 		return crowded, nil
@@ -180,6 +183,7 @@ func (p *Projector) open(ctx context.Context, n *narrate.Narrator) {
 		p.log.Error("history_key_unreadable", "error", err)
 	}
 	t.witness = witnessIn(p.mark)
+	t.witness.Cluster = p.config.Cluster
 	var sliced time.Time
 	if t.witness.SlicedMillis != 0 {
 		sliced = time.UnixMilli(t.witness.SlicedMillis)

@@ -278,3 +278,25 @@ func TestARestoredStore(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDatabaseOfAnotherCluster: its history stays as it is.
+func TestTheDatabaseOfAnotherCluster(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start("c1")
+		w.pass(time.Minute)
+		w.rest(12 * time.Second)
+		w.kill("c1")
+		before, _ := w.history.Position(t.Context())
+		other := newWorld(t, 2)
+		other.cluster, other.history = "other", w.history
+		p := other.start("c1")
+		other.pass(time.Minute)
+		other.rest(time.Minute)
+		if s := p.Status(); s.Phase != projector.Starting || !strings.Contains(s.Reason, "the history of cluster test, and this is cluster other") {
+			t.Errorf("status %+v", s)
+		}
+		if after, err := w.history.Position(t.Context()); err != nil || after != before {
+			t.Errorf("the history stands at %+v, before at %+v, %v", after, before, err)
+		}
+	})
+}

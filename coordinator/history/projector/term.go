@@ -37,6 +37,8 @@ type witness struct {
 	Key      string            `json:"k,omitempty"`
 	Revision resource.Revision `json:"r,omitempty"`
 	Sum      uint32            `json:"c,omitempty"`
+	// Cluster is the name of the cluster whose history it is.
+	Cluster string `json:"n,omitempty"`
 	// SlicedMillis is the instant up to which grants have slices.
 	SlicedMillis int64 `json:"s,omitempty"`
 }

@@ -94,7 +94,7 @@ func rowsOf(b history.Batch) int {
 	return len(b.Nodes) + len(b.Jobs) + len(b.Units) + len(b.Grants) + len(b.Waits) + len(b.Quotas)
 }
 
-// Rebuild writes the rows of all that the store has anew where the history differs, and
+// Rebuild writes the compared rows anew where the history differs, and
 // ends those that the store does not have. Rows of the past stay. It returns the
 // differences that it has found.
 func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (Report, error) {

@@ -25,6 +25,7 @@ import (
 
 // world is a store in which units live, a history, and projectors.
 type world struct {
+	cluster string
 	t       *testing.T
 	random  *rand.Rand
 	store   *storemem.Store
@@ -57,7 +58,7 @@ type running struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), store: storemem.Open(storemem.Options{}), history: mem.New(), running: map[string]*running{},
-		dirs: map[string]string{}, oracle: mem.New(), told: narrate.New("test"),
+		dirs: map[string]string{}, oracle: mem.New(), told: narrate.New("test"), cluster: "test",
 	}
 	w.changes = w.store.Watch(t.Context(), record.Root, store.WatchOptions{From: 1})
 	t.Cleanup(func() {
@@ -75,7 +76,7 @@ func (w *world) start(name string) *projector.Projector {
 		w.dirs[name] = w.t.TempDir()
 	}
 	r := &running{ended: make(chan struct{})}
-	r.p = projector.New(projector.Config{Name: name, Cluster: "test", Store: w.store, Warehouse: w.history, SpoolDir: w.dirs[name], SpoolBytes: w.spoolBytes, Logger: logger(w.t, name)})
+	r.p = projector.New(projector.Config{Name: name, Cluster: w.cluster, Store: w.store, Warehouse: w.history, SpoolDir: w.dirs[name], SpoolBytes: w.spoolBytes, Logger: logger(w.t, name)})
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
