@@ -16,8 +16,11 @@ type PastAllocation struct {
 	UID string `json:"uid" example:"alloc-7f3a2b1c"`
 	// Namespace is the namespace of the allocation.
 	Namespace string `json:"namespace" example:"vision-dev"`
-	// Name is the name of the allocation.
-	Name string `json:"name" example:"train-0"`
+	// Name is the name of the allocation, or that of the job for a unit of a job.
+	Name string `json:"name" example:"train"`
+	// Unit is the number of the unit within its job, from 0; absent for an allocation that
+	// is none of a job.
+	Unit *int `json:"unit,omitempty" example:"0"`
 	// Job is the name of the job; absent for an allocation that is none of a job.
 	Job string `json:"job,omitempty" example:"train"`
 	// Tenant is the tenant that was charged.

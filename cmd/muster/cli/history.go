@@ -16,8 +16,9 @@ func (a *app) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Show and check the history that the cluster keeps in a database",
-		Long: "history shows how far the history in the database is, and compares it with the store. The\n" +
-			"coordinator that is asked answers. The commands need the role operator.",
+		Long: "history shows what happened, also to work whose objects are gone: allocations, preemptions and\n" +
+			"events, of one's own tenant. status, verify and rebuild are about the database itself, and need the\n" +
+			"role operator. The coordinator that is asked answers.",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

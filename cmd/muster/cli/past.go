@@ -30,7 +30,7 @@ func (a *app) pastCommands() []*cobra.Command {
 			}
 			t := newTable("CREATED", "NAMESPACE", "NAME", "USER", "QUEUE", "STARTED", "ENDED", "PHASE", "REASON")
 			for _, p := range got {
-				t.add(p.CreationTimestamp, p.Namespace, p.Name, p.User, p.Queue, p.StartTime, p.CompletionTime, p.Phase, p.Reason)
+				t.add(p.CreationTimestamp, p.Namespace, unitName(&p), p.User, p.Queue, p.StartTime, p.CompletionTime, p.Phase, p.Reason)
 			}
 			t.write(a.Stdout, "")
 			return nil
@@ -72,6 +72,14 @@ func (a *app) pastCommands() []*cobra.Command {
 			return nil
 		}),
 	}
+}
+
+// unitName is the name of an allocation, or job/NUMBER for a unit of a job.
+func unitName(p *api.PastAllocation) string {
+	if p.Unit == nil {
+		return p.Name
+	}
+	return p.Name + "/" + strconv.Itoa(*p.Unit)
 }
 
 // encoded prints a document, unless there is an error.

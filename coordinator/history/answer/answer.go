@@ -290,7 +290,7 @@ func (a *Answers) PastAllocations(ctx context.Context, q service.PastQuery) (*ap
 	items, meta, err := list(ctx, a, q, func(h *ask.History, q ask.Query) ([]ask.Allocation, string, error) { return h.Allocations(ctx, q) },
 		func(r ask.Allocation) api.PastAllocation {
 			return api.PastAllocation{
-				UID: r.UID, Namespace: r.Namespace, Name: r.Name, Job: r.Job, Tenant: r.Tenant, User: r.User, Queue: r.Queue, Priority: r.Priority,
+				UID: r.UID, Namespace: r.Namespace, Name: r.Name, Unit: unitOf(r), Job: r.Job, Tenant: r.Tenant, User: r.User, Queue: r.Queue, Priority: r.Priority,
 				Phase: r.State, Reason: r.Reason, Message: r.Message, Requests: amounts(r.Requests),
 				CreationTimestamp: stamp(r.Created), ScheduledTime: stamp(r.Scheduled), StartTime: stamp(r.Started), CompletionTime: stamp(r.Ended),
 			}
@@ -299,6 +299,14 @@ func (a *Answers) PastAllocations(ctx context.Context, q service.PastQuery) (*ap
 		return nil, err
 	}
 	return &api.PastAllocationList{Kind: api.KindPastAllocation + "List", Metadata: meta, Items: items}, nil
+}
+
+// unitOf is the number of a job's unit; nil for an allocation that is none of a job.
+func unitOf(r ask.Allocation) *int {
+	if r.Job == "" {
+		return nil
+	}
+	return &r.Unit
 }
 
 // PastPreemptions implements service.Past.

@@ -116,6 +116,21 @@ func TestWaitsAreThoseOfTheWorkThatTheCallerSees(t *testing.T) {
 	}
 }
 
+func TestUnitsOfAJobHaveNumbers(t *testing.T) {
+	created := time.Now().Add(-time.Hour)
+	unit := func(uid, job string, n int, at time.Time) history.Unit {
+		return history.Unit{UID: resource.UnitUID(uid), Tenant: "ml", Namespace: "one", Name: "train", JobName: job, N: n, Members: 1, State: "Running", Created: at, Revision: 1}
+	}
+	a := opened(t, history.Batch{Units: []history.Unit{unit("a", "", 0, created), unit("b", "train", 0, created.Add(-time.Second)), unit("c", "train", 1, created.Add(-2*time.Second))}})
+	got, err := a.PastAllocations(t.Context(), service.PastQuery{Sees: service.PastSight{Everything: true}, Limit: 10})
+	if err != nil || len(got.Items) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if a, b, c := got.Items[0].Unit, got.Items[1].Unit, got.Items[2].Unit; a != nil || b == nil || *b != 0 || c == nil || *c != 1 {
+		t.Errorf("units %v, %v, %v; want none, 0, 1", a, b, c)
+	}
+}
+
 func TestListsOfThePast(t *testing.T) {
 	created := time.Now().Add(-time.Hour)
 	b := history.Batch{

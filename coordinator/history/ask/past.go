@@ -59,8 +59,11 @@ func ParseToken(text string) (ms int64, id string, err error) {
 
 // Allocation is an allocation of the past, or a unit of a job.
 type Allocation struct {
-	UID, Namespace, Name, Job          string
-	Tenant, User, Queue                string
+	UID, Namespace, Name, Job string
+	Tenant, User, Queue       string
+	// Unit is the number of the unit within its job, from 0; 0 for an allocation that is
+	// none of a job.
+	Unit                               int
 	Priority                           int32
 	State, Reason, Message             string
 	Created, Scheduled, Started, Ended time.Time
@@ -182,14 +185,14 @@ func (h *History) Allocations(ctx context.Context, q Query) ([]Allocation, strin
 	}
 	c.text("a.allocation_name", q.Name)
 	c.text("a.state", q.State)
-	query := `SELECT a.allocation_id, a.namespace, a.allocation_name, coalesce(a.job_name, ''), a.tenant_id, a.user_name, a.queue, a.priority, a.state, a.reason, a.message,
+	query := `SELECT a.allocation_id, a.namespace, a.allocation_name, a.unit_number, coalesce(a.job_name, ''), a.tenant_id, a.user_name, a.queue, a.priority, a.state, a.reason, a.message,
 			a.created_at, a.scheduled_at, a.started_at, a.completed_at,
 			(SELECT {object}(r.slot_name, CAST(r.requested AS TEXT)) FROM allocation_requests r WHERE r.allocation_id = a.allocation_id AND r.reverted = 0)
 		FROM allocations a WHERE a.reverted = 0 AND ` + c.where() + ` ORDER BY a.created_at DESC, a.allocation_id DESC`
 	all, next, err := page(ctx, h, q, query, c.args, func(scan func(...any) error) (Allocation, place, error) {
 		var a Allocation
 		var requests *string
-		err := scan(&a.UID, &a.Namespace, &a.Name, &a.Job, &a.Tenant, &a.User, &a.Queue, &a.Priority, &a.State, &a.Reason, &a.Message,
+		err := scan(&a.UID, &a.Namespace, &a.Name, &a.Unit, &a.Job, &a.Tenant, &a.User, &a.Queue, &a.Priority, &a.State, &a.Reason, &a.Message,
 			stamp{&a.Created}, stamp{&a.Scheduled}, stamp{&a.Started}, stamp{&a.Ended}, &requests)
 		if err == nil {
 			a.Requests, err = h.amounts(requests)
