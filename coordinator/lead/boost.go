@@ -21,57 +21,18 @@ type BoostJob struct {
 }
 
 func (r BoostJob) serve(l *Leader, c *call) {
-	j, status := l.findJob(r.Namespace, r.Name)
-	if status != nil {
-		c.answer(nil, status)
-		return
-	}
-	l.answerBy(c, patchPatience, func() {
-		c.answer(nil, api.Errorf(503, "job %s: a member is just being placed, or the job is being written; ask again", r.Name))
-	})
-	l.boostJob(c, j, r.Boost)
-}
-
-// boostJob boosts a job once no other Txn writes its key, and none the units that wait.
-func (l *Leader) boostJob(c *call, j *job, o api.BoostOptions) {
-	defer l.actFor(c)()
-	switch {
-	case c.over:
-		return
-	case j.gone:
-		c.answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
-		return
-	case j.stored == 0 || j.writing:
-		j.addThen(func() { l.boostJob(c, j, o) })
-		return
-	}
-	change, busy, status := l.changeOfBoost(j, o)
-	switch {
-	case status != nil:
-		c.answer(nil, status)
-		return
-	case busy != nil:
-		l.waitForChange(c, busy, func() bool {
-			l.boostJob(c, j, o)
-			return true
-		})
-		return
-	}
-	c.begun = true
-	first := change.moved[0]
-	previous := first.record.Priority
-	change.then = func(refused *api.Status) {
-		if refused != nil {
-			c.answer(nil, refused)
-			return
+	previous := int32(0)
+	l.changeNamedJob(c, r.Namespace, r.Name, func(j *job) (change *jobChange, busy *unit, status *api.Status) {
+		if change, busy, status = l.changeOfBoost(j, r.Boost); change != nil {
+			previous = change.moved[0].record.Priority
 		}
-		l.awaitBoostEnd(j)
-		c.answer(&api.Boost{
-			PreviousPriority: previous, NewPriority: o.NewPriority,
-			BoostExpires: shown.Instant(change.rec.Boost.UntilMillis), NewQueuePosition: l.positionOf(first),
-		}, nil)
-	}
-	l.writeJobChange(change)
+		return change, busy, status
+	}, func(done *jobChange) any {
+		return &api.Boost{
+			PreviousPriority: previous, NewPriority: *done.priority,
+			BoostExpires: shown.Instant(done.rec.Boost.UntilMillis), NewQueuePosition: l.positionOf(done.moved[0]),
+		}
+	})
 }
 
 // changeOfBoost makes the change of a boost, or names the unit that the change has to
@@ -129,51 +90,61 @@ func (l *Leader) untilBoostOver(b *record.Boost) time.Duration {
 	return time.Duration(b.UntilMillis-l.millis())*time.Millisecond + clockError
 }
 
-// awaitBoostEnd sets the alarm for the end of a job's boost.
+// awaitBoostEnd sets the alarm for the end of a job's boost, in place of that of the boost
+// before.
 func (l *Leader) awaitBoostEnd(j *job) {
 	if b := j.record.Boost; b != nil {
-		l.after(max(0, l.untilBoostOver(b)), func() { l.endBoost(j) })
+		l.awaitPriorities(j, max(0, l.untilBoostOver(b)))
 	}
 }
 
-// endBoost gives the units of a job that still wait the job's own priority again, as
-// many as one Txn takes, once the boost is over. A unit that is just being placed is
-// waited for.
-func (l *Leader) endBoost(j *job) {
-	b := j.record.Boost
-	if b == nil || j.gone || l.jobs[j.record.Namespace+"/"+j.record.Name] != j || api.Phase(j.record.Phase).Ended() {
-		return
-	}
-	if !l.isBoostOver(b) { // a later boost has an alarm of its own
+// awaitPriorities sets the only alarm that a job has for the priorities of its units.
+func (l *Leader) awaitPriorities(j *job, wait time.Duration) {
+	l.cancel(j.priorities)
+	j.priorities = l.after(wait, func() { l.levelPriorities(j) })
+}
+
+// levelPriorities gives the units of a job that wait the priority that the job has now, as
+// many as one Txn takes: its own one when a boost is over, and to a unit that came back into
+// the queue while the priority changed. A unit that is just being placed is waited for.
+func (l *Leader) levelPriorities(j *job) {
+	if j.gone || l.jobs[j.record.Namespace+"/"+j.record.Name] != j || api.Phase(j.record.Phase).Ended() {
 		return
 	}
 	if j.stored == 0 || j.writing {
-		j.addThen(func() { l.endBoost(j) })
+		j.addThen(func() { l.levelPriorities(j) })
 		return
 	}
-	own := ownPriority(j)
-	change := &jobChange{job: j, rec: j.record, doc: j.doc, priority: &own}
-	change.rec.Boost = nil
+	want, left := l.priorityOf(j), false
+	change := &jobChange{job: j, rec: j.record, doc: j.doc, priority: &want}
 	for _, u := range j.units {
 		switch {
-		case !u.waiting() || u.ending != nil || u.record.Priority == own:
+		case !u.waiting() || u.ending != nil || u.record.Priority == want:
 		case !u.isAtRest() || opsOfJob+opsOfMoved*(len(change.moved)+1) > l.maxOps:
-			change.rec.Boost = b // for the next round
+			left = true // for the next round
 		default:
 			change.moved = append(change.moved, u)
 		}
 	}
-	if change.rec.Boost != nil {
-		l.after(lastBackoff, func() { l.endBoost(j) })
-		if len(change.moved) == 0 {
-			return
+	if b := j.record.Boost; b != nil && !left && l.isBoostOver(b) {
+		change.rec.Boost = nil
+	}
+	next := func() {
+		if l.awaitBoostEnd(j); left {
+			l.awaitPriorities(j, lastBackoff)
 		}
 	}
+	if len(change.moved) == 0 && change.rec.Boost == j.record.Boost {
+		next()
+		return
+	}
 	change.then = func(refused *api.Status) {
-		if refused != nil {
-			l.out.warn("boost_end_not_written", "job", j.key(), "error", refused.Message)
-			l.after(lastBackoff, func() { l.endBoost(j) })
+		if refused == nil {
+			next()
+			return
 		}
+		l.out.warn("priorities_not_written", "job", j.key(), "error", refused.Message)
+		l.awaitPriorities(j, lastBackoff)
 	}
 	l.writeJobChange(change)
 }

@@ -256,3 +256,90 @@ func TestAStrictQueueJudgesBoostedUnitsTogether(t *testing.T) {
 	}
 	x.check()
 }
+
+// A unit that comes back into the queue while its boost ends has its job's own priority in
+// the end, whichever Txn is first; one that comes back while a boost begins has the greater.
+func TestAUnitThatComesBackWhileThePriorityChanges(t *testing.T) {
+	for name, begins := range map[string]bool{"the boost begins": true, "the boost ends": false} {
+		t.Run(name, func(t *testing.T) {
+			x, _, second := full(t)
+			u := x.submitDocument([]byte(`{"metadata":{"name":"third"},"spec":{"priority":50,"parallelism":2,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
+			x.answers()
+			x.do(func() {
+				x.cancelJob(x.units["default/job/first/0"].job, record.Cancellation{Reason: "r"}, func(*api.Status) {})
+			})
+			x.do(func() { x.cancelJob(second.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
+			x.answers()
+			if !begins {
+				x.boosts("third", hour)
+			}
+			x.leaves("a")
+			x.says(x.units["default/alloc/a/0"], grant.Tombstone)
+			x.answers()
+			x.says(u, grant.Reserved)
+			x.answers()
+			x.says(u, grant.Held)
+			x.submit("c", 8, `"priority":300,`) // takes the place that u leaves
+			x.answers()
+			x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
+			x.answers()
+			x.says(u, grant.Tombstone) // the Txn of its return has no answer
+			want := int32(50)
+			if begins {
+				want = 250
+				x.ask(BoostJob{Namespace: "default", Name: "third", Boost: hour})
+			} else {
+				x.pass(2 * time.Hour)
+			}
+			x.answers()
+			x.pass(lastBackoff)
+			x.answers()
+			for _, of := range u.job.units {
+				if got := x.stored(of); of.waiting() && got.Priority != want || of.record.Priority != got.Priority || of.key.Priority != got.Priority {
+					t.Errorf("%s is %s with priority %d, in memory %d, want %d", of.path, got.Phase, got.Priority, of.record.Priority, want)
+				}
+			}
+			x.order()
+			x.check()
+		})
+	}
+}
+
+// The end of a unit that is asked for while a change of its job is being written is carried
+// out once that has its answer.
+func TestAUnitEndsThatWasBeingWritten(t *testing.T) {
+	for name, lands := range map[string]bool{"the change lands": true, "the change is refused": false} {
+		t.Run(name, func(t *testing.T) {
+			x, _, second := full(t)
+			x.ask(BoostJob{Namespace: "default", Name: "second", Boost: hour})
+			if !second.isBeingWritten() {
+				t.Fatal("the boost is not being written")
+			}
+			x.do(func() { x.end(second, txn.ReleaseAsked{Reason: "r"}) })
+			if !lands {
+				x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, record.ErrUnknownOutcome})
+			}
+			x.answers()
+			if got := x.stored(second).Phase; got != string(api.Cancelled) {
+				t.Errorf("the unit is %s in the store, want Cancelled", got)
+			}
+			if got, want := x.order(), "first 200"; got != want {
+				t.Errorf("the order is %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// A job has one alarm for its boost, however often it is boosted.
+func TestAJobHasOneAlarmForItsBoosts(t *testing.T) {
+	x, _, _ := full(t)
+	x.boosts("second", hour)
+	before := len(x.alarms.heap)
+	for range 100 {
+		x.pass(time.Second)
+		x.boosts("second", hour)
+	}
+	if got := len(x.alarms.heap); got > before {
+		t.Errorf("%d alarms after 100 more boosts, %d before", got, before)
+	}
+}

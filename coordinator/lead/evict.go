@@ -156,6 +156,9 @@ func (l *Leader) onUnitReleased(a *attempt) {
 	if e == nil { // another has written it
 		e = l.endOfUnit(a)
 	}
+	if e.requeued && e.record.Priority != u.record.Priority {
+		l.removeConsumer(u) // the trees know its priority
+	}
 	u.setReleased(e, a.machine.Revision())
 	l.census.note(u)
 	switch {
@@ -185,6 +188,9 @@ func (l *Leader) waitAgain(u *unit, evicted *txn.EvictAsked) {
 	if u.job != nil {
 		l.holdUnits(u.job)
 		l.awaitRetry(u)
+		if u.record.Priority != l.priorityOf(u.job) { // that has changed since the Txn was made
+			l.awaitPriorities(u.job, 0)
+		}
 	}
 	if evicted != nil {
 		l.requeue(u, *evicted)

@@ -20,6 +20,8 @@ type job struct {
 	// writing: a Txn about the job's own key is under way.
 	writing bool
 	gone    bool // the object was removed
+	// priorities is the alarm at which the priorities of the units are looked at.
+	priorities *alarm
 	// then runs, once, after the next change.
 	then []func()
 }

@@ -22,7 +22,7 @@ type jobChange struct {
 	priority *int32  // of moved, nil: as it is
 	moved    []*unit // that wait
 	added    []*unit
-	// then answers whoever has asked for the change; nil: nobody has.
+	// then runs when the change has landed or was refused; nil: nothing is to follow.
 	then func(refused *api.Status)
 }
 
@@ -33,6 +33,57 @@ func (c *jobChange) placed(unit record.Unit) record.Unit {
 		unit.Priority = *c.priority
 	}
 	return unit
+}
+
+// changeNamedJob serves a request that changes a job. build makes the change, or names the
+// unit that the change has to wait for, or the reason why it is refused; result is the
+// answer once the change is durable.
+func (l *Leader) changeNamedJob(c *call, namespace, name string, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
+	j, status := l.findJob(namespace, name)
+	if status != nil {
+		c.answer(nil, status)
+		return
+	}
+	l.answerBy(c, patchPatience, func() {
+		c.answer(nil, api.Errorf(503, "job %s: a member is just being placed, or the job is being written; ask again", name))
+	})
+	l.changeJob(c, j, build, result)
+}
+
+// changeJob changes a job once no other Txn writes its key, and none the units that the
+// change writes.
+func (l *Leader) changeJob(c *call, j *job, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
+	defer l.actFor(c)()
+	switch {
+	case c.over:
+		return
+	case j.gone:
+		c.answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
+		return
+	case j.stored == 0 || j.writing:
+		j.addThen(func() { l.changeJob(c, j, build, result) })
+		return
+	}
+	change, busy, status := build(j)
+	switch {
+	case status != nil:
+		c.answer(nil, status)
+	case busy != nil:
+		l.waitForChange(c, busy, func() bool {
+			l.changeJob(c, j, build, result)
+			return true
+		})
+	default:
+		c.begun = true
+		change.then = func(refused *api.Status) {
+			if refused != nil {
+				c.answer(nil, refused)
+				return
+			}
+			c.answer(result(change), nil)
+		}
+		l.writeJobChange(change)
+	}
 }
 
 // changeOfJob makes the change of a patch, or names the unit that the change has to
@@ -183,18 +234,21 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 	}
 	l.noteQueues() // a rule of the queue judges each by the new places of all
 	for _, u := range change.moved {
-		l.takeWish(u)
+		l.goOn(u)
 	}
 	for _, u := range change.added {
 		u.finishWrite(writeCreation)
 		u.enterOrder(rev)
 		j.restoreUnit(u)
-		l.takeWish(u)
+		l.goOn(u)
 	}
 	if resumed {
 		for _, u := range j.units {
 			l.takeWish(u)
 		}
+	}
+	if change.priority != nil {
+		l.awaitBoostEnd(j)
 	}
 	l.endSurplus(j)
 	l.holdUnits(j)
@@ -205,7 +259,7 @@ func (l *Leader) dropJobChange(change *jobChange) {
 	l.census.note(change.job.units[0])
 	for _, u := range change.moved {
 		u.finishWrite(writeChange)
-		l.takeWish(u)
+		l.goOn(u)
 	}
 	for _, u := range change.added {
 		u.finishWrite(writeCreation)
@@ -214,7 +268,7 @@ func (l *Leader) dropJobChange(change *jobChange) {
 	}
 }
 
-// answer tells whoever has asked for the change what became of it.
+// answer runs what follows the change.
 func (c *jobChange) answer(refused *api.Status) {
 	if c.then != nil {
 		c.then(refused)

@@ -102,7 +102,7 @@ func (l *Leader) resume() {
 			l.finishOverdue(first)
 		}
 		l.finishJob(j)
-		l.awaitBoostEnd(j)
+		l.levelPriorities(j)
 	}
 	l.limitTimes()
 	for _, path := range slices.Sorted(maps.Keys(l.units)) {

@@ -130,11 +130,7 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 			l.setDocument(u, former, u.allocation)
 			c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the change (%v); ask again", u.record.Name, err))
 		}
-		if !u.gone && u.ending != nil && u.attempt == nil {
-			l.endQueued(u)
-			return
-		}
-		l.takeWish(u)
+		l.goOn(u)
 	}
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o == txn.Landed {
@@ -185,49 +181,7 @@ func (u *unit) movingOps(to record.Unit) []record.Op {
 }
 
 func (r PatchJob) serve(l *Leader, c *call) {
-	j, status := l.findJob(r.Namespace, r.Name)
-	if status != nil {
-		c.answer(nil, status)
-		return
-	}
-	l.answerBy(c, patchPatience, func() {
-		c.answer(nil, api.Errorf(503, "job %s: a member is just being placed, or the job is being written; ask again", r.Name))
-	})
-	l.patchJob(c, j, r.Patch)
-}
-
-// patchJob changes a job once no other Txn writes its key, and none the units that
-// the change writes.
-func (l *Leader) patchJob(c *call, j *job, p api.WorkPatch) {
-	defer l.actFor(c)()
-	switch {
-	case c.over:
-		return
-	case j.gone:
-		c.answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
-		return
-	case j.stored == 0 || j.writing:
-		j.addThen(func() { l.patchJob(c, j, p) })
-		return
-	}
-	change, busy, status := l.changeOfJob(j, p)
-	switch {
-	case status != nil:
-		c.answer(nil, status)
-	case busy != nil:
-		l.waitForChange(c, busy, func() bool {
-			l.patchJob(c, j, p)
-			return true
-		})
-	default:
-		c.begun = true
-		change.then = func(refused *api.Status) {
-			if refused != nil {
-				c.answer(nil, refused)
-				return
-			}
-			c.answer(l.jobObject(j), nil)
-		}
-		l.writeJobChange(change)
-	}
+	l.changeNamedJob(c, r.Namespace, r.Name,
+		func(j *job) (*jobChange, *unit, *api.Status) { return l.changeOfJob(j, r.Patch) },
+		func(done *jobChange) any { return l.jobObject(done.job) })
 }

@@ -39,3 +39,13 @@ func (l *Leader) takeWish(u *unit) {
 	l.noteWaiting(u)
 	l.notify(u)
 }
+
+// goOn goes on with a unit once the Txn of a change has its answer: the end of the unit
+// may have been asked for in the meantime.
+func (l *Leader) goOn(u *unit) {
+	if !u.gone && u.ending != nil && u.attempt == nil {
+		l.endQueued(u)
+		return
+	}
+	l.takeWish(u)
+}
