@@ -24,28 +24,24 @@ var kernels = slots.Source{Table: "kernels", ID: "id", Columns: []string{"reques
 // both runs a test on each database, with a table of the current design. Columns are
 // JSONB and JSON in PostgreSQL.
 func both(t *testing.T, test func(t *testing.T, w *warehouse.Warehouse, i *slots.Import)) {
-	for name, dsn := range map[string]func(t *testing.T) string{
-		"PostgreSQL": func(t *testing.T) string { return postgres.Database(t) },
-		"SQLite":     func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "history.db") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, err := warehouse.Open(t.Context(), dsn(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = w.Close() })
-			do(t, w, `CREATE TABLE kernels (id VARCHAR(36) PRIMARY KEY, status TEXT NOT NULL, requested_slots JSONB, occupied_slots JSON)`)
-			do(t, w, `INSERT INTO kernels VALUES
-				('k1', 'RUNNING', '{"cpu": "8", "mem": "34359738368", "cuda.shares": "2.5"}', '{"cpu": 8, "mem": "34359738368", "cuda.shares": "2.500000"}'),
-				('k2', 'PENDING', '{"cpu": "1", "mem": "1073741824", "quantum.qubit": "3"}', '{"cpu": null}'),
-				('k3', 'TERMINATED', '{}', NULL)`)
-			i, err := slots.Of(w, kernels)
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, w, i)
-		})
-	}
+	t.Run("PostgreSQL", func(t *testing.T) { on(t, postgres.Database(t), test) })
+	t.Run("SQLite", func(t *testing.T) { on(t, "sqlite:"+filepath.Join(t.TempDir(), "history.db"), test) })
+}
+
+// on runs a test on one database, with the table of the current design.
+func on(t *testing.T, dsn string, test func(t *testing.T, w *warehouse.Warehouse, i *slots.Import)) {
+	t.Helper()
+	w, err := warehouse.Open(t.Context(), dsn)
+	must(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	do(t, w, `CREATE TABLE kernels (id VARCHAR(36) PRIMARY KEY, status TEXT NOT NULL, requested_slots JSONB, occupied_slots JSON)`)
+	do(t, w, `INSERT INTO kernels VALUES
+		('k1', 'RUNNING', '{"cpu": "8", "mem": "34359738368", "cuda.shares": "2.5"}', '{"cpu": 8, "mem": "34359738368", "cuda.shares": "2.500000"}'),
+		('k2', 'PENDING', '{"cpu": "1", "mem": "1073741824", "quantum.qubit": "3"}', '{"cpu": null}'),
+		('k3', 'TERMINATED', '{}', NULL)`)
+	i, err := slots.Of(w, kernels)
+	must(t, err)
+	test(t, w, i)
 }
 
 func do(t *testing.T, w *warehouse.Warehouse, statement string) {
@@ -207,12 +203,9 @@ func TestAmountsThatAreNoNumbersAreListedAndStopTheCutOver(t *testing.T) {
 }
 
 // A program whose transaction began before the import, and commits while it runs, loses
-// no row: PostgreSQL alone lets both run beside each other.
+// no row. PostgreSQL alone lets both run beside each other: SQLite has one writer at a time.
 func TestARowThatIsWrittenBesideDualWriteHasItsSlots(t *testing.T) {
-	both(t, func(t *testing.T, w *warehouse.Warehouse, i *slots.Import) {
-		if w.Dialect() == warehouse.SQLite {
-			t.Skip("SQLite has one writer at a time")
-		}
+	on(t, postgres.Database(t), func(t *testing.T, w *warehouse.Warehouse, i *slots.Import) {
 		program, err := w.SQL().BeginTx(t.Context(), nil)
 		must(t, err)
 		defer func() { _ = program.Rollback() }()
