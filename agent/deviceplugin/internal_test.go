@@ -150,6 +150,10 @@ func TestPreferredUnitsHaveTheBestLinks(t *testing.T) {
 	}
 }
 
+func containsAll(list, part []string) bool {
+	return !slices.ContainsFunc(part, func(id string) bool { return !slices.Contains(list, id) })
+}
+
 // TestThePreferredPairIsNeverWorse compares with every pair, under random sets of
 // available GPUs.
 func TestThePreferredPairIsNeverWorse(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/fit"
-	"github.com/musterd/muster/resource"
 )
 
 // prefer chooses n of the available units, the required ones among them. Of GPUs the
@@ -40,56 +39,26 @@ func fitted(host *fit.Host, available, required []string, n int) (list []string,
 	for _, d := range inventory {
 		index[d.UUID] = d.Index
 	}
-	choose := func(from []string, n int) ([]string, bool) {
-		free := host.NewFree()
-		free.Unhealthy = 0
-		for i := range inventory {
-			if !slices.Contains(from, inventory[i].UUID) {
-				free.Unhealthy |= 1 << i
+	of := func(ids []string) (at []int, ok bool) {
+		for _, id := range ids {
+			i, known := index[id]
+			if !known {
+				return nil, false
 			}
+			at = append(at, i)
 		}
-		var a resource.Assignment
-		if !host.Assign(free, resource.Request{GPUs: n}, &a) {
-			return nil, false
-		}
-		var list []string
-		for _, g := range a.GPUs {
-			list = append(list, g.UUID)
-		}
-		return list, true
+		return at, true
 	}
-	for _, id := range available {
-		if _, known := index[id]; !known {
-			return nil, false
-		}
+	among, ok := of(available)
+	if !ok {
+		return nil, false
 	}
-	if list, ok = choose(available, n); !ok || containsAll(list, required) {
-		return list, ok
+	with, _ := of(required) // they are among the available ones
+	best, ok := host.Around(among, with, n)
+	for _, i := range best {
+		list = append(list, inventory[i].UUID)
 	}
-	// The kubelet names required units where a container of the pod has them already.
-	// Every unit beside them is the one that package fit would add to them.
-	list = slices.Clone(required)
-	for len(list) < n {
-		best, found := "", -1
-		for _, id := range available {
-			if slices.Contains(list, id) {
-				continue
-			}
-			weight := 0
-			for _, other := range list {
-				weight += 1 + int(host.Inventory().Link(index[id], index[other]))
-			}
-			if weight > found {
-				best, found = id, weight
-			}
-		}
-		list = append(list, best)
-	}
-	return list, true
-}
-
-func containsAll(list, part []string) bool {
-	return !slices.ContainsFunc(part, func(id string) bool { return !slices.Contains(list, id) })
+	return list, ok
 }
 
 // spreadOut chooses n units of those that are not required: each time one of the device

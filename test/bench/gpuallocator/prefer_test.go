@@ -136,8 +136,8 @@ func TestOurPreferenceIsNeverWorseConnected(t *testing.T) {
 	}
 }
 
-// TestRequiredDevicesAreAmongThePreferred counts how the choices compare where a
-// container of the pod has one or two of the GPUs already.
+// TestRequiredDevicesAreAmongThePreferred compares the choices where a container of the
+// pod has one or two of the GPUs already: ours is never worse.
 func TestRequiredDevicesAreAmongThePreferred(t *testing.T) {
 	for _, p := range own() {
 		t.Run(p.name, func(t *testing.T) {
@@ -154,7 +154,10 @@ func TestRequiredDevicesAreAmongThePreferred(t *testing.T) {
 					if bits.OnesCount(a) != k || a&required != required {
 						t.Fatalf("%d with %08b: %08b", k, required, a)
 					}
-					chosen.add(setScore(pairs, a), setScore(pairs, b))
+					scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
+					if chosen.add(scoreA, scoreB); scoreA < scoreB {
+						t.Errorf("%d with %08b: ours %08b scores %d, theirs %08b %d", k, required, a, scoreA, b, scoreB)
+					}
 				}
 			}
 			t.Logf("chosen: %s", chosen)
