@@ -28,8 +28,9 @@ type KubeletGrant struct {
 type KubeletGrants struct {
 	// Items are ordered by node and device.
 	Items []KubeletGrant
-	// Hidden are the nodes with a pool that the caller does not see: that takes a role in
-	// the whole cluster. More counts the containers that no node has named.
+	// Hidden counts the nodes with a pool whose devices are not in the answer: to see them
+	// takes a role in the whole cluster, and an agent that has reported them since the
+	// election of the leader. More counts the containers that no node has named.
 	Hidden, More int
 }
 

@@ -104,7 +104,7 @@ func (a *app) getCommand() *cobra.Command {
 				return err
 			}
 			f.list.Limit, a.severalKinds = int(f.limit), len(groups) > 1
-			if err := f.checkOrigin(a, groups); err != nil {
+			if err := f.checkOrigin(a, groups, cmd.Flags().Changed("namespace")); err != nil {
 				return err
 			}
 			if f.about.name != "" && (len(groups) > 1 || groups[0].kind != eventKind) {

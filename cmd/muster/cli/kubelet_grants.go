@@ -13,8 +13,9 @@ import (
 // ofKubelets is the value of --origin for the grants of kubelets.
 const ofKubelets = "kubelet"
 
-// checkOrigin refuses --origin beside what selects objects.
-func (f *getFlags) checkOrigin(a *app, groups []group) error {
+// checkOrigin refuses --origin beside what selects objects. A namespace that was given is
+// refused too: it would be taken for the pods' namespace, which is not one of Muster.
+func (f *getFlags) checkOrigin(a *app, groups []group, namespaceGiven bool) error {
 	switch {
 	case f.origin == "":
 		return nil
@@ -22,8 +23,8 @@ func (f *getFlags) checkOrigin(a *app, groups []group) error {
 		return usagef("--origin %q: want %s", f.origin, ofKubelets)
 	case len(groups) > 1 || groups[0].kind != allocationKind || len(groups[0].names) > 0:
 		return usagef("--origin is for all allocations: muster get allocations --origin %s", ofKubelets)
-	case f.list != (sdk.ListOptions{}) || f.on() || a.sortBy.path != nil || a.output == "name":
-		return usagef("--origin and -l, --field-selector, --limit, --sort-by, -w or -o name exclude each other")
+	case f.list != (sdk.ListOptions{}) || f.on() || a.sortBy.path != nil || a.output == "name", namespaceGiven, f.ignoreNotFound, a.showLabels:
+		return usagef("--origin and -n, -l, --field-selector, --limit, --sort-by, --show-labels, --ignore-not-found, -w or -o name exclude each other")
 	}
 	return nil
 }
@@ -35,7 +36,7 @@ func (a *app) kubeletGrants(ctx context.Context) error {
 		return err
 	}
 	if got.Hidden > 0 {
-		a.notef("%d nodes have a pool that only a role in the whole cluster sees\n", got.Hidden)
+		a.notef("%d nodes have a pool that is not shown: it takes a role in the whole cluster, and a report of the node's agent\n", got.Hidden)
 	}
 	switch {
 	case a.columns != nil:

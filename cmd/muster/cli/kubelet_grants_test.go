@@ -18,6 +18,9 @@ func TestOriginShowsTheGrantsOfKubelets(t *testing.T) {
 		"of another kind":           {[]string{"get", "jobs", "--origin", "kubelet"}, ExitMisused, "--origin is for all allocations"},
 		"of one allocation":         {[]string{"get", "allocation", "web", "--origin", "kubelet"}, ExitMisused, "--origin is for all allocations"},
 		"with a selector":           {[]string{"get", "allocations", "--origin", "kubelet", "-l", "a=b"}, ExitMisused, "exclude each other"},
+		"of a namespace":            {[]string{"get", "allocations", "--origin", "kubelet", "-n", "ml"}, ExitMisused, "exclude each other"},
+		"where none may be found":   {[]string{"get", "allocations", "--origin", "kubelet", "--ignore-not-found"}, ExitMisused, "exclude each other"},
+		"with labels":               {[]string{"get", "allocations", "--origin", "kubelet", "--show-labels"}, ExitMisused, "exclude each other"},
 		"followed by the changes":   {[]string{"get", "allocations", "--origin", "kubelet", "-w"}, ExitMisused, "exclude each other"},
 		"as names, which they lack": {[]string{"get", "allocations", "--origin", "kubelet", "-o", "name"}, ExitMisused, "exclude each other"},
 	} {
