@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/grant"
 )
@@ -60,6 +61,7 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 	}
 	h.Conditions = a.conditions(v)
 	h.Kubelet = a.kubeletReport(v, h.Time)
+	h.Containers = a.containers(v, h.Kubelet)
 	for _, part := range a.measured(v) {
 		h.Devices = append(h.Devices, part.Use)
 	}
@@ -69,6 +71,23 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 		}
 	}
 	return h, nil
+}
+
+// containers counts the members whose command runs, and the containers that hold devices
+// of the kubelet's pool.
+func (a *Agent) containers(v *ledger.View, kubelet *rpc.KubeletReport) int {
+	n := kubelet.CountContainers()
+	if a.runner == nil {
+		return n
+	}
+	for _, g := range v.Grants {
+		for _, s := range a.runner.States(g.Tx) {
+			if s.Phase == grant.WorkRunning {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // phaseOf is a grant's state in the API's words, "" where it has ended.

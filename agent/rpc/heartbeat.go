@@ -27,6 +27,7 @@ type Heartbeat struct {
 	Conditions []Condition
 	Grants     []Phase
 	Kubelet    *KubeletReport // nil where the kubelet gets no devices
+	Containers int            // the members whose command runs, and the containers of the kubelet's devices
 }
 
 // Condition is one statement about the node, in Kubernetes' words.
@@ -201,6 +202,11 @@ func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatR
 			NetworkRxBytes: int64(h.Usage.NetworkRX), NetworkTxBytes: int64(h.Usage.NetworkTX),
 		},
 	}
+	if h.Usage.OOMKills >= 0 {
+		m.CurrentUsage.OomKills = &h.Usage.OOMKills
+	}
+	containers := int32(min(h.Containers, 1<<20))
+	m.CurrentUsage.ContainersRunning = &containers
 	for _, use := range h.Devices[:min(len(h.Devices), devices.MaxUses)] {
 		m.CurrentUsage.Devices = append(m.CurrentUsage.Devices, deviceUse(use))
 	}

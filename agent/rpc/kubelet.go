@@ -33,6 +33,21 @@ const (
 // KubeletContainer is a container that has a unit of a device.
 type KubeletContainer struct{ Namespace, Pod, Container, Unit string }
 
+// CountContainers is the number of containers that have units of devices; 0 for nil.
+func (r *KubeletReport) CountContainers() int {
+	if r == nil {
+		return 0
+	}
+	distinct := map[KubeletContainer]bool{}
+	for _, d := range r.Devices {
+		for _, c := range d.Containers {
+			c.Unit = ""
+			distinct[c] = true
+		}
+	}
+	return len(distinct)
+}
+
 // message is the report on the wire, with at most limits.MaxKubeletContainers
 // containers.
 func (r *KubeletReport) message() *schedulerv1.KubeletReport {

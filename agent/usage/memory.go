@@ -92,3 +92,25 @@ func parseStall(text []byte) (pressure.Percent, error) {
 	}
 	return 0, fmt.Errorf("no line full")
 }
+
+// OOMKills reads from proc/ below a root how many processes the kernel has killed for
+// lack of memory since the boot: UnknownKills where the kernel does not count them. With
+// an error too, the number is UnknownKills.
+func OOMKills(root fs.FS) (int64, error) {
+	text, err := head(root, "proc/vmstat")
+	if err != nil {
+		return UnknownKills, err
+	}
+	for line := range bytes.Lines(text) {
+		number, found := strings.CutPrefix(strings.TrimSpace(string(line)), "oom_kill ")
+		if !found {
+			continue
+		}
+		kills, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || kills < 0 {
+			return UnknownKills, fmt.Errorf("usage: proc/vmstat: oom_kill %.40q: want a number from 0", number)
+		}
+		return kills, nil
+	}
+	return UnknownKills, nil
+}

@@ -88,3 +88,26 @@ func FuzzReadMemory(f *testing.F) {
 		}
 	})
 }
+
+func TestReadsTheKillsForLackOfMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		vmstat string
+		want   int64
+		fails  bool
+	}{
+		"some":                  {"nr_free_pages 5\noom_kill 3\noom_kill_disable 1\n", 3, false},
+		"an old kernel":         {"nr_free_pages 5\n", usage.UnknownKills, false},
+		"a number that is none": {"oom_kill many\n", usage.UnknownKills, true},
+		"fewer than none":       {"oom_kill -1\n", usage.UnknownKills, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := usage.OOMKills(fstest.MapFS{"proc/vmstat": {Data: []byte(c.vmstat)}})
+			if got != c.want || (err != nil) != c.fails {
+				t.Errorf("%d, %v; want %d", got, err, c.want)
+			}
+		})
+	}
+	if got, err := usage.OOMKills(fstest.MapFS{}); got != usage.UnknownKills || err == nil {
+		t.Errorf("without a file: %d, %v", got, err)
+	}
+}

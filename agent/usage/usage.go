@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/shirou/gopsutil/v3/cpu"
@@ -31,7 +32,13 @@ type Usage struct {
 	NetworkRX     resource.Bytes // received since boot, loopback not counted
 	NetworkTX     resource.Bytes
 	DiskAvailable resource.Bytes // the space that the agent may still use there
+	// OOMKills are the processes that the kernel has killed for lack of memory since the
+	// boot; UnknownKills where the kernel does not count them (before Linux 4.13).
+	OOMKills int64
 }
+
+// UnknownKills stands for a number of kills that nobody counts.
+const UnknownKills = -1
 
 // Sampler measures one host. It may be used by several goroutines.
 type Sampler struct {
@@ -78,6 +85,9 @@ func (s *Sampler) Sample(ctx context.Context) (Usage, error) {
 			}
 		}
 	}
+	kills, err := OOMKills(os.DirFS("/"))
+	note("kills for lack of memory", err)
+	u.OOMKills = kills
 	return u, errors.Join(errs...)
 }
 

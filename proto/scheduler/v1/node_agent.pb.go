@@ -382,9 +382,15 @@ type ResourceUsage struct {
 	NetworkTxBytes int64                  `protobuf:"varint,7,opt,name=network_tx_bytes,json=networkTxBytes,proto3" json:"network_tx_bytes,omitempty"`
 	// The devices and MIG instances whose driver measures their use, at most one
 	// entry each.
-	Devices       []*DeviceUse `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Devices []*DeviceUse `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`
+	// The processes that the kernel has killed for lack of memory since the boot; absent
+	// where the kernel does not count them.
+	OomKills *int64 `protobuf:"varint,9,opt,name=oom_kills,json=oomKills,proto3,oneof" json:"oom_kills,omitempty"`
+	// The members on the host whose command runs, and the containers that hold devices of
+	// the kubelet's pool.
+	ContainersRunning *int32 `protobuf:"varint,10,opt,name=containers_running,json=containersRunning,proto3,oneof" json:"containers_running,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ResourceUsage) Reset() {
@@ -471,6 +477,20 @@ func (x *ResourceUsage) GetDevices() []*DeviceUse {
 		return x.Devices
 	}
 	return nil
+}
+
+func (x *ResourceUsage) GetOomKills() int64 {
+	if x != nil && x.OomKills != nil {
+		return *x.OomKills
+	}
+	return 0
+}
+
+func (x *ResourceUsage) GetContainersRunning() int32 {
+	if x != nil && x.ContainersRunning != nil {
+		return *x.ContainersRunning
+	}
+	return 0
 }
 
 // DeviceUse is the present use of a device or of a MIG instance. A value that
@@ -1517,7 +1537,7 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\n" +
 	"directives\x18\x01 \x03(\v2!.scheduler.v1.SchedulingDirectiveR\n" +
 	"directives\x124\n" +
-	"\x16lease_duration_seconds\x18\x02 \x01(\x03R\x14leaseDurationSeconds\"\xb1\x02\n" +
+	"\x16lease_duration_seconds\x18\x02 \x01(\x03R\x14leaseDurationSeconds\"\xac\x03\n" +
 	"\rResourceUsage\x12%\n" +
 	"\x0ecpu_millicores\x18\x01 \x01(\x03R\rcpuMillicores\x12!\n" +
 	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12\x17\n" +
@@ -1527,7 +1547,13 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"disk_bytes\x18\x05 \x01(\x03R\tdiskBytes\x12(\n" +
 	"\x10network_rx_bytes\x18\x06 \x01(\x03R\x0enetworkRxBytes\x12(\n" +
 	"\x10network_tx_bytes\x18\a \x01(\x03R\x0enetworkTxBytes\x121\n" +
-	"\adevices\x18\b \x03(\v2\x17.scheduler.v1.DeviceUseR\adevices\"\x83\x01\n" +
+	"\adevices\x18\b \x03(\v2\x17.scheduler.v1.DeviceUseR\adevices\x12 \n" +
+	"\toom_kills\x18\t \x01(\x03H\x00R\boomKills\x88\x01\x01\x122\n" +
+	"\x12containers_running\x18\n" +
+	" \x01(\x05H\x01R\x11containersRunning\x88\x01\x01B\f\n" +
+	"\n" +
+	"_oom_killsB\x15\n" +
+	"\x13_containers_running\"\x83\x01\n" +
 	"\tDeviceUse\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x1d\n" +
 	"\apercent\x18\x02 \x01(\x05H\x00R\apercent\x88\x01\x01\x12&\n" +
@@ -1722,6 +1748,7 @@ func file_scheduler_v1_node_agent_proto_init() {
 	if File_scheduler_v1_node_agent_proto != nil {
 		return
 	}
+	file_scheduler_v1_node_agent_proto_msgTypes[5].OneofWrappers = []any{}
 	file_scheduler_v1_node_agent_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
