@@ -19,6 +19,7 @@ type historyConfig struct {
 	SpoolDir  string              `json:"spoolDir"`
 	SpoolWait configfile.Duration `json:"spoolWait"`
 	Prices    string              `json:"prices"` // a file; "" = costs stay as they are
+	Redis     redisConfig         `json:"redis"`
 }
 
 // mostSpoolWait bounds the wait for the spool of another coordinator.
@@ -43,6 +44,8 @@ func (h historyConfig) check() (daemon.History, error) {
 		}
 		out.Prices = &prices
 	}
+	out.Redis, err = h.Redis.check()
+	errs = append(errs, err)
 	switch {
 	case h.DSN != "" && h.DSNFile != "":
 		errs = append(errs, errors.New("history.dsnFile: history.dsn is set too: want one of them"))

@@ -62,7 +62,9 @@ var noPeer = []string{"[zzz]", "['127.0.0.1']", "['127.0.0.1:70000']", "['127.0.
 func TestEveryKeyRefusesBadValues(t *testing.T) {
 	sample().Bad(t, map[string][]string{
 		"cluster": {`""`, "a_b", strings.Repeat("z", 64)}, "id": {"-a", "a/b", strings.Repeat("z", 64)}, "dataDir": {"here", `""`},
-		"tls.dir": {"/x"}, "audit.dir": {"here"}, "history.dsnFile": {"/nowhere/dsn"}, "history.spoolDir": {"here"}, "history.prices": {"/nowhere/prices.yaml"}, "tls.caCertFile": {"/x"}, "tls.caKeyFile": {"/x"}, "tls.names": {"[zzz]"}, "advertise": {"zzz"},
+		"tls.dir": {"/x"}, "audit.dir": {"here"}, "history.dsnFile": {"/nowhere/dsn"}, "history.spoolDir": {"here"}, "history.prices": {"/nowhere/prices.yaml"},
+		"history.redis.address": {"http://h", "h:6379"}, "history.redis.passwordFile": {"/nowhere/password"}, "history.redis.caFile": {"/nowhere/ca.pem"}, "history.redis.keyPrefix": {"'a b'", strings.Repeat("z", 129)},
+		"tls.caCertFile": {"/x"}, "tls.caKeyFile": {"/x"}, "tls.names": {"[zzz]"}, "advertise": {"zzz"},
 		"tokenFile": {"/nowhere/token", `""`}, "adminTokenFile": {"/nowhere/token", `""`}, "restListen": noAddress, "grpcListen": noAddress,
 		"metricsListen": noAddress, "metricsTokenFile": {"/nowhere/token"}, "enrollListen": {"127.0.0.1:8475", "zzz"},
 		"oidc.issuer": {"http://login.example.org", "login"}, "oidc.clientID": {"muster"}, "oidc.caFile": {"/nowhere/ca.pem"}, "oidc.userClaim": {strings.Repeat("z", 257)},

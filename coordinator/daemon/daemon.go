@@ -27,6 +27,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/grpcapi"
+	"github.com/musterd/muster/coordinator/history/redis"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/monitor"
 	"github.com/musterd/muster/coordinator/oidc"
@@ -134,7 +135,8 @@ type Daemon struct {
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	audit       *audit.Book
-	history     *historian // nil where no history is kept
+	history     *historian  // nil where no history is kept
+	redis       *redis.Sink // nil where Redis gets no heartbeats
 	refusals    *refusals
 	registry    *prometheus.Registry // of /metrics
 	cluster     *prometheus.Registry // of /metrics/cluster
@@ -182,6 +184,9 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	d.openHistory(registry)
+	if err = d.openRedis(registry); err != nil {
+		return d, err
+	}
 	d.audit.Fresh, d.audit.TenantOf = d.coordinator.CatchUp, d.coordinator.TenantOf
 	if err = d.openCallers(registry); err != nil {
 		return d, err
@@ -270,7 +275,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{
 		CoordinatorID: d.config.ID, Store: d.store, Logger: d.log,
 		Fingerprint: d.security.fingerprint(), Changed: d.security.changed(),
-		OverBudget: d.refusals.overBudget,
+		OverBudget: d.refusals.overBudget, Heard: d.heard(),
 	})
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
@@ -363,6 +368,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 		wg.Go(func() {
 			if err := d.history.run(work, d.config.History.Prices, d.log); err != nil { // the coordinator goes on without
 				d.log.Error("history_ended", "error", err)
+			}
+		})
+	}
+	if d.redis != nil {
+		wg.Go(func() {
+			if err := d.redis.Run(work); err != nil {
+				d.log.Warn("redis_not_closed", "error", err)
 			}
 		})
 	}

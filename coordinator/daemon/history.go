@@ -13,6 +13,8 @@ import (
 
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/history/redis"
+	"github.com/musterd/muster/coordinator/history/sampler"
 	"github.com/musterd/muster/coordinator/history/usage"
 	"github.com/musterd/muster/coordinator/history/warehouse"
 	"github.com/musterd/muster/resource"
@@ -28,12 +30,16 @@ type History struct {
 	SpoolWait time.Duration
 	// Prices are the price list; nil leaves the history's as it is.
 	Prices *usage.Prices
+	// Redis is a server that gets the newest heartbeat of each node; without an address
+	// there is none. New sets Free and Log.
+	Redis redis.Options
 }
 
 // historian is the history in this process.
 type historian struct {
 	door      *door
 	projector *projector.Projector
+	sampler   *sampler.Sampler
 }
 
 // openHistory makes the projector, nil for no history. The database is opened when it is
@@ -48,6 +54,7 @@ func (d *Daemon) openHistory(registry prometheus.Registerer) {
 		Name: c.ID, Cluster: c.Cluster, Store: d.store, Warehouse: h.door, SpoolDir: cmp.Or(c.History.SpoolDir, filepath.Join(c.DataDir, "history")),
 		SpoolWait: c.History.SpoolWait, LeaseTTL: c.LeaseTTL, Logger: d.log, Metrics: registry,
 	})
+	h.sampler = sampler.New(h.door.recordHeartbeats, d.log, registry)
 	d.history = h
 }
 
@@ -56,6 +63,7 @@ func (h *historian) run(ctx context.Context, prices *usage.Prices, log *slog.Log
 	summing, stop := context.WithCancel(ctx)
 	var sums sync.WaitGroup
 	sums.Go(func() { h.sum(summing, prices, log) })
+	sums.Go(func() { h.sampler.Run(summing) })
 	err := h.projector.Run(ctx)
 	stop()
 	sums.Wait()
@@ -134,4 +142,13 @@ func (d *door) Read(ctx context.Context, of history.Batch) (history.Batch, error
 		return history.Batch{}, err
 	}
 	return w.Read(ctx, of)
+}
+
+// recordHeartbeats is the warehouse's.
+func (d *door) recordHeartbeats(ctx context.Context, samples []history.Heartbeat) error {
+	w, err := d.warehouse(ctx)
+	if err != nil {
+		return err
+	}
+	return w.RecordHeartbeats(ctx, samples)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/history/sampler"
 )
 
 // TestAFolderThatIsNoneIsSaidAtOnce: the error of the spool's folder does not wait for the
@@ -18,7 +19,7 @@ func TestAFolderThatIsNoneIsSaidAtOnce(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := &historian{door: &door{dsn: "sqlite:" + file, turn: make(chan struct{}, 1)}, projector: projector.New(projector.Config{Name: "c1", SpoolDir: file})}
+	h := &historian{door: &door{dsn: "sqlite:" + file, turn: make(chan struct{}, 1)}, projector: projector.New(projector.Config{Name: "c1", SpoolDir: file}), sampler: sampler.New(nil, slog.New(slog.DiscardHandler), nil)}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := h.run(ctx, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/cmd/reference/series"
 	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/coordinator/history/redis"
 	"github.com/musterd/muster/rpcauth"
 )
 
@@ -23,7 +24,7 @@ func TestTheReferenceListsEverySeries(t *testing.T) {
 	}
 	d, err := daemon.New(t.Context(), daemon.Config{
 		ID: "c1", Cluster: "test", DataDir: t.TempDir(), RESTListen: "127.0.0.1:0", GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0",
-		TLS: &daemon.TLSConfig{Dir: filepath.Join(t.TempDir(), "tls")}, AdminToken: token, LeaseTTL: 5 * time.Second, History: daemon.History{DSN: "sqlite:" + filepath.Join(t.TempDir(), "history.db")}, Logger: slog.New(slog.DiscardHandler),
+		TLS: &daemon.TLSConfig{Dir: filepath.Join(t.TempDir(), "tls")}, AdminToken: token, LeaseTTL: 5 * time.Second, History: daemon.History{DSN: "sqlite:" + filepath.Join(t.TempDir(), "history.db"), Redis: redis.Options{Address: "unix:///nowhere"}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Heartbeat is a sample of a node, at most one a minute. Its key is (Node, At).
+// Heartbeat is a sample of a node, at most one a minute and coordinator. Its key is
+// (Node, At).
 // Whoever hears the node writes it, best effort, outside batches and positions.
 type Heartbeat struct {
 	Node resource.NodeID
@@ -17,7 +18,9 @@ type Heartbeat struct {
 	MembersRunning, MembersPending, WorkRunning  *int64
 	OOMKills                                     *int64 // total since the boot
 	LoadAverageOneMinute, LoadAverageFiveMinutes *float64
-	GPUUtilizationPercent                        []float64 // by the node's order of devices
+	// GPUUtilizationPercent has the devices whose use the node measures, in the node's
+	// order; NaN is a device whose driver does not report a percentage.
+	GPUUtilizationPercent []float64
 }
 
 // QuotaUsage is the use of one limit of a quota in the interval that ends At. Its key is

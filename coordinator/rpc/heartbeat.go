@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/devices"
@@ -39,6 +40,9 @@ type Heartbeats struct {
 	Changed func() <-chan struct{}
 	// OverBudget is as that of Server.
 	OverBudget func(resource.NodeID, Budget)
+	// Heard, if set, is called with each heartbeat of a node that keeps its lease. It
+	// does not block.
+	Heard func(history.Heartbeat)
 
 	spent   spending
 	reports reports
@@ -110,7 +114,11 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		}
 		if lease != 0 && err == nil {
 			response.LeaseDurationSeconds = int64(grant.NodeLeaseTTL / time.Second)
-			if err := h.report(ctx, node, &said, beat, h.measure(ctx, &size, node, beat.GetCurrentUsage())); err != nil {
+			m := h.measure(ctx, &size, node, beat.GetCurrentUsage())
+			if h.Heard != nil {
+				h.Heard(sampleOf(node, beat, m, time.Now()))
+			}
+			if err := h.report(ctx, node, &said, beat, m); err != nil {
 				h.Logger.Warn("node_status_not_written", "node", node, "error", err)
 			}
 		}

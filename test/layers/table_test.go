@@ -126,6 +126,7 @@ var table = map[string]row{
 	"coordinator/history/warehouse":   {layer: adapter},
 	"coordinator/history/warehouse/warehousetest": {layer: adapter, neighbours: []string{"coordinator/history/mem", "coordinator/history/warehouse"}, testOnly: true},
 	"coordinator/history/redis":                   {layer: adapter},
+	"coordinator/history/sampler":                 {layer: adapter},
 	"coordinator/history/ask":                     {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
 	"coordinator/history/answer":                  {layer: adapter, neighbours: []string{"coordinator/history/ask", "coordinator/history/warehouse", "coordinator/service"}},
 	"coordinator/history/slots":                   {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},

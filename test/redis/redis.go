@@ -6,15 +6,19 @@ package redis
 
 import (
 	"context"
+	"crypto/x509"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	client "github.com/redis/go-redis/v9"
+
+	"github.com/musterd/muster/test/servercert"
 )
 
 // startTimeout bounds the start of a server.
@@ -23,12 +27,35 @@ const startTimeout = 30 * time.Second
 // Server is one redis-server. Its methods may be called from one goroutine at a time.
 type Server struct {
 	program, dir string
+	more         []string // arguments
+	url          string
+	password     string
 	cmd          *exec.Cmd
 	exited       chan struct{}
 }
 
 // Start starts an empty server that ends with the test.
 func Start(t testing.TB) *Server {
+	t.Helper()
+	s := made(t)
+	s.Restart(t)
+	return s
+}
+
+// StartTLS is Start with TLS on a port of 127.0.0.1 in addition, with a certificate by the
+// authorities, and with a password. URL is the port's.
+func StartTLS(t testing.TB, password string) (*Server, *x509.CertPool) {
+	t.Helper()
+	s := made(t)
+	files, port := servercert.Write(t, s.dir), strconv.Itoa(servercert.Port(t))
+	s.more = []string{"--tls-port", port, "--bind", "127.0.0.1", "--tls-cert-file", files.Cert, "--tls-key-file", files.Key, "--tls-auth-clients", "no", "--requirepass", password}
+	s.url, s.password = "rediss://127.0.0.1:"+port, password
+	s.Restart(t)
+	return s, files.Roots
+}
+
+// made is a server that has not been started.
+func made(t testing.TB) *Server {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -39,15 +66,15 @@ func Start(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{program: program, dir: dir}
+	s.url = "unix://" + s.socket()
 	t.Cleanup(func() { s.Kill(); _ = os.RemoveAll(dir) })
-	s.Restart(t)
 	return s
 }
 
 func (s *Server) socket() string { return filepath.Join(s.dir, "s") }
 
 // URL is the address of database 0 for clients.
-func (s *Server) URL() string { return "unix://" + s.socket() }
+func (s *Server) URL() string { return s.url }
 
 // Kill ends the server by SIGKILL and waits for the end. Its data are lost.
 func (s *Server) Kill() {
@@ -63,7 +90,8 @@ func (s *Server) Kill() {
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	_ = os.Remove(s.socket())
-	s.cmd = exec.Command(s.program, "--port", "0", "--unixsocket", s.socket(), "--save", "", "--appendonly", "no", "--dir", s.dir, "--logfile", filepath.Join(s.dir, "log"))
+	arguments := []string{"--port", "0", "--unixsocket", s.socket(), "--save", "", "--appendonly", "no", "--dir", s.dir, "--logfile", filepath.Join(s.dir, "log")}
+	s.cmd = exec.Command(s.program, append(arguments, s.more...)...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // should the test be killed
 	started, exited := make(chan error), make(chan struct{})
 	go func(cmd *exec.Cmd) { // the signal of the parent's death comes at the end of the thread that has started the child
@@ -88,7 +116,7 @@ func (s *Server) await(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
-	c := client.NewClient(&client.Options{Network: "unix", Addr: s.socket(), MaxRetries: -1})
+	c := client.NewClient(&client.Options{Network: "unix", Addr: s.socket(), Password: s.password, MaxRetries: -1})
 	defer func() { _ = c.Close() }()
 	for {
 		err := c.Ping(ctx).Err()

@@ -7,11 +7,13 @@
 //
 // Muster itself reads none of it: a node's silence is gossip's to find. The package
 // decides no liveness. A server that is slow or away costs the newest heartbeats of that
-// time and nothing else.
+// time and nothing else. Options.Prefix is put before each key, so that clusters can share
+// a server.
 package redis
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -27,7 +29,7 @@ import (
 const (
 	// timestamps is the sorted set of the nodes by their last heartbeat.
 	timestamps = "node:heartbeat:timestamps"
-	keyPrefix  = "node:heartbeat:"
+	heartbeat  = "node:heartbeat:"
 
 	// timeout bounds a connection, a write and an answer.
 	timeout = 2 * time.Second
@@ -37,18 +39,41 @@ const (
 	most = 100_000
 	// batch is the number of nodes in one write.
 	batch = 1000
+	// silence is the time without a heartbeat after which the sink asks whether the node
+	// is still registered, lookEvery the time between two such looks.
+	silence   = time.Minute
+	lookEvery = time.Minute
 )
 
 // Beat is one heartbeat.
 type Beat struct {
 	Node resource.NodeID
 	At   time.Time
-	// What the node has left: millicores, bytes, whole devices without a holder.
+	Pods int // the members that the node holds
+}
+
+// Free is what a node has left: millicores, bytes, GPUs (rounded down).
+type Free struct {
 	CPU    resource.Millicores
 	Memory resource.Bytes
 	GPUs   int
-	// Pods are the members that the node holds.
-	Pods int
+}
+
+// Options are a server and what is written there.
+type Options struct {
+	// Address is redis://, rediss:// (TLS) or unix://, with user and database as of the
+	// Redis documentation.
+	Address string
+	// Password, if set, is used in the place of that of Address.
+	Password string
+	// Roots are the authorities of a server with TLS; nil: those of the host.
+	Roots *x509.CertPool
+	// Prefix is put before each key.
+	Prefix string
+	// Free returns what a node has left; false: no such node is registered. With an error
+	// the heartbeat is written without these fields.
+	Free func(ctx context.Context, node resource.NodeID) (Free, bool, error)
+	Log  *slog.Logger
 }
 
 // Figures count what became of heartbeats since the start.
@@ -60,9 +85,11 @@ type Figures struct {
 
 // Sink writes heartbeats. Offer may be called from any goroutine; Run has the server.
 type Sink struct {
-	client *client.Client
-	log    *slog.Logger
-	wake   chan struct{} // 1: a wake-up that waits is enough
+	options Options
+	client  *client.Client
+	wake    chan struct{} // 1: a wake-up that waits is enough
+	// written are the nodes with keys of this sink, and their last heartbeats; of Run.
+	written map[resource.NodeID]time.Time
 
 	mu      sync.Mutex
 	waiting map[resource.NodeID]Beat
@@ -70,19 +97,26 @@ type Sink struct {
 	figures Figures
 }
 
-// Open reads the address: redis://, rediss:// (TLS) or unix://, with user, password and
-// database as of the Redis documentation. It connects to nothing. An error does not show
-// the password.
-func Open(address string, log *slog.Logger) (*Sink, error) {
-	options, err := client.ParseURL(address)
+// Open reads the options. It connects to nothing. An error does not show the password.
+func Open(o Options) (*Sink, error) {
+	options, err := client.ParseURL(o.Address)
 	if err != nil {
-		return nil, fmt.Errorf("redis address %s: want redis://HOST:PORT/DATABASE, rediss://… or unix://SOCKET", redacted(address))
+		return nil, fmt.Errorf("redis address %s: want redis://HOST:PORT/DATABASE, rediss://… or unix://SOCKET", redacted(o.Address))
+	}
+	if o.Password != "" {
+		options.Password = o.Password
+	}
+	if o.Roots != nil {
+		if options.TLSConfig == nil {
+			return nil, fmt.Errorf("redis address %s: authorities have no effect without TLS; write it as rediss://…", redacted(o.Address))
+		}
+		options.TLSConfig.RootCAs = o.Roots
 	}
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = timeout, timeout, timeout, timeout
 	options.PoolSize, options.MaxRetries = 1, -1
 	options.ContextTimeoutEnabled = true
 	return &Sink{
-		client: client.NewClient(options), log: log, wake: make(chan struct{}, 1),
+		options: o, client: client.NewClient(options), wake: make(chan struct{}, 1), written: map[resource.NodeID]time.Time{},
 		waiting: map[resource.NodeID]Beat{}, gone: map[resource.NodeID]bool{},
 	}, nil
 }
@@ -112,12 +146,25 @@ func (s *Sink) Offer(b Beat) {
 	s.signal()
 }
 
-// Forget removes the node's keys with the next write: the node is no longer registered.
-func (s *Sink) Forget(node resource.NodeID) {
+// look has the keys of nodes be removed that have been silent and are not registered any
+// more.
+func (s *Sink) look(ctx context.Context) {
+	for node, at := range s.written {
+		if time.Since(at) < silence {
+			continue
+		}
+		if _, registered, err := s.options.Free(ctx, node); err == nil && !registered {
+			delete(s.written, node)
+			s.forget(node)
+		}
+	}
+}
+
+// forget removes the node's keys with the next write.
+func (s *Sink) forget(node resource.NodeID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.waiting, node)
-	if len(s.waiting)+len(s.gone) < most {
+	if _, waits := s.waiting[node]; !waits && len(s.waiting)+len(s.gone) < most {
 		s.gone[node] = true
 		s.signal()
 	}
@@ -142,18 +189,23 @@ func (s *Sink) Figures() Figures {
 // one for the recovery.
 func (s *Sink) Run(ctx context.Context) error {
 	failing := false
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return s.client.Close()
+		case <-looks.C:
+			s.look(ctx)
+			continue
 		case <-s.wake:
 		}
 		err := s.flush(ctx)
 		if (err != nil) != failing && ctx.Err() == nil {
 			if failing = err != nil; failing {
-				s.log.Warn("redis_heartbeats_wait", "error", err)
+				s.options.Log.Warn("redis_heartbeats_wait", "error", err)
 			} else {
-				s.log.Info("redis_heartbeats_written_again")
+				s.options.Log.Info("redis_heartbeats_written_again")
 			}
 		}
 		select {
@@ -227,16 +279,26 @@ func (s *Sink) write(ctx context.Context, beats []Beat, gone []resource.NodeID) 
 	_, err := s.client.Pipelined(ctx, func(p client.Pipeliner) error {
 		for _, b := range beats {
 			seen := b.At.Unix()
-			p.HSet(ctx, keyPrefix+string(b.Node), "last_seen", strconv.FormatInt(seen, 10), "cpu_available", int64(b.CPU),
-				"memory_available", int64(b.Memory), "gpu_available", b.GPUs, "pods_running", b.Pods)
+			fields := []any{"last_seen", strconv.FormatInt(seen, 10), "pods_running", b.Pods}
+			if free, registered, err := s.options.Free(ctx, b.Node); err == nil && registered {
+				fields = append(fields, "cpu_available", int64(free.CPU), "memory_available", int64(free.Memory), "gpu_available", free.GPUs)
+			}
+			p.HSet(ctx, s.key(b.Node), fields...)
 			// Another coordinator may have heard the node later.
-			p.ZAddGT(ctx, timestamps, client.Z{Score: float64(seen), Member: string(b.Node)})
+			p.ZAddGT(ctx, s.options.Prefix+timestamps, client.Z{Score: float64(seen), Member: string(b.Node)})
 		}
 		for _, node := range gone {
-			p.Del(ctx, keyPrefix+string(node))
-			p.ZRem(ctx, timestamps, string(node))
+			p.Del(ctx, s.key(node))
+			p.ZRem(ctx, s.options.Prefix+timestamps, string(node))
 		}
 		return nil
 	})
+	if err == nil {
+		for _, b := range beats {
+			s.written[b.Node] = b.At
+		}
+	}
 	return err
 }
+
+func (s *Sink) key(node resource.NodeID) string { return s.options.Prefix + heartbeat + string(node) }

@@ -2,8 +2,11 @@ package redis_test
 
 import (
 	"context"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,25 +22,36 @@ import (
 var at = time.Unix(1_771_459_200, 0)
 
 func beat(node string, seconds int) sink.Beat {
-	return sink.Beat{Node: resource.NodeID(node), At: at.Add(time.Duration(seconds) * time.Second), CPU: 24000, Memory: 137_438_953_472, GPUs: 3, Pods: 43}
+	return sink.Beat{Node: resource.NodeID(node), At: at.Add(time.Duration(seconds) * time.Second), Pods: 43}
+}
+
+// options are those of a server whose clients have node n1 and others, but not "gone".
+func options(address string) sink.Options {
+	return sink.Options{Address: address, Log: slog.New(slog.DiscardHandler), Free: func(_ context.Context, node resource.NodeID) (sink.Free, bool, error) {
+		return sink.Free{CPU: 24000, Memory: 137_438_953_472, GPUs: 3}, node != "gone", nil
+	}}
 }
 
 // running is a sink that writes to the server until the test ends, and a client of the
 // server.
-func running(t *testing.T, s *redis.Server) (*sink.Sink, *client.Client) {
+func running(t *testing.T, s *redis.Server, change ...func(*sink.Options)) (*sink.Sink, *client.Client) {
 	t.Helper()
-	out, err := sink.Open(s.URL(), slog.New(slog.DiscardHandler))
+	o := options(s.URL())
+	for _, c := range change {
+		c(&o)
+	}
+	out, err := sink.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- out.Run(ctx) }()
-	options, err := client.ParseURL(s.URL())
+	address, err := client.ParseURL(s.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client.NewClient(options)
+	c := client.NewClient(address)
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -87,15 +101,52 @@ func TestAnOlderHeartbeatTakesNothingBack(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsForgottenLeavesNoKey(t *testing.T) {
-	out, c := running(t, redis.Start(t))
+// TestClustersShareAServer: a prefix keeps the keys of clusters apart.
+func TestClustersShareAServer(t *testing.T) {
+	out, c := running(t, redis.Start(t), func(o *sink.Options) { o.Prefix = "east:" })
 	out.Offer(beat("n1", 0))
 	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
-	out.Forget("n1")
-	await(t, "keys are left", func() bool {
-		n, err := c.Exists(t.Context(), "node:heartbeat:n1", "node:heartbeat:timestamps").Result()
-		return err == nil && n == 0
+	keys, err := c.Keys(t.Context(), "*").Result()
+	slices.Sort(keys)
+	if d := cmp.Diff([]string{"east:node:heartbeat:n1", "east:node:heartbeat:timestamps"}, keys); d != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, d)
+	}
+}
+
+// TestAnUnknownRestIsNotWritten: without the free amounts, the fields of an earlier
+// heartbeat stay.
+func TestAnUnknownRestIsNotWritten(t *testing.T) {
+	out, c := running(t, redis.Start(t), func(o *sink.Options) {
+		o.Free = func(context.Context, resource.NodeID) (sink.Free, bool, error) {
+			return sink.Free{}, false, errors.New("busy")
+		}
 	})
+	out.Offer(beat("n1", 0))
+	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
+	got, err := c.HGetAll(t.Context(), "node:heartbeat:n1").Result()
+	if d := cmp.Diff(map[string]string{"last_seen": "1771459200", "pods_running": "43"}, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, d)
+	}
+}
+
+// TestAServerWithTLSAndAPassword: the connection is proven by the given authorities, and
+// not made without them.
+func TestAServerWithTLSAndAPassword(t *testing.T) {
+	s, roots := redis.StartTLS(t, "hunter2")
+	out, _ := running(t, redis.Start(t), func(o *sink.Options) { o.Address, o.Password, o.Roots = s.URL(), "hunter2", roots })
+	out.Offer(beat("n1", 0))
+	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
+	for name, change := range map[string]func(*sink.Options){
+		"another password":  func(o *sink.Options) { o.Password = "hunter3" },
+		"other authorities": func(o *sink.Options) { o.Roots = x509.NewCertPool() },
+	} {
+		other, _ := running(t, redis.Start(t), func(o *sink.Options) { o.Address, o.Password, o.Roots = s.URL(), "hunter2", roots }, change)
+		other.Offer(beat("n2", 0))
+		await(t, name+": no write has failed", func() bool { return other.Figures().Failures > 0 })
+		if got := other.Figures().Written; got != 0 {
+			t.Errorf("%s: %d written", name, got)
+		}
+	}
 }
 
 func TestAServerThatWasAwayGetsTheNewest(t *testing.T) {
@@ -115,7 +166,7 @@ func TestAServerThatWasAwayGetsTheNewest(t *testing.T) {
 }
 
 func TestHeartbeatsThatWaitAreBounded(t *testing.T) {
-	out, err := sink.Open("unix:///nowhere", slog.New(slog.DiscardHandler))
+	out, err := sink.Open(options("unix:///nowhere"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +180,7 @@ func TestHeartbeatsThatWaitAreBounded(t *testing.T) {
 
 func TestAWrongAddressIsRefusedWithoutItsPassword(t *testing.T) {
 	for _, address := range []string{"http://u:hunter2@host", "redis://u:hunter2@host/notanumber", "redis://:hunter2@%zz"} {
-		_, err := sink.Open(address, nil)
+		_, err := sink.Open(sink.Options{Address: address})
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "want redis://") {
 			t.Errorf("%s: error %v, want one without the password", address, err)
 		}

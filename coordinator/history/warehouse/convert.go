@@ -143,11 +143,7 @@ func gapRow(r *rows, g history.Gap) {
 }
 
 func heartbeatRow(r *rows, h history.Heartbeat) {
-	var gpus []byte
-	if len(h.GPUUtilizationPercent) > 0 {
-		gpus, _ = json.Marshal(finite(h.GPUUtilizationPercent))
-	}
-	r.add(string(h.Node), bounded(h.At), h.CPUMillicores, h.MemoryBytes, gpus, h.DiskBytes, h.NetworkReceivedBytes, h.NetworkSentBytes, h.MembersRunning,
+	r.add(string(h.Node), bounded(h.At), h.CPUMillicores, h.MemoryBytes, percentages(h.GPUUtilizationPercent), h.DiskBytes, h.NetworkReceivedBytes, h.NetworkSentBytes, h.MembersRunning,
 		h.MembersPending, h.WorkRunning, h.LoadAverageOneMinute, h.LoadAverageFiveMinutes, h.OOMKills)
 }
 
@@ -204,13 +200,17 @@ func unique[T cmp.Ordered](elements []T) []T {
 	return slices.Compact(sorted)
 }
 
-// finite replaces numbers that JSON does not have by 0.
-func finite(numbers []float64) []float64 {
-	out := make([]float64, len(numbers))
-	for i, n := range numbers {
-		if !math.IsNaN(n) && !math.IsInf(n, 0) {
-			out[i] = n
+// percentages is a JSON array; a number that is none becomes null.
+func percentages(numbers []float64) []byte {
+	if len(numbers) == 0 {
+		return nil
+	}
+	out := make([]*float64, len(numbers))
+	for i := range numbers {
+		if n := numbers[i]; !math.IsNaN(n) && !math.IsInf(n, 0) {
+			out[i] = &n
 		}
 	}
-	return out
+	raw, _ := json.Marshal(out) // finite numbers alone
+	return raw
 }

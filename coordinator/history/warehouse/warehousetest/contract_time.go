@@ -2,6 +2,7 @@ package warehousetest
 
 import (
 	"context"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -106,7 +107,7 @@ func testSamples(t *testing.T, dsn string) {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	memory := int64(5)
 	for range 2 {
-		if err := w.RecordHeartbeats(ctx, []history.Heartbeat{{Node: "n", At: at, MemoryBytes: &memory, GPUUtilizationPercent: []float64{12.5, 0}}, {Node: "n", At: at}}); err != nil {
+		if err := w.RecordHeartbeats(ctx, []history.Heartbeat{{Node: "n", At: at, MemoryBytes: &memory, GPUUtilizationPercent: []float64{12.5, math.NaN(), 0}}, {Node: "n", At: at}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.RecordQuotaUsage(ctx, []history.QuotaUsage{{Tenant: "a", Name: "q", Slot: "cpu", At: at, Used: 500, Peak: 2000, PeakAt: at, Hard: 1000}}); err != nil {
@@ -114,9 +115,10 @@ func testSamples(t *testing.T, dsn string) {
 		}
 	}
 	for question, want := range map[string]int64{
-		"SELECT count(*) FROM node_heartbeats WHERE cpu_usage_millicores IS NULL": 1,
-		"SELECT count(*) FROM quota_usage_history WHERE utilization_pct = 50":     1,
-		"SELECT count(*) FROM quota_usage_history WHERE peak_usage > hard_limit":  1,
+		"SELECT count(*) FROM node_heartbeats WHERE cpu_usage_millicores IS NULL":                        1,
+		"SELECT count(*) FROM node_heartbeats WHERE CAST(gpu_utilization_pct AS TEXT) = '[12.5,null,0]'": 1,
+		"SELECT count(*) FROM quota_usage_history WHERE utilization_pct = 50":                            1,
+		"SELECT count(*) FROM quota_usage_history WHERE peak_usage > hard_limit":                         1,
 	} {
 		if got := Count(t, w, question); got != want {
 			t.Errorf("%s: %d, want %d", question, got, want)
