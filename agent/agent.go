@@ -94,6 +94,7 @@ type Agent struct {
 	registered atomic.Bool                       // this process has registered once
 	watched    atomic.Bool                       // the watch of the devices has reported
 	unknown    atomic.Pointer[[]devices.Unknown] // the GPUs that the watch could not use; nil: no news of the watch
+	hangs      atomic.Pointer[string]            // the call about the driver that the watch waits for; nil and "": none
 	uses       atomic.Pointer[uses]
 
 	mu    sync.Mutex

@@ -99,6 +99,14 @@ func (w *healthMonitor) take(ctx context.Context, c devices.Change) {
 		w.agent.unknown.Store(&c.Unknown)
 		log.Warn("gpus_unknown", "gpus", len(c.Unknown))
 	}
+	if c.Hangs != nil {
+		w.agent.hangs.Store(c.Hangs)
+		if *c.Hangs != "" {
+			log.Warn("driver_hangs", "call", *c.Hangs)
+		} else {
+			log.Warn("driver_answers")
+		}
+	}
 	for _, warning := range c.Warnings {
 		log.Warn("host_is_odd", "warning", warning)
 	}

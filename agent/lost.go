@@ -90,3 +90,13 @@ func (a *Agent) unknownGPUs() (c rpc.Condition, ok bool) {
 	c.Message = strings.Join(parts, "; ")
 	return c, true
 }
+
+// driverHangs is the condition DriverHangs: a call about the driver as a whole has not
+// returned since the watch began. It names the call.
+func (a *Agent) driverHangs() (c rpc.Condition, ok bool) {
+	now := a.hangs.Load()
+	if now == nil || *now == "" {
+		return c, false
+	}
+	return rpc.Condition{Type: "DriverHangs", True: true, Reason: "NoAnswer", Message: *now}, true
+}

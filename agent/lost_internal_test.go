@@ -48,3 +48,21 @@ func TestTheCardsThatCouldNotBeUsedAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// The condition names the call about the driver that hangs, and ends with the call.
+func TestADriverThatHangsIsNamed(t *testing.T) {
+	a := &Agent{}
+	if c, ok := a.driverHangs(); ok {
+		t.Errorf("condition %+v without news", c)
+	}
+	call, none := "nvmlInit_v2 has not returned for 30s", ""
+	a.hangs.Store(&call)
+	want := rpc.Condition{Type: "DriverHangs", True: true, Reason: "NoAnswer", Message: call}
+	if c, ok := a.driverHangs(); !ok || c != want {
+		t.Errorf("condition %+v, want %+v", c, want)
+	}
+	a.hangs.Store(&none)
+	if c, ok := a.driverHangs(); ok {
+		t.Errorf("condition %+v after the return", c)
+	}
+}

@@ -157,6 +157,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	if unknown, ok := a.unknownGPUs(); ok {
 		list = append(list, unknown)
 	}
+	if hangs, ok := a.driverHangs(); ok {
+		list = append(list, hangs)
+	}
 	if limited, ok := a.cgroupLimited(v); ok {
 		list = append(list, limited)
 	}

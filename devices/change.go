@@ -26,9 +26,12 @@ type Change struct {
 	// where these are others than before, empty where there are none any more; nil is
 	// no news.
 	Unknown []Unknown
+	// Hangs is the call about the driver as a whole that has not returned in time, in
+	// words, and "" once it has returned. nil is no news.
+	Hangs *string
 }
 
 // IsZero reports whether the change is empty.
 func (c Change) IsZero() bool {
-	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0 && len(c.Use) == 0 && c.Unknown == nil
+	return len(c.Events) == 0 && c.Inventory == nil && len(c.Warnings) == 0 && len(c.Running) == 0 && len(c.Use) == 0 && c.Unknown == nil && c.Hangs == nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -133,10 +132,15 @@ type notice struct {
 // noInstance is the number of no GPU instance.
 const noInstance = 0xffffffff
 
-// wait waits for an event, not longer than limit.
-func (s *session) wait(limit time.Duration) notice {
-	s.asking("nvmlEventSetWait", nil)
-	data, ret := s.set.Wait(uint32(max(limit.Milliseconds(), 1)))
+// occurrence is the answer of one nvmlEventSetWait.
+type occurrence struct {
+	data nvml.EventData
+	ret  nvml.Return
+}
+
+// judge is the meaning of the answer of a wait for an event.
+func (s *session) judge(o occurrence) notice {
+	data, ret := o.data, o.ret
 	switch {
 	case ret == nvml.ERROR_TIMEOUT:
 		return notice{}

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,16 +12,59 @@ import (
 	"github.com/musterd/muster/devices"
 )
 
-// This file lets a watch go on while calls about some cards hang. Each such call is
+// This file lets a watch go on while calls about some cards, or its wait for events, hang. Each such call is
 // left behind with its thread, one for a card at most: nothing else is asked about the
 // card until the call returns. Then the cards are discovered anew. While a call is
 // left behind the library is not shut down, so cards that are added are not seen.
 
-// stuckCard is a card about which a call hangs.
+// stuckCard is a card about which a call hangs, or a call that is about no single card.
 type stuckCard struct {
 	stuckCall
 	uuid string // "" where it is not known
+	// late is the answer of a wait for events, once the call has returned.
+	late *occurrence
 }
+
+// waitCall is the wait for events. Where it hangs, the cards are polled as ever, and the
+// driver records no event until it returns and the library was started anew.
+const waitCall = "nvmlEventSetWait"
+
+func (s *stuckCall) isOfWait() bool { return s.question.call == waitCall }
+
+// isOfCard reports whether the call is about one card.
+func (s *stuckCall) isOfCard() bool { return !s.isOfPair() && !s.isOfWait() }
+
+// wait waits for an event, not longer than limit. answered is false where the call
+// hangs: it is left behind with its set.
+func (w *watch) wait(ctx context.Context, limit time.Duration) (o occurrence, answered, ok bool) {
+	got := &occurrence{}
+	set, asking := w.session.set, w.worker.asking
+	answered, ok = w.await(ctx, func() {
+		asking(waitCall, nil)
+		got.data, got.ret = set.Wait(uint32(max(limit.Milliseconds(), 1)))
+	}, func(q *question) bool { return q.call == waitCall }, func(*question) bool {
+		call := w.worker.leaveBehind()
+		w.employ()
+		w.stuck = append(w.stuck, stuckCard{stuckCall: call, late: got})
+		w.session.source.stuck.Store(int32(len(w.stuck)))
+		w.session.set, w.session.kept = nil, false // the set goes with the library
+		w.tellOfDriver("XIDs are not received: " + call.question.silence(time.Now()))
+		return false
+	})
+	if !answered || !ok {
+		return occurrence{}, answered, ok
+	}
+	return *got, true, true
+}
+
+// waitHangs reports whether a wait for events has been left behind.
+func (w *watch) waitHangs() bool {
+	return slices.ContainsFunc(w.stuck, func(s stuckCard) bool { return s.isOfWait() })
+}
+
+// tellOfDriver reports the call about the driver that hangs, and with "" that it has
+// returned.
+func (w *watch) tellOfDriver(hangs string) { w.tell(devices.Change{Hangs: &hangs}) }
 
 // pairCall is the call about two cards. Where it hangs, nobody knows because of which of
 // them: both are looked after as ever, and no relations are asked until it returns.
@@ -40,11 +84,11 @@ func (w *watch) setAside(call stuckCall) {
 	if uuid == "" {
 		uuid = w.at[q.position]
 	}
-	if i := slices.IndexFunc(w.stuck, func(s stuckCard) bool { return s.question.position == q.position && !s.isOfPair() }); i >= 0 {
+	if i := slices.IndexFunc(w.stuck, func(s stuckCard) bool { return s.question.position == q.position && s.isOfCard() }); i >= 0 {
 		w.stuck[i].stuckCall = call // the last one to return
 		return
 	}
-	w.stuck = append(w.stuck, stuckCard{call, uuid})
+	w.stuck = append(w.stuck, stuckCard{stuckCall: call, uuid: uuid})
 	w.session.source.stuck.Store(int32(len(w.stuck)))
 	for _, c := range w.session.cards {
 		if c.position == q.position {
@@ -63,6 +107,12 @@ func (w *watch) takeReturned() bool {
 	w.stuck = slices.DeleteFunc(w.stuck, func(s stuckCard) bool {
 		if !s.returned() {
 			return false
+		}
+		if s.isOfWait() {
+			w.tellOfDriver("")
+			if n := w.session.judge(*s.late); n.event != nil && n.card == nil { // errors of a card are seen by its counters
+				w.tell(w.tracker.heard(*n.event))
+			}
 		}
 		if w.tracker.knows(s.uuid) {
 			detail := fmt.Sprintf("%v returned after %s", s.question, rounded(time.Since(s.question.since)))
@@ -83,11 +133,12 @@ type skips struct {
 func (w *watch) skipped() skips {
 	skip := skips{cards: make(map[int]*question, len(w.stuck))}
 	for _, s := range w.stuck {
-		if s.isOfPair() {
+		switch {
+		case s.isOfPair():
 			skip.pairs = true
-			continue
+		case s.isOfCard():
+			skip.cards[s.question.position] = s.question
 		}
-		skip.cards[s.question.position] = s.question
 	}
 	return skip
 }

@@ -101,6 +101,63 @@ func TestBothCardsAreWatchedWhileTheirRelationHangs(t *testing.T) {
 	v.must("unwatch")
 }
 
+// The wait for events hangs over several rediscoveries: the cards are polled all the
+// same, no card counts as silent, and events are received again once the wait returns.
+func TestTheCardsArePolledWhileTheWaitForEventsHangs(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	text := func(driver, errors, xids string) []byte {
+		return []byte(strings.Replace(string(threeCards("ecc 0 "+errors+"\n", "", xids)), "driver 1\n", "driver 1\n"+driver, 1))
+	}
+	nvmltest.ReplaceScript(t, script, text("", "0", ""))
+	v := newViewer(t, nvmltest.Build(t), script, "2ms 30ms 300ms")
+	v.untilRunning()
+	nvmltest.ReplaceScript(t, script, text("hang wait\n", "0", ""))
+	for len(v.hangs) == 0 {
+		v.take()
+	}
+	if want := "XIDs are not received: nvmlEventSetWait has not returned for"; !strings.HasPrefix(v.hangs[0], want) {
+		t.Errorf("the driver hangs with %q, want %q", v.hangs[0], want)
+	}
+	for n := 1; n <= 4; n++ {
+		nvmltest.ReplaceScript(t, script, text("hang wait\n", fmt.Sprint(n), "xid 13\n"))
+		v.await(devices.Event{UUID: "GPU-a", Kind: devices.EventECCUncorrected, Count: uint64(n)})
+	}
+	nvmltest.ReplaceScript(t, script, text("", "4", "xid 13\nxid 14\n"))
+	for len(v.hangs) < 2 {
+		v.take()
+	}
+	if v.hangs[1] != "" {
+		t.Errorf("the driver hangs with %q after the return", v.hangs[1])
+	}
+	v.await(devices.Event{UUID: "GPU-c", Kind: devices.EventXID, XID: 13}, devices.Event{UUID: "GPU-c", Kind: devices.EventXID, XID: 14})
+	v.must("unwatch")
+	v.must("close")
+}
+
+// A watch ends at once while its wait for events hangs, and the library is shut down
+// once the wait has returned.
+func TestAWatchEndsWhileTheWaitForEventsHangs(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	healthy := threeCards("", "", "")
+	nvmltest.ReplaceScript(t, script, healthy)
+	v := newViewer(t, nvmltest.Build(t), script, "2ms 1h 300ms")
+	v.untilRunning()
+	nvmltest.ReplaceScript(t, script, []byte(strings.Replace(string(healthy), "driver 1\n", "driver 1\nhang wait\n", 1)))
+	for len(v.hangs) == 0 {
+		v.take()
+	}
+	v.must("unwatch")
+	if a := v.ask("close"); !a.Hung {
+		t.Errorf("close while the wait hangs: %+v, want ErrHung", a)
+	}
+	nvmltest.ReplaceScript(t, script, healthy)
+	for a := v.ask("close"); a.Error != ""; a = v.ask("close") {
+		if !a.Hung || v.ctx.Err() != nil {
+			t.Fatalf("close after the wait returned: %+v", a)
+		}
+	}
+}
+
 // untilRunning waits until the watch has asked a card.
 func (v *viewer) untilRunning() {
 	v.t.Helper()

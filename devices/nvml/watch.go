@@ -38,8 +38,9 @@ const (
 //     it is back, and then the changes of the meantime.
 //   - A question that the driver does not answer within HangAfter, and its
 //     answer. Of a question about a card, the other cards are looked after meanwhile,
-//     and nothing else is asked about the card; of one about the driver, no other call
-//     is made into the library.
+//     and nothing else is asked about the card; of the wait for events, all cards are
+//     polled meanwhile, and XIDs are not received; of another one about the driver, no
+//     other call is made into the library.
 //
 // The library stays started throughout, since the driver records XIDs, and
 // without persistence mode keeps error counters, for those alone that have it
@@ -229,7 +230,7 @@ func (w *watch) poll(ctx context.Context) (there, ok bool) {
 			return false, true
 		}
 	}
-	if w.session.set != nil {
+	if w.session.set != nil || w.waitHangs() {
 		return true, true
 	}
 	return true, w.listen(ctx)
@@ -293,11 +294,12 @@ func (w *watch) hear(ctx context.Context, limit time.Duration) (last hearing, ok
 	if w.session.set == nil {
 		return silence, rest(ctx, min(limit, waitSlice))
 	}
-	var n notice
 	slice, began := min(limit, waitSlice, w.options.HangAfter/2), time.Now()
-	if ok := w.ask(ctx, func() { n = w.session.wait(slice) }); !ok {
-		return silence, false
+	o, answered, ok := w.wait(ctx, slice)
+	if !answered || !ok {
+		return silence, ok
 	}
+	n := w.session.judge(o)
 	if n == (notice{}) {
 		// A driver that does not wait must not keep a core busy.
 		return silence, rest(ctx, min(slice, 50*time.Millisecond)-time.Since(began))
@@ -370,6 +372,9 @@ func (w *watch) waitOn(q *question) {
 	q.hung.Store(true)
 	w.hung = q
 	w.tellOf(q, devices.EventHung, q.silence(time.Now()))
+	if q.position < 0 {
+		w.tellOfDriver(q.silence(time.Now()))
+	}
 }
 
 // await has the worker do a job and waits for it. A question that hangs is reported,
@@ -423,6 +428,9 @@ func (w *watch) answered() {
 		return
 	}
 	w.tellOf(w.hung, devices.EventAnswered, fmt.Sprintf("%v returned after %s", w.hung, rounded(time.Since(w.hung.since))))
+	if w.hung.position < 0 {
+		w.tellOfDriver("")
+	}
 	w.hung = nil
 }
 

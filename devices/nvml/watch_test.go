@@ -33,7 +33,8 @@ type viewer struct {
 	inventory *devices.Inventory // the last one
 	events    []devices.Event    // that no await has asked for
 	warnings  []string
-	asked     bool // a card has answered
+	hangs     []string // the calls about the driver that hung, "" for each return
+	asked     bool     // a card has answered
 }
 
 // newViewer discovers and begins to watch.
@@ -54,6 +55,9 @@ func (v *viewer) take() {
 	for _, c := range v.child.take(v.ctx) {
 		v.events = append(v.events, c.Events...)
 		v.warnings = append(v.warnings, c.Warnings...)
+		if c.Hangs != nil {
+			v.hangs = append(v.hangs, *c.Hangs)
+		}
 		v.asked = v.asked || len(c.Running) > 0 || len(c.Use) > 0
 		if c.Inventory != nil {
 			if err := c.Inventory.Validate(); err != nil {
@@ -321,7 +325,6 @@ func TestWatchTellsAHangAndItsEnd(t *testing.T) {
 		"a card is not found":             {"", "hang handle\n", "GPU-a"},
 		"a card does not tell its name":   {"", "hang name\n", "GPU-a"},
 		"a card does not tell its use":    {"", "hang use\n", "GPU-a"},
-		"events do not come":              {"hang wait\n", "", ""},
 		"the library does not start":      {"hang init\n", "", ""},
 		"the library does not end":        {"hang shutdown\n", "", ""},
 	} {
@@ -347,6 +350,9 @@ func TestWatchTellsAHangAndItsEnd(t *testing.T) {
 			nvmltest.ReplaceScript(t, script, append(healthy, "xid 14\n"...))
 			v.until(devices.Event{UUID: c.want, Kind: devices.EventAnswered})
 			v.until(devices.Event{UUID: "GPU-b", Kind: devices.EventXID, XID: 14})
+			if len(v.hangs) < 2 || !strings.Contains(v.hangs[0], "has not returned") || v.hangs[len(v.hangs)-1] != "" {
+				t.Errorf("the calls about the driver that hung are %q, want one that has not returned, and its return", v.hangs)
+			}
 			v.must("unwatch")
 		})
 	}

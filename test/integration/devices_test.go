@@ -156,3 +156,57 @@ func TestACardThatHangsForEverSilencesNoOther(t *testing.T) {
 	c.awaitRunning("five")
 	a.stop()
 }
+
+// TestADriverThatHangsIsAConditionOfItsNode has the driver's wait for events hang. While it hangs the node has the condition DriverHangs, work without
+// GPUs is placed and ends, and errors of a card are seen; the condition ends with the call.
+func TestADriverThatHangsIsAConditionOfItsNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	a := c.agents[0]
+	host, act := c.actedHost()
+	actHanging := func() {
+		text := strings.Replace(string(host.NVMLScript()), "\ngpu ", "\nhang wait\ngpu ", 1)
+		nvmltest.ReplaceScript(t, filepath.Join(filepath.Dir(a.file), "acted.script"), []byte(text))
+	}
+	a.configure(a.settings.clone().set("discovery.hangAfter", "500ms"))
+	a.start()
+	c.coordinator.start()
+	c.awaitLeader()
+	c.awaitNodes(1)
+	c.submit(gang("one", 1, gpus(1)))
+	c.awaitRunning("one")
+	hangs := func() string {
+		for _, condition := range c.node(a.name).Status.Conditions {
+			if condition.Type == "DriverHangs" {
+				return condition.Message
+			}
+		}
+		return ""
+	}
+	await := func(want string, ok func(string) bool) {
+		t.Helper()
+		programs.Eventually(t, patience, want, func() error {
+			if got := hangs(); !ok(got) {
+				return fmt.Errorf("the condition DriverHangs says %q", got)
+			}
+			return nil
+		})
+	}
+	actHanging()
+	await("the wait for events hangs", func(s string) bool { return strings.Contains(s, "nvmlEventSetWait has not returned") })
+	host.Lose(7)
+	actHanging()
+	c.awaitHealth(a.name, 7, "tainted")
+	c.submit(gang("two", 1, gpus(2)))
+	c.awaitRunning("two")
+	c.remove("two")
+	if out := c.muster("describe", "node", a.name); !strings.Contains(out, "DriverHangs") {
+		t.Errorf("describe node does not name the condition:\n%s", out)
+	}
+	host.XID(2, 79)
+	act()
+	await("the wait for events has returned", func(s string) bool { return s == "" })
+	if d := c.awaitHealth(a.name, 2, "tainted"); !strings.Contains(d.HealthReason, "XID 79") {
+		t.Errorf("GPU 2 is tainted for %q, want XID 79", d.HealthReason)
+	}
+}

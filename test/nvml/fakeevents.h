@@ -125,6 +125,8 @@ static int known_set(nvmlEventSet_t set)
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 {
     enter();
+    if (hanging_waits > 0)
+        fprintf(stderr, "fake NVML: an event set was freed while a wait for events hangs\n");
     if (references == 0 || !known_set(set))
         return unlock(references == 0 ? UNINITIALIZED : INVALID_ARGUMENT);
     memset(set.handle, 0, sizeof *set.handle);
@@ -211,6 +213,8 @@ static nvmlReturn_t wait_for_event(nvmlEventSet_t set, nvmlEventData_t *data, si
 {
     nvmlEventData_t event;
     long long end = now_ms() + timeout_ms;
+    if (hanging_waits > 0)
+        fprintf(stderr, "fake NVML: a wait for events began while another hangs\n");
     hold(DRIVER_WAIT);
     if (script_state == OK && script.garbage[DRIVER_WAIT]) {
         memset(&event, 0xff, sizeof event);

@@ -79,6 +79,7 @@ static struct address attached[MAX_GPUS];
 static struct handle handles[MAX_GPUS][MAX_INSTANCES + 1];
 static int hanging;                   /* threads that a script holds in a call about no GPU */
 static int hanging_about[MAX_GPUS];   /* and in a call about this GPU */
+static int hanging_waits;             /* and in a wait for events */
 
 /* An event set, and which types it hears of the GPUs there were at nvmlInit. */
 struct set {
@@ -87,7 +88,8 @@ struct set {
 };
 static struct set sets[8];
 
-/* enter begins every call. While a call about no GPU hangs, nobody may make another;
+/* enter begins every call. While a call about no GPU hangs, nobody may make another,
+ * but for a wait for events: no second wait may begin then, and no set may be freed.
  * find says the same of the calls about one GPU. */
 static void enter(void)
 {
@@ -98,7 +100,7 @@ static void enter(void)
 
 static int hanging_in_all(void)
 {
-    int sum = hanging;
+    int sum = hanging + hanging_waits;
     for (int i = 0; i < MAX_GPUS; i++)
         sum += hanging_about[i];
     return sum;
@@ -177,11 +179,12 @@ static void doze(int limit_ms)
 /* hold keeps the caller until the script no more says that the call hangs. */
 static void hold(enum driver_call call)
 {
+    int *held = call == DRIVER_WAIT ? &hanging_waits : &hanging;
     refresh();
     while (script_state == OK && script.hang[call]) {
-        hanging++;
+        ++*held;
         doze(50);
-        hanging--;
+        --*held;
     }
 }
 
