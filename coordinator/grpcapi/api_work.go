@@ -237,11 +237,11 @@ func (s allocations) ExplainQuota(ctx context.Context, r *apiv1.GetRequest) (*ap
 }
 
 func (a *API) explainQuota(ctx context.Context, kind service.Kind, r *apiv1.GetRequest) (*apiv1.QuotaExplanation, error) {
-	if odd := newestAlone(r); odd != nil {
-		return nil, odd
-	}
 	if status := a.in(ctx, service.VerbExplain, kind, r.GetNamespace(), r.GetName()); status != nil {
 		return nil, status
+	}
+	if odd := newestAlone(r); odd != nil {
+		return nil, odd
 	}
 	got, err := a.Service.ExplainQuota(ctx, r.GetNamespace(), r.GetName())
 	if err == nil {
