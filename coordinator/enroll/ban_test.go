@@ -3,6 +3,7 @@ package enroll_test
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"net"
@@ -340,6 +341,35 @@ func acknowledge(t *testing.T, s *mem.Store) {
 	if errors.As(err, &back) {
 		s.Acknowledge(back)
 	}
+}
+
+// The bound of operators keeps no known operator from a renewal, with the key before or
+// with a new one.
+func TestAnOperatorRenewsWhereNoOtherGetsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.Open(mem.Options{})
+		defer s.Close()
+		a := open(t, s, "c1")
+		run(t, a)
+		first := newKey(t)
+		if _, err := a.CertifyOperator(t.Context(), "op-0", first.Public(), 0, "boss"); err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i < 1000; i++ {
+			rec := record.Operator{Name: fmt.Sprintf("op-%d", i), Creator: "boss", Certified: "2000-01-01T00:00:00Z", Expires: "2000-02-01T00:00:00Z"}
+			if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.OperatorKey(fmt.Sprintf("%064x", i)), record.MustEncode(rec))}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := a.CertifyOperator(t.Context(), "new", newKey(t).Public(), 0, "boss"); !errors.Is(err, enroll.ErrInvalid) {
+			t.Errorf("one operator more than the bound: %v", err)
+		}
+		for name, key := range map[string]crypto.PublicKey{"the key before": first.Public(), "a new key": newKey(t).Public()} {
+			if _, err := a.CertifyOperator(t.Context(), "op-0", key, 0, "boss"); err != nil {
+				t.Errorf("a renewal with %s: %v", name, err)
+			}
+		}
+	})
 }
 
 func TestOperatorsAreListedAndRevoked(t *testing.T) {

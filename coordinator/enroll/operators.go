@@ -20,9 +20,12 @@ const (
 	DefaultOperatorTTL = 12 * time.Hour
 	MinOperatorTTL     = time.Minute
 	MaxOperatorTTL     = 30 * 24 * time.Hour
-	// maxOperators bounds the certificates that are good at a time. Agents are
-	// told of all that were revoked.
-	maxOperators = 1000
+	// maxOperators bounds the operators with certificates that have not expired, and
+	// maxOfOperator the certificates of one operator. Agents are told of all that were
+	// revoked. The bounds count apart, so that many operators keep no known one from
+	// renewing a certificate.
+	maxOperators  = 1000
+	maxOfOperator = 16
 )
 
 // CertifyOperator certifies an operator's key for ttl, 0 for DefaultOperatorTTL.
@@ -67,8 +70,10 @@ func (s *Service) noteOperator(ctx context.Context, name, creator string, leaf *
 			}
 			before = o.At
 		}
-		if len(all) >= maxOperators {
-			return fmt.Errorf("%w: %d certificates of operators are good already, at most %d: wait until some expire", ErrInvalid, len(all), maxOperators)
+		if before == 0 {
+			if err := roomForOperator(all, name); err != nil {
+				return err
+			}
 		}
 		rec := record.Operator{Name: name, Creator: creator, Certified: stamp(time.Now()), Expires: stamp(leaf.NotAfter)}
 		at, err := s.commit(ctx, record.Txn{If: []record.Compare{record.ModRevIs(key, before)}, Then: []record.Op{record.Put(key, record.MustEncode(rec))}})
@@ -80,6 +85,24 @@ func (s *Service) noteOperator(ctx context.Context, name, creator string, leaf *
 		}
 	}
 	return fmt.Errorf("note the certificate of operator %s: its record kept changing; try again", name)
+}
+
+// roomForOperator refuses one more certificate of an operator at the bounds: ErrInvalid.
+func roomForOperator(all []OperatorStatus, name string) error {
+	names, own := map[string]bool{}, 0
+	for _, o := range all {
+		names[o.Name] = true
+		if o.Name == name {
+			own++
+		}
+	}
+	switch {
+	case own >= maxOfOperator:
+		return fmt.Errorf("%w: operator %s has %d certificates that have not expired, at most %d: wait until one expires", ErrInvalid, name, own, maxOfOperator)
+	case own == 0 && len(names) >= maxOperators:
+		return fmt.Errorf("%w: %d operators have certificates that have not expired, at most %d: wait until those of one expire", ErrInvalid, len(names), maxOperators)
+	}
+	return nil
 }
 
 // forgetOperator removes the records of certificates that creator made for name
