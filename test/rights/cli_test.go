@@ -2,6 +2,7 @@ package rights
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ import (
 var commandLines = map[string][]string{
 	"annotate":               {"node thing a=b", "job thing a=b -n TENANT"},
 	"api-resources":          nil,
-	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding"},
+	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding", "-f FILE/queue", "-f FILE/resource", "-f FILE/quotaforest", "-f FILE/quotabinding", "-f FILE/resourcequota -n TENANT"},
 	"audit":                  {""},
 	"history status":         {""},
 	"history verify":         {""},
@@ -33,18 +34,20 @@ var commandLines = map[string][]string{
 	"boost":                  {"thing --priority 500 --for 1h -n TENANT"},
 	"cancel":                 {"thing -n TENANT"},
 	"config current-context": nil, "config delete-context": nil, "config get-contexts": nil, "config set-context": nil, "config use-context": nil, "config view": nil,
-	"cordon":              {"thing"},
-	"decisions check":     nil,
-	"decisions show":      nil,
-	"delete":              {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "allocations -l a=b -n TENANT"},
-	"describe":            {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "resourcequota thing -n TENANT", "quotatree thing"},
-	"doctor":              nil, // looks at this host
-	"docs man":            nil, // writes pages
-	"drain":               {"thing"},
-	"events":              {"-n TENANT", "-A", "-n TENANT -w"},
-	"explain":             nil, // knows the fields by itself
-	"fence":               {"thing"},
-	"get":                 {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w"},
+	"cordon":          {"thing"},
+	"decisions check": nil,
+	"decisions show":  nil,
+	"delete":          {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "allocations -l a=b -n TENANT", "queue thing", "resource thing", "quotaforest thing"},
+	"describe":        {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "resourcequota thing -n TENANT", "quotatree thing"},
+	"doctor":          nil, // looks at this host
+	"docs man":        nil, // writes pages
+	"drain":           {"thing"},
+	"events":          {"-n TENANT", "-A", "-n TENANT -w", "-A -w"},
+	"explain":         nil, // knows the fields by itself
+	"fence":           {"thing"},
+	"get": {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w",
+		"allocations -A", "resourcequotas -A", "allocations -n TENANT -w", "resourcequotas -n TENANT -w", "jobs -A -w", "allocations -A -w", "resourcequotas -A -w", "tenants -w", "namespaces -w", "rolebindings -w",
+		"quotatrees -w", "quotaforests -w", "quotabindings -w", "queues", "queue thing", "queues -w", "resources", "resource thing", "resources -w"},
 	"logs":                {"thing --member 0 -n TENANT", "-f thing --member 0 -n TENANT"},
 	"run":                 {"-n TENANT -- true"},
 	"kubelet pool":        {"thing", "thing --add GPU-0 --wait=false"},
@@ -79,7 +82,7 @@ var commandLines = map[string][]string{
 	"suspend":             {"allocation thing -n TENANT"},
 	"taint":               {"node thing a=b:NoSchedule"},
 	"token create":        {"--user bob --role viewer --tenant TENANT", "--node gpu-9"},
-	"token list":          {""},
+	"token list":          {"", "--bootstrap"},
 	"token revoke":        {"TOKEN", "abcdef"},
 	"token rotate":        {"TOKEN"},
 	"uncordon":            {"thing"},
@@ -119,18 +122,54 @@ func askCLI(t *testing.T, h *house, see func(door, asked) answers) {
 	h.take()
 	for command, lines := range commandLines {
 		for _, line := range lines {
-			tenants := []string{own, other}
-			if !strings.ContainsAny(line, "TF") { // about no tenant
-				tenants = tenants[:1]
-			}
-			for _, tenant := range tenants {
-				text := strings.NewReplacer("TENANT", tenant, "TOKEN", h.ids[tenant], "FILE/", folders[tenant]+"/").Replace(command + " " + line)
-				for _, role := range who {
-					h.runAs(t, role, tenant, strings.Fields(text), see)
+			h.askLine(t, folders, command, line, see)
+			if command == "apply" || command == "node approve" { // they read, and then write
+				for _, stored := range []func(*http.Request) (int, []byte){nothingStored, anotherStored} {
+					h.pretends(stored)
+					h.askLine(t, folders, command, line, see)
 				}
+				h.pretends(nil)
 			}
 		}
 	}
+}
+
+// askLine runs one command line about each tenant as every role.
+func (h *house) askLine(t *testing.T, folders map[string]string, command, line string, see func(door, asked) answers) {
+	tenants := []string{own, other}
+	if !strings.ContainsAny(line, "TF") { // about no tenant
+		tenants = tenants[:1]
+	}
+	for _, tenant := range tenants {
+		text := strings.NewReplacer("TENANT", tenant, "TOKEN", h.ids[tenant], "FILE/", folders[tenant]+"/").Replace(command + " " + line)
+		for _, role := range who {
+			h.runAs(t, role, tenant, strings.Fields(text), see)
+		}
+	}
+}
+
+// nothingStored is the answer to a read where no object is stored.
+func nothingStored(*http.Request) (int, []byte) {
+	return http.StatusNotFound, []byte(`{"kind":"Status","code":404,"reason":"NotFound","message":"not found"}`)
+}
+
+// anotherStored is the answer where the object has another label than the document, and
+// the node waits for its approval.
+func anotherStored(r *http.Request) (int, []byte) {
+	if strings.Contains(r.URL.Path, "/nodes/") {
+		return http.StatusOK, []byte(`{"kind":"Node","metadata":{"name":"thing","resourceVersion":"7"},"status":{"conditions":[{"type":"AwaitingApproval","status":"True"}]}}`)
+	}
+	for _, k := range sdk.Kinds {
+		if !strings.Contains(r.URL.Path, "/"+k.Plural+"/") {
+			continue
+		}
+		tenant := own
+		if strings.Contains(r.URL.Path, other) {
+			tenant = other
+		}
+		return http.StatusOK, []byte(strings.Replace(string(document(k, tenant)), `"metadata":{`, `"metadata":{"labels":{"old":"yes"},"uid":"u-1","resourceVersion":"7",`, 1))
+	}
+	return nothingStored(r)
 }
 
 // runAs runs the program once.

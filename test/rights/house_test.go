@@ -49,6 +49,9 @@ type house struct {
 
 	mu   sync.Mutex
 	seen []answered
+	// stored is the answer to each read of one object that reaches the service, which has
+	// nothing: a client that reads before it writes goes on. nil leaves the error.
+	stored func(r *http.Request) (code int, body []byte)
 }
 
 // answered is one request that the door has answered.
@@ -168,10 +171,37 @@ func newHouse(t *testing.T) *house {
 // serve answers a request and keeps the answer.
 func (h *house) serve(w http.ResponseWriter, r *http.Request) {
 	kept := &kept{ResponseWriter: w}
-	h.handler.ServeHTTP(kept, r)
+	h.mu.Lock()
+	stored := h.stored
+	h.mu.Unlock()
+	if stored != nil && r.Method == http.MethodGet {
+		kept.ResponseWriter = httptest.NewRecorder()
+		h.handler.ServeHTTP(kept, r)
+		pretend(w, r, kept.ResponseWriter.(*httptest.ResponseRecorder), stored)
+	} else {
+		h.handler.ServeHTTP(kept, r)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen = append(h.seen, answered{r.Pattern, r.URL.Path, strings.Contains(r.URL.RawQuery, "watch=true"), kept.code})
+}
+
+// pretend sends an answer, or in place of one that reached the service what is stored.
+func pretend(w http.ResponseWriter, r *http.Request, got *httptest.ResponseRecorder, stored func(*http.Request) (int, []byte)) {
+	code, body := got.Code, got.Body.Bytes()
+	if code == http.StatusInternalServerError {
+		code, body = stored(r)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}
+
+// pretends sets what is stored.
+func (h *house) pretends(stored func(*http.Request) (int, []byte)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stored = stored
 }
 
 // kept keeps the status code of an answer.

@@ -46,6 +46,9 @@ var sdkCalls = map[string]sdkCall{
 	"Jobs.Cancel": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
 		return fails(c.Jobs(tenant).Cancel(ctx, "thing", api.DeleteOptions{}))
 	},
+	"Jobs.Logs": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
+		return first(c.Jobs(tenant).Logs(ctx, "thing", sdk.LogOptions{}))
+	},
 	"Jobs.Boost": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
 		return fails(c.Jobs(tenant).Boost(ctx, "thing", api.BoostOptions{NewPriority: 1, Duration: "1h"}))
 	},
@@ -264,6 +267,9 @@ func (h *house) callsOf(t *testing.T, k *sdk.Kind, calls map[string]sdkCall) {
 	if k.Namespaced {
 		calls[k.Plural+".List of all namespaces"] = func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 			return fails(at(c, "").List(ctx, sdk.ListOptions{}))
+		}
+		calls[k.Plural+".Watch of all namespaces"] = func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+			return first(at(c, "").Watch(ctx, sdk.WatchOptions{}))
 		}
 	}
 	calls[k.Plural+".Watch"] = func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
