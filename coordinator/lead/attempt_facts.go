@@ -94,7 +94,7 @@ func (a *attempt) restoreOutcome(o *record.Outcome) {
 	if o == nil {
 		return
 	}
-	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message, Retry: o.Retry}
+	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message, End: o.EndedBy(), Retry: o.Retry}
 	for _, e := range o.Exits {
 		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
 	}

@@ -113,7 +113,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 			e.waiting = &w
 		}
 	case a.outcome != nil:
-		r.Phase, r.Reason = a.outcome.Phase, a.outcome.Message
+		r.Phase, r.End, r.Reason = a.outcome.Phase, a.outcome.EndedBy(), a.outcome.Message
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
 	case u.record.Requeues:

@@ -1,7 +1,7 @@
 package lead
 
 import (
-	"strings"
+	"cmp"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -40,7 +40,7 @@ func (u *unit) state() life.State {
 	switch phase := u.phase(); {
 	case phase == api.Succeeded:
 		return life.Done
-	case isOverdueEnd(u), phase == api.Failed && strings.HasPrefix(u.record.Reason, deadlineExceeded):
+	case phase == api.Failed && u.record.EndedBy() != "":
 		return life.Overdue
 	case phase == api.Failed && u.record.Started != "":
 		return life.Broken
@@ -92,12 +92,8 @@ func (j *job) endOfJob() (phase api.Phase, reason, message string, ok bool) {
 	if !e.Over {
 		return "", "", "", false
 	}
-	reason, message = e.Reason, j.units[e.Of].record.Reason
-	for _, word := range []string{deadlineExceeded, ttlExpired, gangTimeout, waitTimeout} {
-		if strings.HasPrefix(message, word) {
-			reason = word
-		}
-	}
+	of := &j.units[e.Of].record
+	reason, message = cmp.Or(string(of.EndedBy()), e.Reason), of.Reason
 	if e.Success {
 		return api.Succeeded, reason, message, true
 	}

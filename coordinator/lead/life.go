@@ -108,7 +108,7 @@ func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
 	if o.Retry > 0 {
 		next := l.millis() + life.Delay(o.Retry).Milliseconds()
 		if t, limited := limitOf(a); limited && t.end() <= next && t.outcome.Phase == string(api.Failed) {
-			r.Phase, r.Reason = t.outcome.Phase, t.outcome.Message
+			r.Phase, r.End, r.Reason = t.outcome.Phase, t.outcome.End, t.outcome.Message
 			return false
 		}
 		r.Retries++

@@ -18,13 +18,6 @@ import (
 // leader's clock may have written the instant.
 const clockError = 2 * time.Second
 
-// GangTimeout begins the reason of a gang that has not started by its time, and
-// waitTimeout that of other work.
-const (
-	gangTimeout = "GangTimeout"
-	waitTimeout = "WaitTimeout"
-)
-
 // awaitStart sets the alarm for a unit that has to start by an instant.
 func (l *Leader) awaitStart(u *unit) {
 	if u.record.StartByMillis == 0 {
@@ -69,7 +62,8 @@ func (l *Leader) writeOverdue(u *unit) {
 	u.beginWrite(writeOverdue)
 	l.room.Hold(u.key)
 	key, unit := u.record.Path().Key(), u.record
-	unit.Phase, unit.Reason, unit.Ended = string(api.Failed), u.overdueReason(), l.stamp()
+	unit.Phase, unit.Ended = string(api.Failed), l.stamp()
+	unit.End, unit.Reason = u.overdueEnd()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
 		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
@@ -114,17 +108,23 @@ func (l *Leader) finishOverdue(u *unit) {
 	l.finish(u)
 }
 
-// overdueReason says why the unit has failed, with its numbers.
-func (u *unit) overdueReason() string {
+// overdueEnd is the kind of the end of a unit that has not started by its time, and says
+// why with its numbers.
+func (u *unit) overdueEnd() (record.EndKind, string) {
+	kind, text := u.explainOverdue()
+	return kind, string(kind) + ": " + text
+}
+
+func (u *unit) explainOverdue() (record.EndKind, string) {
 	switch {
 	case u.job != nil && u.job.gang:
-		return fmt.Sprintf("%s: the %d members that start together had no place within %s", gangTimeout, u.job.units[0].record.Members, u.job.doc.MaxWait())
+		return record.GangTimeout, fmt.Sprintf("the %d members that start together had no place within %s", u.job.units[0].record.Members, u.job.doc.MaxWait())
 	case u.job != nil:
-		return fmt.Sprintf("%s: it had no place within %s", waitTimeout, u.job.doc.MaxWait())
+		return record.WaitTimeout, fmt.Sprintf("it had no place within %s", u.job.doc.MaxWait())
 	case u.group == nil:
-		return fmt.Sprintf("%s: it had no place within %s", waitTimeout, u.allocation.Group().MaxWait)
+		return record.WaitTimeout, fmt.Sprintf("it had no place within %s", u.allocation.Group().MaxWait)
 	case u.group.hasFormed():
-		return fmt.Sprintf("%s: its group %s runs, and had no place for it within %s", gangTimeout, u.group.id, u.group.rule.MaxWait)
+		return record.GangTimeout, fmt.Sprintf("its group %s runs, and had no place for it within %s", u.group.id, u.group.rule.MaxWait)
 	}
 	arrived := 0
 	for _, o := range u.group.units {
@@ -133,7 +133,7 @@ func (u *unit) overdueReason() string {
 		}
 	}
 	if arrived < u.group.rule.MinMembers {
-		return fmt.Sprintf("%s: %d of %d members of group %s had arrived within %s", gangTimeout, arrived, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
+		return record.GangTimeout, fmt.Sprintf("%d of %d members of group %s had arrived within %s", arrived, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
 	}
-	return fmt.Sprintf("%s: the %d members of group %s had no place within %s", gangTimeout, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
+	return record.GangTimeout, fmt.Sprintf("the %d members of group %s had no place within %s", u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
 }

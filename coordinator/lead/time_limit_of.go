@@ -33,7 +33,8 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 			length = time.Duration(*seconds) * time.Second
 		}
 		first, limited = timeLimit{since, length, record.Outcome{
-			Phase: string(api.Failed), Message: fmt.Sprintf("%s: the unit has run for the %s of activeDeadlineSeconds", deadlineExceeded, length),
+			Phase: string(api.Failed), End: record.DeadlineExceeded,
+			Message: fmt.Sprintf("%s: the unit has run for the %s of activeDeadlineSeconds", record.DeadlineExceeded, length),
 		}}, true
 	}
 	ttl, err := time.ParseDuration(u.job.doc.Spec.Template.Spec.TTL)
@@ -45,19 +46,14 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 		since = a.ready.instant
 	}
 	t := timeLimit{since, min(ttl, longestLimit), record.Outcome{
-		Phase: string(api.Succeeded), Message: fmt.Sprintf("%s: the %s of ttl have passed since the unit has first run", ttlExpired, ttl),
+		Phase: string(api.Succeeded), End: record.TTLExpired,
+		Message: fmt.Sprintf("%s: the %s of ttl have passed since the unit has first run", record.TTLExpired, ttl),
 	}}
 	if !limited || t.end() < first.end() {
 		return t, true
 	}
 	return first, limited
 }
-
-// Words that begin the reason of a unit whose time is over.
-const (
-	deadlineExceeded = "DeadlineExceeded"
-	ttlExpired       = "TTLExpired"
-)
 
 // longestLimit bounds a limit, so that no instant overflows.
 const longestLimit = 100 * 365 * 24 * time.Hour

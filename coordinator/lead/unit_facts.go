@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -111,7 +112,10 @@ func hasWorkEnded(u *unit) bool {
 }
 
 // isOverdueEnd reports whether a unit has failed because it has not started by its time.
-func isOverdueEnd(u *unit) bool { return u.phase() == api.Failed && u.record.StartByMillis != 0 }
+func isOverdueEnd(u *unit) bool {
+	end := u.record.EndedBy()
+	return end == record.GangTimeout || end == record.WaitTimeout
+}
 
 // preempting reports whether others are making room for a unit.
 func (u *unit) preempting() bool {

@@ -113,6 +113,10 @@ func TestGoldenRecords(t *testing.T) {
 		UID: "u-2", Kind: record.JobUnit, Namespace: "ml", Name: "train", N: 1, Tenant: "t", Phase: "Queued",
 		Members: 2, FirstMember: 4, Parent: "u-1", Reason: "Insufficient", Message: "want 8, have 3",
 	})
+	roundTrip(t, "unit-ended", record.Unit{
+		UID: "u-5", Kind: record.JobUnit, Namespace: "ml", Name: "train", Phase: "Failed", Members: 1,
+		End: record.DeadlineExceeded, Reason: "DeadlineExceeded: the unit has run for the 1m0s of activeDeadlineSeconds", Ended: "2026-01-02T03:04:05Z",
+	})
 	roundTrip(t, "job", record.Job{
 		UID: "j-1", Namespace: "ml", Name: "train", Tenant: "t", Phase: "Cancelling", Document: document,
 		Units: []record.UnitPath{trainUnit()}, Cancelled: &record.Cancellation{Reason: "asked", GraceSeconds: 10}, Created: "2026-01-02T03:04:05Z",

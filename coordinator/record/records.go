@@ -68,6 +68,8 @@ type Outcome struct {
 	// Phase is Succeeded or Failed, or Pending where the unit waits again.
 	Phase   string `json:"phase"`
 	Message string `json:"message,omitempty"`
+	// End is the kind of the end, as in Unit: see EndedBy.
+	End EndKind `json:"end,omitempty"`
 	// Retry is the number of the retry of the job that follows a failure, from 1; 0
 	// where none follows, or where the unit starts again without blame.
 	Retry int `json:"retry,omitempty"`
@@ -204,8 +206,11 @@ type Unit struct {
 	Retry       int    `json:"retry,omitempty"`
 	RetryMillis int64  `json:"retryMillis,omitempty"`
 	Failure     string `json:"failure,omitempty"`
-	Reason      string `json:"reason,omitempty"`
-	Message     string `json:"message,omitempty"`
+	// End is the kind of the unit's end, "" where its work or its owner has decided the
+	// end, and in records of older versions: see EndedBy. Reason explains the end.
+	End     EndKind `json:"end,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	Message string  `json:"message,omitempty"`
 	// Exits are how the work of the members ended last, ascending; LastTx is the
 	// transaction that they ran in. Both are set when a unit with work has released its
 	// devices, also where the unit waits again.
