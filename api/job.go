@@ -39,6 +39,9 @@ type JobSpec struct {
 	// the job are Failed then. Resource quotas
 	// of the scope Terminating count jobs that have it, or the ttl of the template.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" range:"1.." unit:"seconds" example:"86400"`
+	// Dependencies are conditions on other jobs, all of which have to come true before a
+	// member starts. A PATCH cannot change them.
+	Dependencies []JobDependency `json:"dependencies,omitempty"`
 	// Template describes each member.
 	Template Template `json:"template" required:"true"`
 	// Priority orders the queue: greater numbers come first, and may preempt smaller
@@ -91,6 +94,8 @@ type JobStatus struct {
 	NextRetryTime string `json:"nextRetryTime,omitempty" format:"time" example:"2026-03-01T12:00:31Z"`
 	// StartTime is the time when the first unit was committed.
 	StartTime string `json:"startTime,omitempty" format:"time" example:"2026-03-01T12:00:01Z"`
+	// Dependencies are the conditions of spec.dependencies, in their order.
+	Dependencies []JobDependencyStatus `json:"dependencies,omitempty"`
 	// Boost is the greater priority that the members which wait have for a while; absent
 	// where there is none.
 	Boost *JobBoost `json:"boost,omitempty"`

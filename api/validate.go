@@ -41,6 +41,7 @@ func (j *Job) Validate() *Status {
 	if d := s.ActiveDeadlineSeconds; d != nil && *d < 1 {
 		faults.add(invalid("spec.activeDeadlineSeconds", "%d is less than 1", *d))
 	}
+	faults.add(checkDependencies(j))
 	faults.add(statusOf(PriorityOf(s.Priority, s.PriorityClass)))
 	if s.Queue != "" && !IsLabel(s.Queue) {
 		faults.add(invalid("spec.queue", "%q is not a queue: %s", clip(s.Queue), labelRule))

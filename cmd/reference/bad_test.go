@@ -109,7 +109,8 @@ var (
 // path, the longest end first.
 var wrongByMeaning = map[string][]wrong{
 	"metadata.name": wrongNames, "metadata.namespace": wrongNames, "metadata.labels": wrongLabels, "metadata.annotations": wrongNotes,
-	"spec.queue": wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames,
+	"dependencies.job": append([]wrong{{"", "required"}}, wrongNames...),
+	"spec.queue":       wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames,
 	"nodeSelector": wrongLabels, "BootstrapToken spec.labels": append([]wrong{{pair("nvidia.com/gpu", "1"), "nvidia.com/gpu"}}, wrongLabels...),
 	"topologyKey": wrongKeys, "labelSelector.matchLabels": wrongLabels,
 	"matchExpressions.key": wrongKeys, "matchExpressions.values": wrongLists, "tolerations.key": wrongKeys, "tolerations.value": {{"zzz!", "zzz!"}, {tooLong, "zzz"}},

@@ -181,6 +181,9 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	if status := l.checkGroup(first); status != nil {
 		return status
 	}
+	if status := l.refusesCycle(s); status != nil {
+		return status
+	}
 	if status := l.refusesQueue(s); status != nil {
 		return status
 	}
@@ -200,6 +203,7 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 	first := s.units[0]
 	if s.job != nil {
 		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
+		s.job.record.Met, _ = l.judgeDependencies(s.job)
 		create.compares = append(create.compares, record.Absent(key))
 		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
 		l.insertJob(s.job)
@@ -225,7 +229,7 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 	defer l.awaitStart(first)
 	if len(s.units) == 1 {
 		l.add(first)
-		if first.isSuspended() || first.gathers() || l.isHeldByQueue(first) { // no trial will store it
+		if first.isSuspended() || first.hold != noHold || first.gathers() || l.isHeldByQueue(first) { // no trial will store it
 			l.enqueue(first)
 		}
 		return nil

@@ -24,7 +24,7 @@
 //     store), request (clients' calls), effect, alarm (what is done later), accessors,
 //     load and load_records (the beginning of a term), rules and limits (configuration);
 //   - what is known: unit, unit_phase, unit_table (phases and their steps), unit_wait,
-//     unit_form, unit_facts; attempt, attempt_facts; job, job_life, time_limit_of; group;
+//     unit_form, unit_facts; attempt, attempt_facts; job, job_life, time_limit_of, dependents; group;
 //     node, node_facts, node_state, reservation (who has what), observed, lost_key,
 //     breaker_state; retired (records that are done), queue_news and occupancy_news;
 //   - what is read from that: queue_standing, snapshot, occupy, show, show_node,
@@ -37,7 +37,7 @@
 //     the room of the waiting, trials of a pass), schedule, form, group_start, company,
 //     perform (a machine's effects), writes (what is written), nominate, displace, evict,
 //     adopt (preemptions of earlier leaders), lifecycle, life, start_by, time_limit,
-//     queues, suspend, parallelism, job_change, request_patch, work, ready, fence,
+//     dependency, queues, suspend, parallelism, job_change, request_patch, work, ready, fence,
 //     fence_death, breaker, device_lost;
 //   - above it: requests of clients (request_*, service_*), events (what agents say),
 //     create, group, charge, wake (the events that wake classes), change (what operators

@@ -136,6 +136,8 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		f.Retry = why.Retry{Failure: r.Failure, Number: r.Retry, Limit: u.job.policy().BackoffLimit, At: instantOf(r.RetryMillis)}
 	case why.Throttled:
 		f.Parallelism = u.job.doc.AtOnce()
+	case why.Depending:
+		f.Awaits = l.wantsOf(u.job)
 	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended, why.Blocked:
 	}
 	if u.waiting() {
@@ -189,6 +191,8 @@ func (u *unit) stage() why.Stage {
 		return why.Suspended
 	case u.isBeingWritten():
 		return why.Storing
+	case u.hold == holdDependency:
+		return why.Depending
 	case u.hold == holdDelay:
 		return why.Delayed
 	case u.hold == holdThrottled:

@@ -138,6 +138,7 @@ func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
 	l.setNow(now)
 	l.out.effects = out
 	f()
+	l.followChanges()
 	l.takeQueueNews()
 	l.advanceReconciliation()
 	l.recheckWaiters()

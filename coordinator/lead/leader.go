@@ -144,8 +144,15 @@ func (l *Leader) notify(u *unit) {
 	}
 }
 
-// notifyJob goes on with what waits for a job.
+// notifyJob notes that a job has changed, for the jobs that depend on it, and goes on with
+// what waits for the job.
 func (l *Leader) notifyJob(j *job) {
+	l.dependents.note(j)
+	l.goOnWith(j)
+}
+
+// goOnWith goes on with what waits for a job.
+func (l *Leader) goOnWith(j *job) {
 	for _, then := range j.takeThen() {
 		l.after(0, then)
 	}

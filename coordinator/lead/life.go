@@ -16,15 +16,23 @@ import (
 type hold uint8
 
 const (
-	noHold        hold = iota
-	holdDelay          // until the instant of its next try
-	holdThrottled      // as many units of its job run as its parallelism allows
+	noHold         hold = iota
+	holdDelay           // until the instant of its next try
+	holdThrottled       // as many units of its job run as its parallelism allows
+	holdDependency      // a dependency of its job has not come true
 )
 
 // setHolds decides which waiting units of a job may be tried, and returns those for
 // which that has changed.
 func (l *Leader) setHolds(j *job) (changed []*unit) {
+	if j.awaits() {
+		return j.holdAll()
+	}
 	for _, u := range j.units {
+		if u.hold == holdDependency {
+			u.setHold(noHold)
+			changed = append(changed, u)
+		}
 		u.boundRetry(l.millis())
 		switch wait := u.untilRetry(l.millis()); {
 		case wait > 0 && u.waiting() && u.hold != holdDelay:
@@ -44,6 +52,17 @@ func (l *Leader) setHolds(j *job) (changed []*unit) {
 			changed = append(changed, u)
 		case u.hold == holdThrottled && (may[i] || !u.waiting()):
 			u.setHold(noHold)
+			changed = append(changed, u)
+		}
+	}
+	return changed
+}
+
+// holdAll holds all units of a job that wait, because of a dependency.
+func (j *job) holdAll() (changed []*unit) {
+	for _, u := range j.units {
+		if u.hold != holdDependency && u.waiting() && u.attempt == nil && u.adopting == nil {
+			u.setHold(holdDependency)
 			changed = append(changed, u)
 		}
 	}

@@ -232,7 +232,7 @@ func (l *Leader) finishJob(j *job) {
 			return
 		}
 	}
-	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove
+	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove && !l.isAwaited(j)
 	if !remove && api.Phase(j.record.Phase).Ended() {
 		return
 	}

@@ -103,6 +103,7 @@ func (l *Leader) resume() {
 		}
 		l.finishJob(j)
 		l.levelPriorities(j)
+		l.followDependencies(j)
 	}
 	l.limitTimes()
 	for _, path := range slices.Sorted(maps.Keys(l.units)) {

@@ -80,7 +80,7 @@ func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
 		case u.err != nil:
 			c.answer(nil, u.err)
 		case u.create == nil && (expired || u.gone || !unitWaiting(u) || u.isSuspended()): // the store holds it
-			made := Created{Repeated: repeated, Warnings: u.warningsOf()}
+			made := Created{Repeated: repeated, Warnings: append(u.warningsOf(), l.dependencyWarnings(u.job)...)}
 			if u.job == nil {
 				made.Allocation = l.allocation(u, 0)
 			} else {

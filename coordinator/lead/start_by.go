@@ -59,29 +59,35 @@ func (l *Leader) endOverdue(u *unit) {
 
 // writeOverdue writes that the unit has failed.
 func (l *Leader) writeOverdue(u *unit) {
-	u.beginWrite(writeOverdue)
+	kind, text := u.overdueEnd()
+	l.writeFailed(u, kind, text, func() { l.endOverdue(u) }, func() { l.finishOverdue(u) })
+}
+
+// writeFailed ends a unit that holds nothing as Failed, with the kind and the reason of
+// its end. then follows; again is tried later where the store does not take the end.
+func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, then func()) {
+	u.beginWrite(writeFailure)
 	l.room.Hold(u.key)
 	key, unit := u.record.Path().Key(), u.record
-	unit.Phase, unit.Ended = string(api.Failed), l.stamp()
-	unit.End, unit.Reason = u.overdueEnd()
+	unit.Phase, unit.End, unit.Reason, unit.Ended = string(api.Failed), kind, text, l.stamp()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
 		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
 	}
 	d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
 	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		u.finishWrite(writeOverdue)
+		u.finishWrite(writeFailure)
 		if o != txn.Landed {
-			l.out.warn("timeout_not_written", "unit", u.path, "outcome", o, "error", err)
+			l.out.warn("failure_not_written", "unit", u.path, "outcome", o, "error", err)
 			l.offer(u)
-			l.after(lastBackoff, func() { l.endOverdue(u) })
+			l.after(lastBackoff, again)
 			return
 		}
 		l.room.Remove(u.key)
 		u.end(unit, rev)
 		l.census.note(u)
-		l.out.info("timed_out", "unit", u.path, "reason", unit.Reason)
-		l.finishOverdue(u)
+		l.out.info("failed_before_start", "unit", u.path, "reason", unit.Reason)
+		then()
 	}
 	l.settle(d, key, func(value []byte, found bool) bool {
 		rec, err := record.Decode[record.Unit](key, value)

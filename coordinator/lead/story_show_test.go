@@ -216,6 +216,9 @@ func (s *story) showObject(namespace, name string) {
 		for _, m := range o.Status.Allocations {
 			fmt.Fprintf(&s.told, "    %s is %s\n", m.Name, m.Phase)
 		}
+		for _, d := range o.Status.Dependencies {
+			fmt.Fprintf(&s.told, "    %s:%s is %s\n", d.Type, d.Job, d.State)
+		}
 		return
 	}
 	fmt.Fprintf(&s.told, "  %s is not found\n", name)

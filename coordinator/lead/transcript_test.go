@@ -38,7 +38,9 @@ import (
 //	                             near=rack is near the members of its own job; on=kind:h100 selects nodes,
 //	                             else=2/kind:a100+4/kind:b asks for other GPUs on other nodes
 //	job j members=2 gpus=8 gang=2   levels=block+rack? are levels of domains, of which
-//	                             the second is preferred; subgroup=2/rack
+//	                             the second is preferred; subgroup=2/rack; ttl=60s;
+//	                             dependency=afterok:a+after:b
+//	end j [removed]              cancels a job, or deletes it
 //	delete a [background]
 //	release a b                  deletes several
 //	show a                       what a get answers
@@ -209,6 +211,8 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 			o.PropagationPolicy = api.Background
 		}
 		s.ask(lead.DeleteAllocation{Namespace: namespace, Name: words[1], Options: o})
+	case "end":
+		s.ask(lead.EndJob{Namespace: namespace, Name: words[1], Options: api.DeleteOptions{GracePeriodSeconds: &grace}, Remove: len(words) > 2})
 	case "release":
 		s.ask(lead.ReleaseAllocations{Namespace: namespace, Names: words[1:], Options: api.DeleteOptions{GracePeriodSeconds: &grace}})
 	case "show":
@@ -363,6 +367,12 @@ func document(kind, name string, options map[string]string) string {
 	if kind == "Job" {
 		members, _ := strconv.Atoi(options["members"])
 		top = map[string]any{"parallelism": members, "template": map[string]any{"spec": spec}}
+		if ttl := options["ttl"]; ttl != "" {
+			spec["ttl"] = ttl
+		}
+		if text := options["dependency"]; text != "" { // TYPE:JOB+TYPE:JOB
+			top["dependencies"] = dependencies(text)
+		}
 	}
 	if scheduling := scheduling(kind, options); len(scheduling) > 0 {
 		spec["scheduling"] = scheduling
@@ -385,6 +395,15 @@ func document(kind, name string, options map[string]string) string {
 		panic(err)
 	}
 	return string(text)
+}
+
+// dependencies are those of a document: TYPE:JOB, several with a plus between.
+func dependencies(text string) (list []any) {
+	for _, one := range strings.Split(text, "+") {
+		kind, job, _ := strings.Cut(one, ":")
+		list = append(list, map[string]any{"type": kind, "job": job})
+	}
+	return list
 }
 
 // alternatives are those of a document: GPUS/KEY:VALUE, several with a plus between.

@@ -31,7 +31,7 @@ const (
 	writeAdoption           // makes the unit and its lost record again
 	writeWish               // stores the wish with the unit of a live attempt
 	writeEnd                // ends a unit that holds nothing
-	writeOverdue            // ends a unit that has not started by its time
+	writeFailure            // ends a unit that holds nothing as Failed
 	writeChange             // changes the document, or the queue
 )
 

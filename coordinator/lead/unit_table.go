@@ -146,6 +146,7 @@ func (u *unit) check() error {
 	holds((u.ending != nil) == (u.wish != noWish), "a request exactly with a wish")
 	holds(!u.gone || u.lifecycle == phaseEnded, "what is gone to have ended")
 	holds(!u.isSuspended() || u.attempt == nil || !u.attempt.mayCommit(), "no attempt of a suspended unit to go on")
+	holds(u.hold != holdDependency || u.attempt == nil, "no attempt before the dependencies have come true")
 	holds(u.err == nil || u.gone, "what has failed to be gone")
 	switch u.writing {
 	case noWrite:
@@ -157,8 +158,8 @@ func (u *unit) check() error {
 		holds(u.wish != noWish, "a wish to write")
 	case writeChange:
 		holds(u.stored != 0, "a stored unit to change")
-	case writeOverdue:
-		holds(u.record.StartByMillis != 0 && u.attempt == nil, "an instant to start by, and no attempt")
+	case writeFailure:
+		holds((u.record.StartByMillis != 0 || u.hold == holdDependency) && u.attempt == nil, "an instant to start by or a dependency, and no attempt")
 	case writeEnd:
 		holds(u.wish != noWish && u.attempt == nil, "a wish, and no attempt")
 	}

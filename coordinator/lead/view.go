@@ -30,18 +30,20 @@ type view struct {
 	// occupancy names the occupants of state that are out of date.
 	occupancy *occupancyNews
 	units     map[string]*unit
-	learner   place.Learner      // of the mix of work that has arrived
-	jobs      map[string]*job    // by namespace/name
-	groups    map[string]*group  // by namespace/groupId
-	members   map[string]*member // by namespace/name: all allocations clients see
-	attempts  map[resource.TxID]*attempt
-	room      *sched.Room // of the waiting units
-	queues    rule.Book   // the named queues
-	queueNews *queueNews
-	quotas    *charges.Book
-	spaces    *spaces
-	objects   *edit.Objects
-	declared  declarations
+	learner   place.Learner   // of the mix of work that has arrived
+	jobs      map[string]*job // by namespace/name
+	// dependents are the jobs that wait for others.
+	dependents dependents
+	groups     map[string]*group  // by namespace/groupId
+	members    map[string]*member // by namespace/name: all allocations clients see
+	attempts   map[resource.TxID]*attempt
+	room       *sched.Room // of the waiting units
+	queues     rule.Book   // the named queues
+	queueNews  *queueNews
+	quotas     *charges.Book
+	spaces     *spaces
+	objects    *edit.Objects
+	declared   declarations
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
@@ -114,10 +116,16 @@ func (v *view) deleteUnit(u *unit) {
 }
 
 // insertJob takes a job in; its units are added by themselves.
-func (v *view) insertJob(j *job) { v.jobs[j.record.Namespace+"/"+j.record.Name] = j }
+func (v *view) insertJob(j *job) {
+	v.jobs[j.position()] = j
+	v.dependents.insert(j)
+}
 
 // deleteJob takes a job out.
-func (v *view) deleteJob(j *job) { delete(v.jobs, j.record.Namespace+"/"+j.record.Name) }
+func (v *view) deleteJob(j *job) {
+	delete(v.jobs, j.position())
+	v.dependents.remove(j)
+}
 
 // insertAttempt takes a transaction in that is under way or live.
 func (v *view) insertAttempt(tx resource.TxID, a *attempt) {

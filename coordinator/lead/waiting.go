@@ -14,6 +14,8 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 	switch {
 	case u.isSuspended():
 		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
+	case u.hold == holdDependency:
+		return shown.WaitingForDependency(l.wantsOf(u.job))
 	case u.hold == holdDelay:
 		return u.retryOf()
 	case u.hold == holdThrottled:

@@ -121,6 +121,9 @@ func TestGoldenRecords(t *testing.T) {
 		UID: "j-1", Namespace: "ml", Name: "train", Tenant: "t", Phase: "Cancelling", Document: document,
 		Units: []record.UnitPath{trainUnit()}, Cancelled: &record.Cancellation{Reason: "asked", GraceSeconds: 10}, Created: "2026-01-02T03:04:05Z",
 	})
+	roundTrip(t, "job-dependencies", record.Job{
+		UID: "j-2", Namespace: "ml", Name: "train", Tenant: "t", Phase: "Queued", Document: document, Met: []int{0, 2},
+	})
 	roundTrip(t, "unit-wish", record.Unit{
 		UID: "u-4", Kind: record.AllocUnit, Namespace: "ml", Name: "two", Phase: "Terminating", Members: 1,
 		Ending: &record.Cancellation{Reason: "UserRequested", GraceSeconds: 30, AskedMillis: 1_767_323_045_250, Remove: true},

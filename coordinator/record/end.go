@@ -19,6 +19,8 @@ const (
 	GangTimeout EndKind = "GangTimeout"
 	// WaitTimeout: another unit had no place in time.
 	WaitTimeout EndKind = "WaitTimeout"
+	// DependencyNeverSatisfied: a dependency of the job cannot come true any more.
+	DependencyNeverSatisfied EndKind = "DependencyNeverSatisfied"
 )
 
 // inReasons are the kinds that older versions have written as the first word of the

@@ -44,7 +44,7 @@ func (j *Job) Show() *api.Job {
 	for i := range j.Units {
 		j.Units[i].showIn(s)
 	}
-	s.QueuePosition = j.Position
+	s.QueuePosition, s.Dependencies = j.Position, j.showDependencies()
 	if b := j.Record.Boost; b != nil && !api.Phase(j.Record.Phase).Ended() {
 		s.Boost = &api.JobBoost{Priority: b.Priority, Expires: Instant(b.UntilMillis), Reason: b.Reason, ApprovedBy: b.ApprovedBy}
 	}
@@ -56,6 +56,22 @@ func (j *Job) Show() *api.Job {
 	j.showPhase(s)
 	j.showLostIn(s)
 	return o
+}
+
+// showDependencies shows how far the dependencies of the job are.
+func (j *Job) showDependencies() []api.JobDependencyStatus {
+	var list []api.JobDependencyStatus
+	for i, d := range j.Document.Spec.Dependencies {
+		state := api.DependencyWaits
+		switch {
+		case slices.Contains(j.Record.Met, i):
+			state = api.DependencySatisfied
+		case api.Phase(j.Record.Phase).Ended():
+			state = api.DependencyUnsatisfied
+		}
+		list = append(list, api.JobDependencyStatus{Type: d.Type, Job: d.Job, State: state})
+	}
+	return list
 }
 
 // showIn adds a unit's members to its job's status.

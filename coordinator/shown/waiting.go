@@ -2,6 +2,7 @@ package shown
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -24,6 +25,7 @@ const (
 	QueueFull   = "QueueFull"
 	restarting  = "RestartBackOff"
 	throttled   = "ParallelismReached"
+	depending   = "WaitingForDependency"
 )
 
 // CodeOf is the code of a unit that was tried in vain, for want of quota or not.
@@ -77,6 +79,27 @@ func RestartBackOff(failure string, retry, limit int, next int64) record.Waiting
 // ParallelismReached is a unit of a job of which as many units run as may.
 func ParallelismReached(parallelism int) record.Waiting {
 	return record.Waiting{Code: throttled, Message: fmt.Sprintf("%d members of the job have their places, which is its parallelism", parallelism)}
+}
+
+// WantOf is the condition of a dependency in words.
+func WantOf(d api.JobDependency) string {
+	want := map[string]string{
+		api.DependAfter: "to begin", api.DependAfterOK: "to succeed", api.DependAfterNotOK: "to end without success", api.DependAfterAny: "to end",
+	}[d.Type]
+	return fmt.Sprintf("job %s %s (%s)", d.Job, want, d.Type)
+}
+
+// mostWants bounds the conditions that a message has.
+const mostWants = 3
+
+// WaitingForDependency is a unit of a job whose dependencies have not come true; wants are
+// those, in words.
+func WaitingForDependency(wants []string) record.Waiting {
+	text := "waits for " + strings.Join(wants[:min(len(wants), mostWants)], ", and for ")
+	if more := len(wants) - mostWants; more > 0 {
+		text += fmt.Sprintf(", and for %d more", more)
+	}
+	return record.Waiting{Code: depending, Message: text}
 }
 
 // Preempting is a unit for which others make room.

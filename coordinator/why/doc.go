@@ -31,6 +31,7 @@ const (
 	Blocked                // a rule of its queue holds it back
 	Delayed                // its work has failed, until the instant of the next try
 	Throttled              // as many members of its job run as may
+	Depending              // a dependency of its job has not come true
 	Running
 	Leaving // it ends, and still holds something
 	Ended
@@ -78,6 +79,8 @@ type Facts struct {
 	// Retry is of Delayed, and Parallelism of Throttled.
 	Retry       Retry
 	Parallelism int
+	// Awaits is of Depending: the conditions that have not come true, in words.
+	Awaits []string
 
 	Queue       *api.QueuePlace
 	Quota       []resource.Reason
@@ -195,6 +198,7 @@ const (
 	QueueFull      = "QueueFull"
 	IsDelayed      = "RestartBackOff"
 	IsThrottled    = "ParallelismReached"
+	IsDepending    = "WaitingForDependency"
 	IsAdopting     = "AdoptingPreemption"
 	IsAsking       = "AwaitsVotes"
 	IsNominated    = "AwaitsVictims"

@@ -80,6 +80,8 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 		return code(IsDelayed, fmt.Sprintf("%s; retry %d of %d is due at %s", r.Failure, r.Number, r.Limit, clock(r.At)))
 	case Throttled:
 		return code(IsThrottled, fmt.Sprintf("as many members of the job have their places as its parallelism allows, which is %d", f.Parallelism))
+	case Depending:
+		return code(IsDepending, "waits for "+join(f.Awaits, "and"))
 	case Adopting:
 		return code(IsAdopting, "the leader is taking over a preemption that its predecessor began for it")
 	case Asking:

@@ -99,7 +99,10 @@ func cases() map[string]*why.Facts {
 			f.Object, f.Stage = "Job", why.Delayed
 			f.Retry = why.Retry{Failure: "train-1 exited with code 7", Number: 2, Limit: 6, At: noon.Add(20 * time.Second)}
 		}),
-		"as many members run as may":     with(waiting(), func(f *why.Facts) { f.Object, f.Stage, f.Parallelism = "Job", why.Throttled, 4 }),
+		"as many members run as may": with(waiting(), func(f *why.Facts) { f.Object, f.Stage, f.Parallelism = "Job", why.Throttled, 4 }),
+		"dependencies have not come true": with(waiting(), func(f *why.Facts) {
+			f.Object, f.Stage, f.Awaits = "Job", why.Depending, []string{"job prepare to succeed (afterok)", "job load to begin (after), which does not exist"}
+		}),
 		"a nomination before the notice": with(waiting(), func(f *why.Facts) { f.Stage, f.Victims = why.Nominated, victims }),
 		"a nomination that waits for victims": with(waiting(), func(f *why.Facts) {
 			f.Stage, f.Victims, f.Noticed, f.Until = why.Nominated, victims, noon, noon.Add(time.Minute)

@@ -237,6 +237,7 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 		"Started", o.Status.StartTime,
 		"Priority", priority(o.Spec.Priority, o.Spec.PriorityClass), "Boost", boostOf(o.Status.Boost),
 		"Queue", o.Spec.Queue, "Position", position,
+		"Dependencies", dependencies(o.Status.Dependencies),
 		"Requests", amounts(o.Spec.Template.Spec.Resources.Requests),
 		"Limits", amounts(o.Spec.Template.Spec.Resources.Limits),
 		"Alternatives", alternatives(&o.Spec.Template.Spec, 0),
@@ -252,6 +253,15 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	a.section("Use", useTable(o.Status.Allocations))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil
+}
+
+// dependencies prints the dependencies of a job, each with its state.
+func dependencies(list []api.JobDependencyStatus) string {
+	texts := make([]string, len(list))
+	for i, d := range list {
+		texts[i] = fmt.Sprintf("%s:%s (%s)", d.Type, d.Job, d.State)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // boostOf says until when members that wait have which priority; "" without a boost.

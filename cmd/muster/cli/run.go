@@ -26,6 +26,7 @@ type runFlags struct {
 	gpus, nodes                   int
 	priority, retries             int32
 	env                           []string
+	dependencies                  []string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -39,7 +40,7 @@ func (a *app) runCommand() *cobra.Command {
 			"line of output begins with the index of its member.\n\n" +
 			"Ctrl-C cancels the job, and its last output is shown; a second Ctrl-C leaves it to end by itself. The job\n" +
 			"stays after its end, for muster logs and muster describe.",
-		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
+		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run --dependency afterok:prepare -g 1 -- python3 train.py\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.allNamespaces {
@@ -65,6 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "name of the job (default: run- and five characters)")
 	flags.StringVar(&f.queue, "queue", "", "queue of the job")
 	flags.Int32Var(&f.priority, "priority", 0, "priority of the job")
+	flags.StringArrayVarP(&f.dependencies, "dependency", "d", nil, "jobs that the job waits for, TYPE:JOB[:JOB…][,TYPE:JOB…], where TYPE is after, afterok, afternotok or afterany")
 	flags.Int32Var(&f.retries, "retries", 0, "times that the command is started again after a failure")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
 	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
@@ -100,6 +102,13 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
 	}
 	s.Command, s.WorkingDir = command, f.dir
+	for _, text := range f.dependencies {
+		list, err := dependenciesOf(text)
+		if err != nil {
+			return nil, usagef("--dependency %q: %v", text, err)
+		}
+		j.Spec.Dependencies = append(j.Spec.Dependencies, list...)
+	}
 	for _, v := range f.env {
 		name, value, both := strings.Cut(v, "=")
 		if !both || name == "" {
@@ -108,6 +117,33 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		s.Env = append(s.Env, api.EnvVar{Name: name, Value: value})
 	}
 	return j, nil
+}
+
+// dependenciesOf reads the value of --dependency as Slurm has it: TYPE:JOB[:JOB…], several
+// with commas, all of which have to come true.
+func dependenciesOf(text string) ([]api.JobDependency, error) {
+	if strings.Contains(text, "?") {
+		return nil, errors.New("? is not known here: all conditions have to come true; separate them with commas")
+	}
+	var list []api.JobDependency
+	for one := range strings.SplitSeq(text, ",") {
+		kind, names, named := strings.Cut(one, ":")
+		switch kind {
+		case api.DependAfter, api.DependAfterOK, api.DependAfterNotOK, api.DependAfterAny:
+		default:
+			return nil, fmt.Errorf("%q: want after, afterok, afternotok or afterany", kind)
+		}
+		if !named {
+			return nil, fmt.Errorf("%s names no job: want %s:JOB", kind, kind)
+		}
+		for name := range strings.SplitSeq(names, ":") {
+			if err := jobKind.checkName(name); err != nil {
+				return nil, err
+			}
+			list = append(list, api.JobDependency{Type: kind, Job: name})
+		}
+	}
+	return list, nil
 }
 
 // exitError ends the program with the exit code of a job.
