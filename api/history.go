@@ -74,3 +74,31 @@ type HistoryDifference struct {
 	// Store is the value in the store; "present" where the store alone has the row.
 	Store string `json:"store,omitempty" example:"Cancelled"`
 }
+
+// HistoryRetention says which rows of the history are older than the periods for which
+// their kinds are kept.
+type HistoryRetention struct {
+	// Kind is HistoryRetention.
+	Kind string `json:"kind" oneof:"HistoryRetention"`
+	// DryRun says that nothing was removed.
+	DryRun bool `json:"dryRun" example:"true"`
+	// Tables are the tables with rows of limited age, in the order in which rows go.
+	Tables []HistoryTable `json:"tables"`
+}
+
+// HistoryTable is a table of the history with the rows that go.
+type HistoryTable struct {
+	// Object is the kind of the rows.
+	Object string `json:"object" example:"heartbeats"`
+	// Table is the name of the table.
+	Table string `json:"table" example:"node_heartbeats"`
+	// Before is the time before which rows go.
+	Before string `json:"before" format:"time" example:"2026-03-01T12:00:00Z"`
+	// Rows is the number of rows that go one by one.
+	Rows int64 `json:"rows" unit:"rows" example:"1200"`
+	// Detached are the months that leave the table as a whole and stay for 30 days as
+	// tables of their own.
+	Detached []string `json:"detached,omitempty" example:"[node_heartbeats_2026_01]"`
+	// Dropped are the months that left the table 30 days ago, and go now.
+	Dropped []string `json:"dropped,omitempty" example:"[node_heartbeats_2025_12]"`
+}

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/musterd/muster/api"
 )
@@ -28,4 +29,14 @@ func (h History) Verify(ctx context.Context) (*api.HistoryReport, error) {
 // repeated.
 func (h History) Rebuild(ctx context.Context) (*api.HistoryReport, error) {
 	return call[api.HistoryReport](ctx, h.c, request{method: http.MethodPost, path: "/api/v1/history/rebuild"})
+}
+
+// Prune removes the rows that are older than the periods of their kinds; with dryRun it
+// removes nothing and says which would go. It may be repeated.
+func (h History) Prune(ctx context.Context, dryRun bool) (*api.HistoryRetention, error) {
+	query := url.Values{}
+	if dryRun {
+		query.Set("dryRun", "All")
+	}
+	return call[api.HistoryRetention](ctx, h.c, request{method: http.MethodPost, path: "/api/v1/history/prune", query: query})
 }

@@ -191,7 +191,7 @@ func defaults() config {
 		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
-		History:   historyConfig{SpoolWait: configfile.DurationOf(time.Hour)},
+		History:   historyConfig{SpoolWait: configfile.DurationOf(time.Hour), Retention: defaultRetention()},
 		Log:       logConfig{Level: "info", Format: "text"},
 	}
 }

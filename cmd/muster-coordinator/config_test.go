@@ -140,6 +140,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"a spool somewhere":               {"history: {spoolDir: spool}", "history.spoolDir: \"spool\": want an absolute path, or \"\" for the folder history of dataDir"},
 		"prices that are missing":         {"history: {prices: /nowhere/prices.yaml}", "history.prices: price list: open /nowhere/prices.yaml: no such file or directory"},
 		"a short wait for a spool":        {"history: {spoolWait: 1s}", "history.spoolWait: 1s is outside 1m0s..168h0m0s"},
+		"heartbeats for a minute":         {"history: {retention: {heartbeats: 1m}}", "history.retention.heartbeats: 1m0s is outside 24h0m0s..876000h0m0s"},
+		"an audit for two days":           {"history: {retention: {auditLogs: 2d}}", `history.retention.auditLogs: "2d": want a number and a unit`},
 		"a redis of another kind":         {"history: {redis: {address: 'http://u:secret@h'}}", "history.redis.address: redis address http://u:xxxxx@h: want redis://HOST:PORT/DATABASE"},
 		"a redis password without redis":  {"history: {redis: {passwordFile: /pw}}", "history.redis.passwordFile: \"/pw\": has no effect without history.redis.address"},
 		"a redis password for all to see": {"history: {redis: {address: 'redis://h', passwordFile: " + open + "}}", "history.redis.passwordFile: " + open + ": mode 0644 lets others use it; run: chmod 0600 " + open},

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/coordinator/daemon"
 	"github.com/musterd/muster/coordinator/history/usage/pricefile"
+	"github.com/musterd/muster/coordinator/history/warehouse"
 )
 
 // historyConfig is where the history is kept.
@@ -19,7 +20,40 @@ type historyConfig struct {
 	SpoolDir  string              `json:"spoolDir"`
 	SpoolWait configfile.Duration `json:"spoolWait"`
 	Prices    string              `json:"prices"` // a file; "" = costs stay as they are
+	Retention retentionConfig     `json:"retention"`
 	Redis     redisConfig         `json:"redis"`
+}
+
+// retentionConfig is how long rows of the history stay.
+type retentionConfig struct {
+	CompletedAllocations configfile.Duration `json:"completedAllocations"`
+	Heartbeats           configfile.Duration `json:"heartbeats"`
+	UsageHourly          configfile.Duration `json:"usageHourly"`
+	PreemptionEvents     configfile.Duration `json:"preemptionEvents"`
+	AuditLogs            configfile.Duration `json:"auditLogs"`
+	QuotaHistory         configfile.Duration `json:"quotaHistory"`
+}
+
+// defaultRetention are the periods of the specification.
+func defaultRetention() retentionConfig {
+	days := func(n int) configfile.Duration { return configfile.DurationOf(time.Duration(n) * 24 * time.Hour) }
+	return retentionConfig{
+		CompletedAllocations: days(730), Heartbeats: days(30), UsageHourly: days(1095), PreemptionEvents: days(365), AuditLogs: days(2555), QuotaHistory: days(1095),
+	}
+}
+
+func (r retentionConfig) check() (warehouse.Retention, error) {
+	var errs []error
+	of := func(name string, d configfile.Duration) time.Duration {
+		value, err := d.Check("history.retention."+name, warehouse.LeastKept, warehouse.MostKept)
+		errs = append(errs, err)
+		return value
+	}
+	keep := warehouse.Retention{
+		Completed: of("completedAllocations", r.CompletedAllocations), Heartbeats: of("heartbeats", r.Heartbeats), UsageHourly: of("usageHourly", r.UsageHourly),
+		Preemptions: of("preemptionEvents", r.PreemptionEvents), Audit: of("auditLogs", r.AuditLogs), Quotas: of("quotaHistory", r.QuotaHistory),
+	}
+	return keep, errors.Join(errs...)
 }
 
 // mostSpoolWait bounds the wait for the spool of another coordinator.
@@ -44,6 +78,8 @@ func (h historyConfig) check() (daemon.History, error) {
 		}
 		out.Prices = &prices
 	}
+	out.Retention, err = h.Retention.check()
+	errs = append(errs, err)
 	out.Redis, err = h.Redis.check()
 	errs = append(errs, err)
 	switch {

@@ -366,7 +366,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	wg.Go(func() { fail("coordinator", d.coordinator.Run(work)) })
 	if d.history != nil {
 		wg.Go(func() {
-			if err := d.history.run(work, d.config.History.Prices, d.log); err != nil { // the coordinator goes on without
+			if err := d.history.run(work, d.config.History, d.log); err != nil { // the coordinator goes on without
 				d.log.Error("history_ended", "error", err)
 			}
 		})

@@ -30,6 +30,8 @@ type History struct {
 	SpoolWait time.Duration
 	// Prices are the price list; nil leaves the history's as it is.
 	Prices *usage.Prices
+	// Retention is how long rows stay.
+	Retention warehouse.Retention
 	// Redis is a server that gets the newest heartbeat of each node; without an address
 	// there is none. New sets Free and Log.
 	Redis redis.Options
@@ -58,12 +60,13 @@ func (d *Daemon) openHistory(registry prometheus.Registerer) {
 	d.history = h
 }
 
-// run projects, and sums up, until ctx ends or the projector cannot begin.
-func (h *historian) run(ctx context.Context, prices *usage.Prices, log *slog.Logger) error {
+// run projects, sums up, writes samples and removes old rows, until ctx ends or the projector cannot begin.
+func (h *historian) run(ctx context.Context, c History, log *slog.Logger) error {
 	summing, stop := context.WithCancel(ctx)
 	var sums sync.WaitGroup
-	sums.Go(func() { h.sum(summing, prices, log) })
+	sums.Go(func() { h.sum(summing, c.Prices, log) })
 	sums.Go(func() { h.sampler.Run(summing) })
+	sums.Go(func() { h.prune(summing, c.Retention, log) })
 	err := h.projector.Run(ctx)
 	stop()
 	sums.Wait()

@@ -94,3 +94,16 @@ func reported(r projector.Report, err error) (*api.HistoryReport, error) {
 	}
 	return answer, nil
 }
+
+// PruneHistory implements service.Histories.
+func (h historyState) PruneHistory(ctx context.Context, dryRun bool) (*api.HistoryRetention, error) {
+	done, err := h.d.history.retain(ctx, h.d.config.History.Retention, dryRun)
+	if err != nil {
+		return nil, api.Errorf(http.StatusServiceUnavailable, "the history was not pruned to its end: %v", err)
+	}
+	answer := &api.HistoryRetention{Kind: "HistoryRetention", DryRun: dryRun, Tables: []api.HistoryTable{}}
+	for _, r := range done {
+		answer.Tables = append(answer.Tables, api.HistoryTable{Object: r.Kind, Table: r.Table, Before: r.Before.UTC().Format(time.RFC3339), Rows: r.Rows, Detached: r.Detached, Dropped: r.Dropped})
+	}
+	return answer, nil
+}

@@ -22,7 +22,7 @@ func TestAFolderThatIsNoneIsSaidAtOnce(t *testing.T) {
 	h := &historian{door: &door{dsn: "sqlite:" + file, turn: make(chan struct{}, 1)}, projector: projector.New(projector.Config{Name: "c1", SpoolDir: file}), sampler: sampler.New(nil, slog.New(slog.DiscardHandler), nil)}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := h.run(ctx, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
+	if err := h.run(ctx, History{}, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
 		t.Errorf("error %v, the context's %v", err, ctx.Err())
 	}
 }

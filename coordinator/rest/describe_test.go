@@ -153,7 +153,7 @@ var elsewhere = map[string]int{
 	"GET /api/v1/namespaces/{namespace}/events/{name}": http.StatusNotFound,
 	"POST /api/v1/nodes/{name}/reconcile":              http.StatusConflict, // it is not in quarantine
 
-	"GET /api/v1/history/status": http.StatusNotFound, "GET /api/v1/history/verify": http.StatusNotFound, "POST /api/v1/history/rebuild": http.StatusNotFound, // none is kept
+	"GET /api/v1/history/status": http.StatusNotFound, "GET /api/v1/history/verify": http.StatusNotFound, "POST /api/v1/history/rebuild": http.StatusNotFound, "POST /api/v1/history/prune": http.StatusNotFound, // none is kept
 
 	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs":   http.StatusNotFound, // nothing runs here
 	"POST /api/v1/namespaces/{namespace}/jobs/{name}/boost": http.StatusConflict, // no member waits

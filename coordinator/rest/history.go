@@ -17,6 +17,12 @@ func (h *handler) routeHistory(v1 string) {
 	})
 	h.route("GET "+v1+"/history/verify", to(service.VerbGet, service.KindHistory), h.reported(service.Histories.VerifyHistory))
 	h.route("POST "+v1+"/history/rebuild", to(service.VerbUpdate, service.KindHistory), h.reported(service.Histories.RebuildHistory))
+	h.route("POST "+v1+"/history/prune", to(service.VerbUpdate, service.KindHistory), func(c *call) (answer, error) {
+		if status := c.parameters("dryRun"); status != nil {
+			return answer{}, status
+		}
+		return found(h.Histories.PruneHistory(c.ctx(), c.query.dryRun))
+	})
 }
 
 func (h *handler) reported(ask func(service.Histories, context.Context) (*api.HistoryReport, error)) func(*call) (answer, error) {

@@ -19,6 +19,9 @@ type Histories interface {
 	VerifyHistory(ctx context.Context) (*api.HistoryReport, error)
 	// RebuildHistory writes the rows anew that differ, and returns the differences.
 	RebuildHistory(ctx context.Context) (*api.HistoryReport, error)
+	// PruneHistory removes the rows that are older than the periods of their kinds, or
+	// only says which.
+	PruneHistory(ctx context.Context, dryRun bool) (*api.HistoryRetention, error)
 }
 
 // NoHistory is a coordinator without a history.
@@ -36,3 +39,8 @@ func (NoHistory) VerifyHistory(context.Context) (*api.HistoryReport, error) { re
 
 // RebuildHistory implements Histories.
 func (NoHistory) RebuildHistory(context.Context) (*api.HistoryReport, error) { return nil, noHistory() }
+
+// PruneHistory implements Histories.
+func (NoHistory) PruneHistory(context.Context, bool) (*api.HistoryRetention, error) {
+	return nil, noHistory()
+}

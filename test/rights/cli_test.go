@@ -25,6 +25,7 @@ var commandLines = map[string][]string{
 	"history status":         {""},
 	"history verify":         {""},
 	"history rebuild":        {""},
+	"history prune":          {""},
 	"ca operator":            {"thing --dir FILE/operator"},
 	"ca operators":           {""},
 	"ca retire":              {"0123456789abcdef"},

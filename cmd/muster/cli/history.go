@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,8 +47,45 @@ func (a *app) historyCommand() *cobra.Command {
 				return a.historyReport(cmd.Context(), true)
 			},
 		},
+		a.pruneCommand(),
 	)
 	return cmd
+}
+
+// pruneCommand removes old rows.
+func (a *app) pruneCommand() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "prune", Short: "Remove the rows that are older than their kinds are kept", Args: arguments(cobra.NoArgs),
+		Long: "prune removes the rows of the history that are older than the periods of history.retention, as the\n" +
+			"coordinator that writes the history does every 6 hours. In PostgreSQL months leave their tables as a\n" +
+			"whole and stay for 30 days as tables of their own. --dry-run shows what would go.",
+		Example: "  muster history prune --dry-run",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.connect(); err != nil {
+				return err
+			}
+			r, err := a.client.History().Prune(cmd.Context(), dryRun)
+			if err != nil {
+				return err
+			}
+			if a.output == "json" || a.output == "yaml" {
+				return a.encode(r)
+			}
+			a.printRetention(r)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "remove nothing, and show what would go")
+	return cmd
+}
+
+func (a *app) printRetention(r *api.HistoryRetention) {
+	t := newTable("KIND", "TABLE", "BEFORE", "ROWS", "MONTHS OUT", "MONTHS DROPPED")
+	for _, x := range r.Tables {
+		t.add(x.Object, x.Table, x.Before, strconv.FormatInt(x.Rows, 10), cmp.Or(strings.Join(x.Detached, ","), "-"), cmp.Or(strings.Join(x.Dropped, ","), "-"))
+	}
+	t.write(a.Stdout, "")
 }
 
 func (a *app) historyStatus(ctx context.Context) error {

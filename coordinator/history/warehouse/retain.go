@@ -12,13 +12,29 @@ import (
 
 const day = 24 * time.Hour
 
-// period is how long rows of one table stay. The specification keeps each kind in fast
-// storage and then in an archive; here the store is the fast one and the history the
-// archive, so rows go at the end of the archive's time.
+// Retention is how long rows of the kinds stay that the specification names. A duration
+// of 0 is the specification's; it is the archive's there, as the store is the fast
+// storage and the history the archive.
+type Retention struct {
+	Completed   time.Duration // completed allocations with grants, waits and jobs: 2 years
+	Heartbeats  time.Duration // 30 days
+	UsageHourly time.Duration // sums of hours: 3 years
+	Preemptions time.Duration // 1 year
+	Audit       time.Duration // 7 years
+	Quotas      time.Duration // quotas that ended, and their use: 3 years
+}
+
+// The bounds of a period that is not 0.
+const (
+	LeastKept = day
+	MostKept  = 100 * 365 * day
+)
+
+// period is how long rows of one table stay.
 type period struct {
 	kind, table string
 	column      string // the instant that rows are judged by; NULL stays
-	keep        time.Duration
+	keep        func(Retention) time.Duration
 	key         string // of tables without months: the columns of the primary key
 }
 
@@ -26,24 +42,35 @@ type period struct {
 // anew.
 const SlicesKept = 60 * day
 
+func fixed(days time.Duration) func(Retention) time.Duration {
+	return func(Retention) time.Duration { return days }
+}
+
+func keepCompleted(r Retention) time.Duration   { return cmp.Or(r.Completed, 730*day) }
+func keepHeartbeats(r Retention) time.Duration  { return cmp.Or(r.Heartbeats, 30*day) }
+func keepHours(r Retention) time.Duration       { return cmp.Or(r.UsageHourly, 1095*day) }
+func keepPreemptions(r Retention) time.Duration { return cmp.Or(r.Preemptions, 365*day) }
+func keepAudit(r Retention) time.Duration       { return cmp.Or(r.Audit, 2555*day) }
+func keepQuotas(r Retention) time.Duration      { return cmp.Or(r.Quotas, 1095*day) }
+
 // periods are in the order in which rows go.
 var periods = []period{
-	{"completed allocations", "queue_history", "until_at", 730 * day, "allocation_id, since_at, reverted"},
-	{"completed allocations", "grants", "ended_at", 730 * day, "tx_id, reverted"}, // with members and resources
-	{"completed allocations", "allocations", "completed_at", 730 * day, "allocation_id, reverted"},
-	{"completed allocations", "jobs", "completed_at", 730 * day, "job_id, reverted"},
-	{"deleted nodes", "nodes", "deleted_at", 1095 * day, "node_id, reverted"},
-	{"heartbeats", "node_heartbeats", "heartbeat_time", 30 * day, "node_id, heartbeat_time"},
-	{"condition changes", "node_condition_changes", "changed_at", 365 * day, "node_id, condition_type, resource_version, reverted"},
-	{"preemption events", "preemption_events", "initiated_at", 365 * day, "preemption_id, reverted"},
-	{"audit logs", "audit_log", "at", 2555 * day, "audit_id, at, reverted"},
-	{"quota history", "resource_quotas", "to_at", 1095 * day, "namespace, quota_name, resource_type, from_at, reverted"},
-	{"quota history", "quota_usage_history", "recorded_at", 1095 * day, "tenant_id, namespace, quota_name, resource_type, recorded_at"},
-	{"usage slices", "usage_slices", "from_at", SlicesKept, "tx_id, member, slot_name, from_at, reverted"},
-	{"usage hourly", "usage_hourly", "hour_start", 1095 * day, "tenant_id, hour_start, namespace, slot_name, gpu_model"},
-	{"usage hourly", "usage_tenant_hourly", "hour_start", 1095 * day, "tenant_id, hour_start, slot_name"},
-	{"usage hourly", "usage_levels", "hour_start", 1095 * day, "tenant_id, namespace, slot_name, gpu_model, hour_start, level"},
-	{"usage hourly", "usage_tenant_levels", "hour_start", 1095 * day, "tenant_id, slot_name, hour_start, level"},
+	{"completed allocations", "queue_history", "until_at", keepCompleted, "allocation_id, since_at, reverted"},
+	{"completed allocations", "grants", "ended_at", keepCompleted, "tx_id, reverted"}, // with members and resources
+	{"completed allocations", "allocations", "completed_at", keepCompleted, "allocation_id, reverted"},
+	{"completed allocations", "jobs", "completed_at", keepCompleted, "job_id, reverted"},
+	{"deleted nodes", "nodes", "deleted_at", fixed(1095 * day), "node_id, reverted"},
+	{"heartbeats", "node_heartbeats", "heartbeat_time", keepHeartbeats, "node_id, heartbeat_time"},
+	{"condition changes", "node_condition_changes", "changed_at", fixed(365 * day), "node_id, condition_type, resource_version, reverted"},
+	{"preemption events", "preemption_events", "initiated_at", keepPreemptions, "preemption_id, reverted"},
+	{"audit logs", "audit_log", "at", keepAudit, "audit_id, at, reverted"},
+	{"quota history", "resource_quotas", "to_at", keepQuotas, "namespace, quota_name, resource_type, from_at, reverted"},
+	{"quota history", "quota_usage_history", "recorded_at", keepQuotas, "tenant_id, namespace, quota_name, resource_type, recorded_at"},
+	{"usage slices", "usage_slices", "from_at", fixed(SlicesKept), "tx_id, member, slot_name, from_at, reverted"},
+	{"usage hourly", "usage_hourly", "hour_start", keepHours, "tenant_id, hour_start, namespace, slot_name, gpu_model"},
+	{"usage hourly", "usage_tenant_hourly", "hour_start", keepHours, "tenant_id, hour_start, slot_name"},
+	{"usage hourly", "usage_levels", "hour_start", keepHours, "tenant_id, namespace, slot_name, gpu_model, hour_start, level"},
+	{"usage hourly", "usage_tenant_levels", "hour_start", keepHours, "tenant_id, slot_name, hour_start, level"},
 }
 
 // keepDetached is how long a detached month stays as a table of its own, for whoever
@@ -71,7 +98,7 @@ type Retained struct {
 // ahead. Of tables with months it detaches those that are older as a whole, so a row
 // stays up to a month longer. dryRun changes nothing. The answer has a line for each
 // table, whether anything goes or not.
-func (w *Warehouse) Retain(ctx context.Context, now time.Time, dryRun bool) ([]Retained, error) {
+func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, dryRun bool) ([]Retained, error) {
 	months := map[string]string{}
 	if w.dialect == Postgres {
 		var err error
@@ -86,7 +113,7 @@ func (w *Warehouse) Retain(ctx context.Context, now time.Time, dryRun bool) ([]R
 	}
 	var all []Retained
 	for _, p := range periods {
-		r := Retained{Kind: p.kind, Table: p.table, Before: now.UTC().Add(-p.keep)}
+		r := Retained{Kind: p.kind, Table: p.table, Before: now.UTC().Add(-p.keep(keep))}
 		var err error
 		if _, monthly := months[p.table]; monthly {
 			err = w.retainMonths(ctx, &r, now, dryRun)

@@ -107,7 +107,7 @@ func testSamples(t *testing.T, dsn string) {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	memory := int64(5)
 	for range 2 {
-		if err := w.RecordHeartbeats(ctx, []history.Heartbeat{{Node: "n", At: at, MemoryBytes: &memory, GPUUtilizationPercent: []float64{12.5, math.NaN(), 0}}, {Node: "n", At: at}}); err != nil {
+		if err := w.RecordHeartbeats(ctx, []history.Heartbeat{{Node: "n", At: at, MemoryBytes: &memory}, {Node: "n", At: at, GPUUtilizationPercent: []float64{12.5, math.NaN(), 0}}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.RecordQuotaUsage(ctx, []history.QuotaUsage{{Tenant: "a", Name: "q", Slot: "cpu", At: at, Used: 500, Peak: 2000, PeakAt: at, Hard: 1000}}); err != nil {
