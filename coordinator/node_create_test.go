@@ -156,3 +156,76 @@ func TestALimitOfGPUsHoldsOverFailoverAndRegistrationAndTouchesNoGrant(t *testin
 		c.Converge()
 	})
 }
+
+// lowered is the patch that lowers one amount of a node; "" ends the limit.
+func lowered(name resource.Name, amount string) api.NodeStatusPatch {
+	text := `"` + amount + `"`
+	if amount == "" {
+		text = "null"
+	}
+	p, status := api.DecodeNodeStatusPatch("", []byte(`{"status": {"allocatable": {"`+string(name)+`": `+text+`}}}`))
+	if status != nil {
+		panic(status)
+	}
+	return p
+}
+
+// Limits of CPUs and memory hold over a failover, touch no grant, and keep what waits
+// waiting until they are raised.
+func TestALimitOfCPUsAndMemoryHoldsOverAFailoverAndTouchesNoGrant(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := c.StartCoordinator("c1")
+		c.Leader()
+		follower := c.StartCoordinator("c2")
+		c.StartAgent("n1")
+		c.AwaitReady(1)
+		allocate(t, k, rig.Submission{Name: "first", GPUs: 3, Wait: time.Minute})
+		phase(t, c, "first", api.Running)
+		n, err := k.PatchNodeStatus(t.Context(), "n1", lowered(resource.CPU, "5"))
+		if err != nil || n.Status.Allocatable[resource.CPU] != "5" || n.Status.Available[resource.CPU] != "2" {
+			t.Fatalf("%v, allocatable %v, available %v; want 5 and 2 CPUs", err, n.Status.Allocatable, n.Status.Available)
+		}
+		if got := condition(n, "CapacityLowered"); !strings.Contains(got.Message, "cpu") {
+			t.Errorf("condition %+v, want one that names cpu", got)
+		}
+		allocate(t, k, rig.Submission{Name: "third", GPUs: 3, Wait: time.Second})
+		phase(t, c, "third", api.Pending)
+		allocate(t, k, rig.Submission{Name: "second", GPUs: 2, Wait: time.Minute})
+		phase(t, c, "second", api.Running)
+		if n, err = k.PatchNodeStatus(t.Context(), "n1", lowered(resource.CPU, "1")); err != nil || n.Status.Available[resource.CPU] != "" {
+			t.Errorf("%v, available %v; want no CPU below what is granted", err, n.Status.Available)
+		}
+		phase(t, c, "first", api.Running)
+		phase(t, c, "second", api.Running)
+
+		k.Crash()
+		c.Eventually("the follower leads", func() bool { return c.Leader() == follower })
+		c.AwaitReady(1)
+		phase(t, c, "third", api.Pending)
+		_, err = follower.PatchNodeStatus(t.Context(), "n1", lowered(resource.CPU, "9999"))
+		refused(t, err, 422, "9999 is more than the")
+		if _, err = follower.PatchNodeStatus(t.Context(), "n1", lowered(resource.CPU, "8")); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "third", api.Running) // it is tried again at once
+		if n, err = follower.PatchNodeStatus(t.Context(), "n1", lowered(resource.CPU, "")); err != nil || condition(n, "CapacityLowered").Type != "" {
+			t.Errorf("%v, %+v", err, n.Status.Conditions)
+		}
+		if n, err = follower.PatchNodeStatus(t.Context(), "n1", lowered(resource.Memory, "6Gi")); err != nil || n.Status.Allocatable[resource.Memory] != "6Gi" {
+			t.Fatalf("%v, allocatable %v", err, n.Status.Allocatable)
+		}
+		if _, err := follower.DeleteAllocation(t.Context(), "default", "third", api.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		allocate(t, follower, rig.Submission{Name: "large", GPUs: 2, Wait: time.Second})
+		phase(t, c, "large", api.Pending)
+		if _, err = follower.PatchNodeStatus(t.Context(), "n1", lowered(resource.Memory, "7Gi")); err != nil {
+			t.Fatal(err)
+		}
+		phase(t, c, "large", api.Running)
+		if _, err = follower.PatchNodeStatus(t.Context(), "n1", lowered(resource.Memory, "")); err != nil {
+			t.Fatal(err)
+		}
+		c.Converge() // leader and agent agree about all of the host
+	})
+}

@@ -172,7 +172,7 @@ func (s *search) start(h *Host, f *Free, req *resource.Request, only uint64) boo
 		}
 		sum.add(have)
 	}
-	if !sum.covers(&s.want) {
+	if !sum.covers(&s.want) || !h.leavesWithheld(f, req) {
 		return false
 	}
 	s.required = requiredLink(req.Link)

@@ -3,6 +3,7 @@ package fit
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/musterd/muster/resource"
@@ -86,9 +87,10 @@ func (h *Host) explainAmounts(f *Free, req *resource.Request) []resource.Reason 
 			memory += int64(f.Memory[n])
 		}
 	}
-	var reasons []resource.Reason
+	reasons := h.explainWithheld(f, req)
 	short := func(r resource.Reason) {
-		if r.Have < r.Want {
+		said := slices.ContainsFunc(reasons, func(o resource.Reason) bool { return o.Resource == r.Resource })
+		if r.Have < r.Want && !said {
 			reasons = append(reasons, r)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Free has the free resources of a host. The value is owned by one goroutine; get it from
 // Host.NewFree, for the zero value is of no host. Amounts change through
-// Host.Take and Host.Give alone, while Unhealthy and ClosedCounts may be set at will.
+// Host.Take and Host.Give alone, while Unhealthy, ClosedCounts and Withheld may be set at will.
 //
 // Invariant (verified by Host.Check): every amount is within 0..full, that of
 // huge pages a multiple of their size; domainMilli and domainWhole are the
@@ -41,6 +41,8 @@ type Free struct {
 	// Unhealthy has bit i set where device i takes no new work. The parts that it
 	// has granted already may still be taken and given back.
 	Unhealthy uint64
+	// Withheld is the part of the free CPUs and memory that takes no new work.
+	Withheld Withheld
 
 	domainMilli []resource.Millicores
 	domainWhole []int32
@@ -107,7 +109,7 @@ func newScratch(f *Free) scratch {
 
 // Equal reports whether the same is free, and the same devices are unhealthy.
 func (f *Free) Equal(o *Free) bool {
-	return f.Unhealthy == o.Unhealthy && slices.Equal(f.CPU, o.CPU) && slices.Equal(f.Memory, o.Memory) &&
+	return f.Unhealthy == o.Unhealthy && f.Withheld == o.Withheld && slices.Equal(f.CPU, o.CPU) && slices.Equal(f.Memory, o.Memory) &&
 		slices.Equal(f.Hugepages, o.Hugepages) && slices.Equal(f.GPU, o.GPU) && slices.Equal(f.MIG, o.MIG) &&
 		f.ClosedCounts == o.ClosedCounts && slices.Equal(f.Counts, o.Counts)
 }
@@ -161,7 +163,7 @@ func (f *Free) CopyFrom(src *Free) {
 	f.GPU = append(f.GPU[:0], src.GPU...)
 	f.MIG = append(f.MIG[:0], src.MIG...)
 	f.Counts = append(f.Counts[:0], src.Counts...)
-	f.Unhealthy, f.ClosedCounts = src.Unhealthy, src.ClosedCounts
+	f.Unhealthy, f.ClosedCounts, f.Withheld = src.Unhealthy, src.ClosedCounts, src.Withheld
 	f.domainMilli = append(f.domainMilli[:0], src.domainMilli...)
 	f.domainWhole = append(f.domainWhole[:0], src.domainWhole...)
 	f.domainCores = append(f.domainCores[:0], src.domainCores...)
@@ -175,16 +177,12 @@ func (f *Free) CopyFrom(src *Free) {
 }
 
 // FreeVector returns the sums of the resources that may still be handed out, by the names of
-// Allocatable. Unhealthy devices and their instances do not count.
+// Allocatable. Unhealthy devices, their instances and the withheld part do not count.
 func (h *Host) FreeVector(f *Free) resource.Vector {
 	h.own(f)
 	v := resource.Vector{}
-	for _, m := range f.domainMilli {
-		count(v, resource.CPU, int64(m))
-	}
-	for _, m := range f.Memory {
-		count(v, resource.Memory, int64(m))
-	}
+	count(v, resource.CPU, int64(f.OpenCPU()))
+	count(v, resource.Memory, int64(f.OpenMemory()))
 	for i, m := range f.GPU {
 		if f.Unhealthy&(1<<i) == 0 {
 			count(v, resource.GPU, int64(m))
@@ -295,4 +293,4 @@ func (h *Host) Check(f *Free) error {
 }
 
 // heal has every device take work, as while its host is healthy.
-func (f *Free) heal() { f.Unhealthy, f.ClosedCounts = 0, 0 }
+func (f *Free) heal() { f.Unhealthy, f.ClosedCounts, f.Withheld = 0, 0, Withheld{} }

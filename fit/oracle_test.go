@@ -179,3 +179,24 @@ func intactCores(h *fit.Host, f *fit.Free, node int) int {
 	}
 	return n
 }
+
+// naiveLeaves bounds what a request leaves free beside the withheld amounts: sure where it
+// leaves enough whichever cores it gets, never where it does not with the smallest cores.
+func naiveLeaves(h *fit.Host, f *fit.Free, req resource.Request) (sure, never bool) {
+	cpu, memory := -f.Withheld.CPU, -f.Withheld.Memory
+	for _, m := range f.CPU {
+		cpu += m
+	}
+	for _, m := range f.Memory {
+		memory += m
+	}
+	most := 1
+	for _, c := range h.Topology().CPUs {
+		most = max(most, c.Siblings.Len())
+	}
+	cores := resource.Millicores(req.Cores) * resource.WholeCPU
+	leaves := func(wanted resource.Millicores) bool {
+		return (wanted == 0 || cpu >= wanted) && (req.Memory == 0 || memory >= req.Memory)
+	}
+	return leaves(req.CPU + cores*resource.Millicores(most)), !leaves(req.CPU + cores)
+}

@@ -55,6 +55,23 @@ func (s *State) SetClosedCounts(n *Node, closed uint32) {
 	}
 }
 
+// SetWithheld sets the part of the free CPUs and memory that takes no new work. The node
+// has a host.
+func (s *State) SetWithheld(n *Node, withheld fit.Withheld) {
+	s.needsNoCheckpoint("withhold a part of", n)
+	before := n.Free.Withheld
+	if before == withheld {
+		return
+	}
+	n.unshare()
+	n.Free.Withheld = withheld
+	n.Refresh()
+	s.markStale(n)
+	if withheld.CPU < before.CPU || withheld.Memory < before.Memory {
+		s.markGrown(n)
+	}
+}
+
 // SetReady sets whether the node is registered and a stream to its agent is open.
 func (s *State) SetReady(n *Node, ready bool) {
 	s.needsNoCheckpoint("set the readiness of", n)

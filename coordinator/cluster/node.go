@@ -49,8 +49,8 @@ type Standing struct {
 
 // Sums are sums over Free, for filtering without a full fit.
 type Sums struct {
-	FreeCPU    resource.Millicores
-	FreeCores  int // physical cores all of whose threads are free
+	FreeCPU    resource.Millicores // that no operator withholds, as FreeMemory
+	FreeCores  int                 // physical cores all of whose threads are free
 	FreeMemory resource.Bytes
 	WholeGPUs  int            // healthy devices that are wholly free
 	FreeGPU    resource.Milli // over all healthy devices
@@ -91,12 +91,7 @@ func (n *Node) Refresh() {
 		return
 	}
 	n.FreeCores, n.Full = n.Host.FreeCores(n.Free), n.Host.IsFull(n.Free)
-	for _, m := range n.Free.CPU {
-		n.FreeCPU += m
-	}
-	for _, m := range n.Free.Memory {
-		n.FreeMemory += m
-	}
+	n.FreeCPU, n.FreeMemory = n.Free.OpenCPU(), n.Free.OpenMemory()
 	for i, g := range n.Free.GPU {
 		if n.Free.Unhealthy&(1<<i) != 0 {
 			continue

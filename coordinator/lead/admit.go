@@ -20,7 +20,7 @@ type admitted struct {
 // takeSpec takes over a specification, unless a newer one is known, and tries
 // everything that waits again where it changes who may go to the node.
 func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) {
-	before, withheld := n.view, n.withheld
+	before, withheld, amounts := n.view, n.withheld, n.withheldAmounts()
 	if !n.setSpec(spec, rev) {
 		return
 	}
@@ -28,7 +28,7 @@ func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) 
 	l.setReady(n)
 	l.sendKubeletPool(n)
 	now := &n.view
-	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels || withheld&^n.withheld != 0 {
+	if before.Ready != now.Ready || before.Unschedulable != now.Unschedulable || before.Labels != now.Labels || withheld&^n.withheld != 0 || n.withheldAmounts() != amounts {
 		l.wakeFor(n) // a registration may be the reason, and the agent decides how often
 	}
 }

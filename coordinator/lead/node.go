@@ -116,12 +116,17 @@ func (n *node) unhealthy() uint64 {
 	return mask
 }
 
-// followLimit chooses the withheld devices anew and marks them. Every change of the
-// free amounts that may have freed a device is followed by it.
+// followLimit withholds the amounts of CPU and memory beyond the limit, chooses the
+// withheld devices anew and marks them. Every change of the free amounts that may have
+// freed a device is followed by it.
 func (n *node) followLimit() {
-	if n.view.Free == nil || len(n.spec.Lowered) == 0 && n.withheld == 0 {
+	if n.view.Free == nil {
 		return
 	}
+	if w := n.view.Free.Withheld; len(n.spec.Lowered) == 0 && n.withheld == 0 && w == (fit.Withheld{}) {
+		return
+	}
+	n.state.SetWithheld(&n.view, n.view.Host.WithheldBeyond(n.spec.Lowered))
 	n.withheld = n.withholding()
 	if closed := n.closedDevices(); closed != n.view.Free.Unhealthy {
 		n.state.SetUnhealthy(&n.view, closed)

@@ -133,8 +133,8 @@ func lowered(id resource.NodeID, spec record.NodeSpec, p api.NodeStatusPatch) (r
 			return spec, p.Refuse(name, "%s is more than the %s that the agent of node %s has found", resource.FormatAmount(name, *wanted), resource.FormatAmount(name, most), id)
 		case *wanted >= spec.Allocatable[name]:
 			delete(now, name)
-		case name != resource.GPU:
-			return spec, p.Refuse(name, "%s is less than the %s that the agent of node %s has found, and only whole GPUs can be withheld: reserve CPUs and memory for the system in the agent's configuration (reserved)", resource.FormatAmount(name, *wanted), resource.FormatAmount(name, spec.Allocatable[name]), id)
+		case name != resource.GPU && name != resource.CPU && name != resource.Memory:
+			return spec, p.Refuse(name, "%s is less than the %s that the agent of node %s has found, and only cpu, memory and whole GPUs (nvidia.com/gpu) can be withheld", resource.FormatAmount(name, *wanted), resource.FormatAmount(name, spec.Allocatable[name]), id)
 		default:
 			if now == nil {
 				now = resource.Vector{}

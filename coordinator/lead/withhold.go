@@ -4,11 +4,21 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
 )
 
 // This file chooses the devices that are kept from new work because an operator has
-// lowered the allocatable amount of GPUs. A device that is granted stays granted.
+// lowered the allocatable amount of GPUs. A device that is granted stays granted. CPUs and
+// memory are withheld as amounts: see fit.Withheld.
+
+// withheldAmounts is the part of the node's CPUs and memory that an operator withholds.
+func (n *node) withheldAmounts() fit.Withheld {
+	if n.view.Free == nil {
+		return fit.Withheld{}
+	}
+	return n.view.Free.Withheld
+}
 
 // withholding chooses as many devices as the limit is below the number of the devices
 // that are handed out whole, and returns their bits. The choice is a function of the

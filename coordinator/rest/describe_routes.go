@@ -130,7 +130,7 @@ func nodeRoutes() map[string]description {
 			example: `/api/v1/nodes {"metadata": {"name": "gpu-9", "labels": {"rack": "r12"}}, "spec": {"capacity": {"nvidia.com/gpu": "8"}}}`,
 		},
 		"PATCH " + node + "/status": {
-			text: "Lowers the allocatable part of a node by a merge patch: of 8 GPUs with an amount of 6, the two least useful free ones are withheld from new work. Running work stays. The amount that the agent has found, or null, ends that.",
+			text: "Lowers the allocatable part of a node by a merge patch: of 8 GPUs with an amount of 6, the two least useful free ones are withheld from new work; of CPUs and memory new work leaves as much free as the amount is below the amount that the agent has found. Running work stays. The amount that the agent has found, or null, ends that.",
 			body: "Node", answer: "Node", code: 200, refusals: map[int]string{409: "the node has not registered yet, or has another resourceVersion than the patch"},
 			example: `/api/v1/nodes/gpu-1/status {"status": {"allocatable": {"nvidia.com/gpu": "3"}}}`,
 		},

@@ -149,9 +149,11 @@ func (n *Node) showFree(s *api.NodeStatus) {
 		delete(f.counts, c.Name)
 	}
 	health := healthOf(n.Observed.Health)
-	s.Available = api.Amounts(f.vector(func(device int) bool {
+	available := f.vector(func(device int) bool {
 		return health[device].Health.Allocatable() && !slices.Contains(n.Observed.Withheld, device)
-	}))
+	})
+	n.withhold(available)
+	s.Available = api.Amounts(available)
 	for i := range n.Machine.numa {
 		if at := &n.Machine.numa[i]; !at.MemoryOnly {
 			s.NUMANodes = append(s.NUMANodes, f.showNUMA(at, i))
@@ -159,6 +161,15 @@ func (n *Node) showFree(s *api.NodeStatus) {
 	}
 	for i := range n.Machine.devices {
 		s.Devices = append(s.Devices, n.showDevice(i, f, health[i]))
+	}
+}
+
+// withhold takes the CPUs and memory that operators withhold out of the free amounts.
+func (n *Node) withhold(free resource.Vector) {
+	for _, name := range []resource.Name{resource.CPU, resource.Memory} {
+		if most, limited := n.Spec.Lowered[name]; limited {
+			free[name] = max(0, free[name]-max(0, n.Spec.Allocatable[name]-most))
+		}
 	}
 }
 

@@ -120,13 +120,14 @@ func taintsOf(values []string) ([]api.Taint, error) {
 func (a *app) nodeLimitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "limit NODE RESOURCE=AMOUNT…",
-		Short: "Withhold some GPUs of a node from new work",
+		Short: "Withhold some GPUs, CPUs or memory of a node from new work",
 		Long: "limit lowers the amount of a node that Muster hands out. Of 8 GPUs with nvidia.com/gpu=6, the two\n" +
 			"least useful free ones take no new work: unhealthy ones first, then those with the weakest links.\n" +
+			"Of CPUs and memory no particular ones are withheld: new work leaves as much of them free.\n" +
 			"Running work stays: where too few are free, further ones are withheld as they become free.\n" +
 			"RESOURCE- ends the limit, and so does the amount that the agent has found. It survives a failover\n" +
 			"and a new registration; muster describe node shows the devices.",
-		Example: "  muster node limit gpu-07 nvidia.com/gpu=6\n  muster node limit gpu-07 nvidia.com/gpu-",
+		Example: "  muster node limit gpu-07 nvidia.com/gpu=6\n  muster node limit gpu-07 cpu=80 memory=900Gi\n  muster node limit gpu-07 nvidia.com/gpu-",
 		Args:    arguments(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch := api.NodeStatusPatch{Wanted: map[resource.Name]*int64{}}
