@@ -27,6 +27,15 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errTorn is a frame that was not written to its end.
 var errTorn = errors.New("the frame is cut off or damaged")
 
+// VersionError refuses a frame of another version of the format: another version of the
+// program has written it.
+type VersionError struct{ Has int }
+
+// Error names both versions, and says what to do.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("a frame of the spool has version %d, and this program reads version %d: start the program that has written it until the database has its rows, or move the folder away and accept a gap", e.Has, version)
+}
+
 // encode makes the frame of a batch.
 func encode(b history.Batch) ([]byte, error) {
 	text, err := json.Marshal(b)
@@ -73,7 +82,7 @@ func decode(data []byte) (b history.Batch, length int, err error) {
 		return b, 0, errTorn
 	}
 	if payload[0] != version {
-		return b, 0, fmt.Errorf("a frame of the spool has version %d; this program reads version %d", payload[0], version)
+		return b, 0, &VersionError{Has: int(payload[0])}
 	}
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(payload[1:])), mostText+1))
 	if err != nil {

@@ -52,7 +52,7 @@ type frame struct {
 
 // Open reads a folder, which is made where it is absent. most is the greatest size in
 // bytes, 0 for DefaultMost. Frames behind a damaged one are dropped: lost is the number
-// of bytes.
+// of bytes. Frames of another version are kept, and refused by a *VersionError.
 func Open(dir string, most int64) (s *Spool, lost int64, err error) {
 	if most == 0 {
 		most = DefaultMost
@@ -115,6 +115,10 @@ func (s *Spool) read(segment uint64) (bad int64, err error) {
 	at := 0
 	for at < len(data) {
 		b, length, err := decode(data[at:])
+		var other *VersionError
+		if errors.As(err, &other) { // it is whole
+			return 0, fmt.Errorf("spool of the history: %s at byte %d: %w", s.path(segment), at, err)
+		}
 		if err != nil || len(s.frames) > 0 && b.After != s.frames[len(s.frames)-1].upto {
 			break
 		}
