@@ -63,7 +63,8 @@ type HistoryReport struct {
 
 // HistoryDifference is one row that is not in the history as the store has it.
 type HistoryDifference struct {
-	// Object is the kind of the row: node, job, allocation, grant, wait or quota.
+	// Object is the kind of the row: node, condition, job, allocation, grant, wait, quota,
+	// preemption, audit or slice.
 	Object string `json:"object" example:"allocation"`
 	// Key is the key of the row.
 	Key string `json:"key" example:"alloc-00000000000000a1-1"`

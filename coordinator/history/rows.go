@@ -29,6 +29,9 @@ type Batch struct {
 	Mark string
 	// At is the instant of the newest change of the batch.
 	At time.Time
+	// Repair has rows replace those of the same Revision too: they put right what somebody
+	// has changed in the history.
+	Repair bool `json:",omitempty"`
 
 	Nodes       []Node
 	Jobs        []Job

@@ -33,7 +33,7 @@ func (a *app) historyCommand() *cobra.Command {
 		},
 		&cobra.Command{
 			Use: "verify", Short: "Compare the history with the store, and list the differences", Args: arguments(cobra.NoArgs),
-			Long:    "verify compares nodes, jobs, allocations, grants, waits and quotas of the store with their rows in\nthe history, at one revision, and changes nothing. Preemptions, conditions, the audit and slices of\nuse are not compared. With differences the exit code is 1.",
+			Long:    "verify compares nodes with their conditions, jobs, allocations, grants, waits, quotas, preemptions and\nthe audit of the store with their rows in the history, and the slices of use of the last 6 hours, at\none revision, and changes nothing. With differences the exit code is 1.",
 			Example: "  muster history verify",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return a.historyReport(cmd.Context(), false)

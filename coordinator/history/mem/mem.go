@@ -117,10 +117,10 @@ func (h *History) Rows() Rows {
 }
 
 // put keeps the row of a key by its revision.
-func put[R any](rows map[string]Kept[R], key string, row R, revision func(R) resource.Revision, merge func(before R, row *R)) {
+func put[R any](rows map[string]Kept[R], repair bool, key string, row R, revision func(R) resource.Revision, merge func(before R, row *R)) {
 	before, known := rows[key]
 	if known && !before.Reverted {
-		if revision(before.Row) >= revision(row) {
+		if was, is := revision(before.Row), revision(row); was > is || was == is && !repair {
 			return
 		}
 		if merge != nil {
@@ -133,34 +133,34 @@ func put[R any](rows map[string]Kept[R], key string, row R, revision func(R) res
 // Add adds the rows of a batch.
 func (r *Rows) Add(b history.Batch) {
 	for _, x := range b.Nodes {
-		put(r.Nodes, string(x.ID), x, func(x history.Node) resource.Revision { return x.Revision }, nil)
+		put(r.Nodes, b.Repair, string(x.ID), x, func(x history.Node) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Jobs {
-		put(r.Jobs, x.UID, x, func(x history.Job) resource.Revision { return x.Revision }, nil)
+		put(r.Jobs, b.Repair, x.UID, x, func(x history.Job) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Units {
-		put(r.Units, string(x.UID), x, func(x history.Unit) resource.Revision { return x.Revision }, keepFirst)
+		put(r.Units, b.Repair, string(x.UID), x, func(x history.Unit) resource.Revision { return x.Revision }, keepFirst)
 	}
 	for _, x := range b.Grants {
-		put(r.Grants, string(x.Tx), x, func(x history.Grant) resource.Revision { return x.Revision }, nil)
+		put(r.Grants, b.Repair, string(x.Tx), x, func(x history.Grant) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Waits {
-		put(r.Waits, waitKey(x), x, func(x history.Wait) resource.Revision { return x.Revision }, nil)
+		put(r.Waits, b.Repair, waitKey(x), x, func(x history.Wait) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Quotas {
-		put(r.Quotas, quotaKey(x), x, func(x history.Quota) resource.Revision { return x.Revision }, nil)
+		put(r.Quotas, b.Repair, quotaKey(x), x, func(x history.Quota) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Preemptions {
-		put(r.Preemptions, string(x.Tx), x, func(x history.Preemption) resource.Revision { return x.Revision }, nil)
+		put(r.Preemptions, b.Repair, string(x.Tx), x, func(x history.Preemption) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Conditions {
-		put(r.Conditions, fmt.Sprint(x.Node, " ", x.Type, " ", x.Revision), x, func(x history.Condition) resource.Revision { return x.Revision }, nil)
+		put(r.Conditions, b.Repair, fmt.Sprint(x.Node, " ", x.Type, " ", x.Revision), x, func(x history.Condition) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Audit {
-		put(r.Audit, x.ID, x, func(x history.Audit) resource.Revision { return x.Revision }, nil)
+		put(r.Audit, b.Repair, x.ID, x, func(x history.Audit) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Slots {
-		put(r.Slots, string(x.Name), x, func(x history.Slot) resource.Revision { return x.Revision }, nil)
+		put(r.Slots, b.Repair, string(x.Name), x, func(x history.Slot) resource.Revision { return x.Revision }, nil)
 	}
 	for _, x := range b.Slices {
 		r.Slices[fmt.Sprint(x.Tx, " ", x.Member, " ", x.Slot, " ", x.From.UnixMilli())] = x

@@ -65,6 +65,29 @@ func (r *Rows) read(of history.Batch) (b history.Batch) {
 	b.Units = pick(r.Units, keysOf(of.Units, func(x history.Unit) string { return string(x.UID) }), func(x history.Unit) bool { return x.Ended.IsZero() })
 	b.Grants = pick(r.Grants, keysOf(of.Grants, func(x history.Grant) string { return string(x.Tx) }), func(x history.Grant) bool { return x.Ended.IsZero() })
 	b.Waits = pick(r.Waits, keysOf(of.Waits, waitKey), func(x history.Wait) bool { return x.Until.IsZero() })
+	b.Preemptions = pick(r.Preemptions, keysOf(of.Preemptions, func(x history.Preemption) string { return string(x.Tx) }), history.Preemption.IsOpen)
+	b.Audit = pick(r.Audit, keysOf(of.Audit, func(x history.Audit) string { return x.ID }), func(history.Audit) bool { return false })
+	b.Conditions, b.Slices = r.readConditions(of), r.readSlices(of)
 	b.Quotas = pick(r.Quotas, keysOf(of.Quotas, quotaKey), func(x history.Quota) bool { return x.To.IsZero() })
 	return b
+}
+
+// readConditions are the newest rows of each type of the nodes of a batch.
+func (r *Rows) readConditions(of history.Batch) (list []history.Condition) {
+	nodes := keysOf(of.Nodes, func(x history.Node) string { return string(x.ID) })
+	all := pick(r.Conditions, nil, func(x history.Condition) bool { return nodes[string(x.Node)] })
+	return history.NewestConditions(all)
+}
+
+// readSlices are the slices of the transactions of a batch's slices, from the earliest of
+// those on.
+func (r *Rows) readSlices(of history.Batch) (list []history.Slice) {
+	txs := keysOf(of.Slices, func(x history.Slice) string { return string(x.Tx) })
+	from := history.EarliestSlice(of.Slices)
+	for _, key := range slices.Sorted(maps.Keys(r.Slices)) {
+		if s := r.Slices[key]; txs[string(s.Tx)] && !s.From.Before(from) {
+			list = append(list, s)
+		}
+	}
+	return list
 }

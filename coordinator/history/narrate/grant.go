@@ -167,7 +167,7 @@ func (n *Narrator) memberRow(m record.Placement, f form) history.Member {
 // Outcomes of a preemption: the victim has notice; it waits again; it runs again; it has
 // ended; its owner has ended it during the notice.
 const (
-	evicting    = "Evicting"
+	evicting    = history.OutcomeEvicting
 	evicted     = "Evicted"
 	rescheduled = "Rescheduled"
 	ended       = "Ended"

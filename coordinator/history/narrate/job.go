@@ -36,7 +36,7 @@ func (n *Narrator) takeJob(c *change, e record.Event) error {
 	j := &job{record: rec, revision: e.KV.ModRev}
 	n.jobs[key] = j
 	c.note(parsed(rec.Ended))
-	if e.KV.CreateRev == e.KV.ModRev {
+	if c.whole || e.KV.CreateRev == e.KV.ModRev { // a full read does not know which submissions the history has
 		c.note(parsed(rec.Created))
 		if rec.Made != nil {
 			n.tellSubmission(e.KV, rec.Made, "jobs", rec.Namespace, rec.Name)

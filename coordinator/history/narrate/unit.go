@@ -62,7 +62,7 @@ func (n *Narrator) takeUnit(c *change, e record.Event) error {
 	rec.Document = nil
 	n.units[at], n.paths[rec.UID] = u, at
 	c.note(parsed(rec.Ended))
-	if e.KV.CreateRev == e.KV.ModRev {
+	if c.whole || e.KV.CreateRev == e.KV.ModRev { // a full read does not know which submissions the history has
 		c.note(parsed(rec.Created))
 		if rec.Kind == record.AllocUnit && rec.Made != nil {
 			n.tellSubmission(e.KV, rec.Made, "allocations", rec.Namespace, rec.Name)

@@ -127,6 +127,16 @@ func closeVanished(b *history.Batch, has history.Batch) {
 			b.Nodes = append(b.Nodes, n)
 		}
 	}
+	evictions := map[resource.TxID]bool{}
+	for i := range b.Preemptions {
+		evictions[b.Preemptions[i].Tx] = true
+	}
+	for _, e := range has.Preemptions {
+		if !evictions[e.Tx] && e.IsOpen() {
+			e.Outcome, e.Evicted, e.Revision = unknownEnd, latest(e.Initiated, b.At), b.Upto
+			b.Preemptions = append(b.Preemptions, e)
+		}
+	}
 	closeWaits(b, has)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/narrate"
@@ -16,7 +15,7 @@ import (
 
 // Difference is a row of the history that is not what the store says.
 type Difference struct {
-	Kind  string // allocation, grant, wait, job, node or quota
+	Kind  string // allocation, grant, wait, job, node, quota, preemption, condition, audit or slice
 	Key   string
 	Field string // "" for a row that is missing, or that the store does not have
 	// History and Store are the two values; "" for none.
@@ -71,10 +70,11 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (
 		n := narrate.New(cluster)
 		n.LoadAll(kvs, before.Revision)
 		want = n.Take()
+		want.Slices = expectedSlices(want.Grants, witnessIn(before.Mark).SlicedMillis)
 		if has, err = w.Read(ctx, want); err != nil {
 			return want, has, r, err
 		}
-		found := compare(want, has)
+		found := append(compare(want, has), compareSlices(want, has)...)
 		after, err := w.Position(ctx)
 		if err != nil {
 			return want, has, r, err
@@ -91,7 +91,7 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (
 
 // rowsOf is the number of rows that compare looks at.
 func rowsOf(b history.Batch) int {
-	return len(b.Nodes) + len(b.Jobs) + len(b.Units) + len(b.Grants) + len(b.Waits) + len(b.Quotas)
+	return len(b.Nodes) + len(b.Jobs) + len(b.Units) + len(b.Grants) + len(b.Waits) + len(b.Quotas) + len(b.Preemptions) + len(b.Conditions) + len(b.Audit) + len(b.Slices)
 }
 
 // Rebuild writes the compared rows anew where the history differs, and
@@ -108,6 +108,8 @@ func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string) 
 			return r, err
 		}
 		b := differing(want, r.Differences)
+		b.Slices = repairedSlices(want, has)
+		b.Repair = true
 		b.After, b.Upto, b.Mark, b.At = at.Revision, at.Revision, at.Mark, want.At
 		closeVanished(&b, onlyOpen(want, has))
 		stamp(&b, r.Revision) // what the history has learned since the comparison stays
@@ -133,11 +135,12 @@ func differing(b history.Batch, differences []Difference) history.Batch {
 }
 
 // Compare finds the differences between the rows of a narrator and those of a history:
-// in nodes, jobs, allocations, grants, waits and quotas.
+// in all but slices.
 func Compare(want, has history.Batch) []Difference { return compare(want, has) }
 
 // compare finds the differences between the rows of a full read and those of the history.
 func compare(want, has history.Batch) (found []Difference) {
+	want.Conditions, has.Conditions = history.NewestConditions(want.Conditions), history.NewestConditions(has.Conditions)
 	for _, x := range tables {
 		found = append(found, x.compare(&want, &has)...)
 	}
@@ -172,165 +175,13 @@ func stamp(b *history.Batch, at resource.Revision) {
 	for i := range b.Quotas {
 		b.Quotas[i].Revision = at
 	}
-}
-
-// table is a table of the history as compare sees it.
-type table interface {
-	compare(want, has *history.Batch) []Difference
-	pick(from, to *history.Batch, is map[string]bool)
-	open(want, has, to *history.Batch)
-}
-
-// columns are a table's rows: which they are, what is compared, and which have no end.
-type columns[R any] struct {
-	kind   string
-	rows   func(*history.Batch) *[]R
-	key    func(R) string
-	isOpen func(R) bool
-	fields []field[R]
-}
-
-type field[R any] struct {
-	name  string
-	value func(R) string
-}
-
-func (c columns[R]) index(b *history.Batch) map[string]R {
-	all := map[string]R{}
-	for _, row := range *c.rows(b) {
-		all[c.key(row)] = row
+	for i := range b.Preemptions {
+		b.Preemptions[i].Revision = at
 	}
-	return all
-}
-
-func (c columns[R]) compare(want, has *history.Batch) (found []Difference) {
-	in, wanted := c.index(has), c.index(want)
-	for _, row := range *c.rows(want) {
-		key := c.key(row)
-		there, known := in[key]
-		if !known {
-			found = append(found, Difference{Kind: c.kind, Key: key, Store: "present"})
-			continue
-		}
-		for _, f := range c.fields {
-			if a, b := f.value(there), f.value(row); a != b {
-				found = append(found, Difference{c.kind, key, f.name, a, b})
-			}
-		}
+	for i := range b.Conditions {
+		b.Conditions[i].Revision = at
 	}
-	for _, row := range *c.rows(has) {
-		if _, known := wanted[c.key(row)]; !known && c.isOpen(row) {
-			found = append(found, Difference{Kind: c.kind, Key: c.key(row), History: "present"})
-		}
+	for i := range b.Audit {
+		b.Audit[i].Revision = at
 	}
-	return found
-}
-
-func (c columns[R]) pick(from, to *history.Batch, is map[string]bool) {
-	for _, row := range *c.rows(from) {
-		if is[c.kind+" "+c.key(row)] {
-			*c.rows(to) = append(*c.rows(to), row)
-		}
-	}
-}
-
-func (c columns[R]) open(want, has, to *history.Batch) {
-	wanted := c.index(want)
-	for _, row := range *c.rows(has) {
-		if _, known := wanted[c.key(row)]; !known && c.isOpen(row) {
-			*c.rows(to) = append(*c.rows(to), row)
-		}
-	}
-}
-
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
-}
-
-// seconds is an instant in whole seconds: some records have no more.
-func seconds(t time.Time) string { return instant(t.Truncate(time.Second)) }
-
-// tables are those that the store can say something about.
-var tables = []table{
-	columns[history.Node]{
-		"node", func(b *history.Batch) *[]history.Node { return &b.Nodes }, func(r history.Node) string { return string(r.ID) },
-		func(r history.Node) bool { return r.Deleted.IsZero() },
-		[]field[history.Node]{
-			{"hostname", func(r history.Node) string { return r.Hostname }}, {"phase", func(r history.Node) string { return r.Phase }},
-			{"cordoned", func(r history.Node) string { return fmt.Sprint(r.Cordoned) }}, {"deleted", func(r history.Node) string { return instant(r.Deleted) }},
-			{"capacity", func(r history.Node) string { return amounts(r.Capacity) }}, {"allocatable", func(r history.Node) string { return amounts(r.Allocatable) }},
-		},
-	},
-	columns[history.Job]{
-		"job", func(b *history.Batch) *[]history.Job { return &b.Jobs }, func(r history.Job) string { return r.UID },
-		func(r history.Job) bool { return r.Ended.IsZero() },
-		[]field[history.Job]{
-			{"name", func(r history.Job) string { return r.Namespace + "/" + r.Name }}, {"phase", func(r history.Job) string { return r.Phase }},
-			{"tenant", func(r history.Job) string { return string(r.Tenant) }}, {"ended", func(r history.Job) string { return seconds(r.Ended) }},
-		},
-	},
-	columns[history.Unit]{
-		"allocation", func(b *history.Batch) *[]history.Unit { return &b.Units }, func(r history.Unit) string { return string(r.UID) },
-		func(r history.Unit) bool { return r.Ended.IsZero() },
-		[]field[history.Unit]{
-			{"name", func(r history.Unit) string { return r.Namespace + "/" + r.Name }}, {"state", func(r history.Unit) string { return r.State }},
-			{"tenant", func(r history.Unit) string { return string(r.Tenant) }}, {"priority", func(r history.Unit) string { return fmt.Sprint(r.Priority) }},
-			{"queue", func(r history.Unit) string { return r.Queue }}, {"members", func(r history.Unit) string { return fmt.Sprint(r.Members) }},
-			{"requests", func(r history.Unit) string { return amounts(r.Requests) }}, {"created", func(r history.Unit) string { return instant(r.Created) }},
-			{"ended", func(r history.Unit) string { return seconds(r.Ended) }},
-		},
-	},
-	columns[history.Grant]{
-		"grant", func(b *history.Batch) *[]history.Grant { return &b.Grants }, func(r history.Grant) string { return string(r.Tx) },
-		func(r history.Grant) bool { return r.Ended.IsZero() },
-		[]field[history.Grant]{
-			{"unit", func(r history.Grant) string { return string(r.Unit) }}, {"state", func(r history.Grant) string { return r.State }},
-			{"committed", func(r history.Grant) string { return instant(r.Committed) }}, {"ending", func(r history.Grant) string { return instant(r.Ending) }},
-			{"ended", func(r history.Grant) string { return instant(r.Ended) }}, {"ready", func(r history.Grant) string { return instant(r.Ready) }},
-			{"members", membersOf},
-		},
-	},
-	columns[history.Wait]{
-		"wait", func(b *history.Batch) *[]history.Wait { return &b.Waits },
-		func(r history.Wait) string { return string(r.Unit) + " since " + instant(r.Since) }, func(r history.Wait) bool { return r.Until.IsZero() },
-		[]field[history.Wait]{
-			{"code", func(r history.Wait) string { return r.Code }}, {"queue", func(r history.Wait) string { return r.Queue }},
-			{"until", func(r history.Wait) string { return instant(r.Until) }},
-		},
-	},
-	columns[history.Quota]{
-		"quota", func(b *history.Batch) *[]history.Quota { return &b.Quotas },
-		func(r history.Quota) string {
-			return r.Namespace + "/" + r.Name + " " + string(r.Slot) + " from " + instant(r.From)
-		},
-		func(r history.Quota) bool { return r.To.IsZero() },
-		[]field[history.Quota]{
-			{"hard", func(r history.Quota) string { return fmt.Sprint(r.Hard) }}, {"soft", func(r history.Quota) string { return fmt.Sprint(r.Soft) }},
-			{"to", func(r history.Quota) string { return instant(r.To) }},
-		},
-	},
-}
-
-// amounts are the amounts that are not 0, in the order of their names.
-func amounts(v resource.Vector) string {
-	text := ""
-	for _, name := range v.Names() {
-		if v[name] != 0 {
-			text += fmt.Sprintf(" %s=%s", name, resource.FormatAmount(name, v[name]))
-		}
-	}
-	return text
-}
-
-// membersOf are the members with the part that both have: the request of a unit that is
-// gone is not in the store.
-func membersOf(g history.Grant) string {
-	text := ""
-	for _, m := range g.Members {
-		text += fmt.Sprintf(" %d on %s:%s %v;", m.Index, m.Node, amounts(m.Allocated), m.Devices)
-	}
-	return text
 }

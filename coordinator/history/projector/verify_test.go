@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/mem"
 	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // TestVerifyAndRebuild: a history that was written right has no differences, also while
@@ -34,20 +35,40 @@ func TestVerifyAndRebuild(t *testing.T) {
 			t.Fatal(len(all.Units), err)
 		}
 		changed, added := all.Units[0], all.Units[1]
-		changed.State, changed.Revision = "Failed", at.Revision-1
+		changed.State, changed.Revision = "Failed", at.Revision // as new as the position: a hand has changed it
 		added.UID, added.Revision = "nobody", at.Revision-1
-		if err := w.history.Write(t.Context(), history.Batch{After: at.Revision, Upto: at.Revision, Units: []history.Unit{changed, added}}); err != nil {
+		slice := w.slice(t)
+		longer := slice
+		longer.To = slice.To.Add(time.Millisecond)
+		if err := w.history.Write(t.Context(), history.Batch{
+			After: at.Revision, Upto: at.Revision, Mark: at.Mark, Repair: true, Units: []history.Unit{changed, added}, Slices: []history.Slice{longer},
+			Preemptions: []history.Preemption{{Tx: "gone", Outcome: "Evicting", Initiated: time.Now(), Revision: 1}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		w.history.Lose(string(all.Units[2].UID))
 		r, err := projector.Rebuild(t.Context(), w.store, w.history, "test")
-		if err != nil || len(r.Differences) != 3 {
+		if err != nil || len(r.Differences) != 5 {
 			t.Errorf("error %v, differences %v", err, r.Differences)
 		}
 		if r, err = projector.Verify(t.Context(), w.store, w.history, "test"); err != nil || len(r.Differences) > 0 {
 			t.Errorf("after the rebuild: error %v, differences %v", err, r.Differences)
 		}
 	})
+}
+
+// slice is a slice of a grant that the store has.
+func (w *world) slice(t *testing.T) history.Slice {
+	t.Helper()
+	for _, s := range w.history.Rows().Slices {
+		if _, found, _, err := w.store.Get(t.Context(), record.TxKey(s.Tx)); err != nil {
+			t.Fatal(err)
+		} else if found && s.To.After(s.From) {
+			return s
+		}
+	}
+	t.Fatal("no slice of a grant that the store has")
+	return history.Slice{}
 }
 
 // movesOn is a history that another projector writes between a comparison and the

@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/resource"
 )
 
-// Read returns the rows of nodes, jobs, units, grants, waits and quotas that the
-// history has under the keys of a batch, and all of them without an end. Reverted rows
-// are left out, and so is an amount of 0 in a capacity or a request. All rows are those
-// of one moment.
+// Read returns the rows of nodes, jobs, units, grants, waits, quotas and preemptions that
+// the history has under the keys of a batch, and all of them without an end; the audit
+// under its keys; the newest conditions of its nodes; and the slices of the transactions
+// of its slices, from the earliest of those on. Reverted rows are left out, and so is an
+// amount of 0 in a capacity or a request. All rows are those of one moment.
 func (w *Warehouse) Read(ctx context.Context, of history.Batch) (history.Batch, error) {
 	jobIDs, unitIDs, txIDs, nodeIDs := []string{}, []string{}, []string{}, []string{}
 	waits, limits := map[string]bool{}, map[string]bool{}
@@ -39,8 +42,17 @@ func (w *Warehouse) Read(ctx context.Context, of history.Batch) (history.Batch, 
 		limits[quotaKey(q)] = true
 		quotaNames = append(quotaNames, q.Name)
 	}
+	evictions, entries := []string{}, []string{}
+	for _, p := range of.Preemptions {
+		evictions = append(evictions, string(p.Tx))
+	}
+	for _, a := range of.Audit {
+		entries = append(entries, a.ID)
+	}
 	b, err := w.read(ctx, selection{
 		nodes: w.keyed("node_id", "deleted_at", nodeIDs), jobs: w.keyed("job_id", "completed_at", jobIDs), units: w.keyed("allocation_id", "completed_at", unitIDs),
+		preemptions: w.among("preemption_id", evictions, " OR c.outcome = '"+history.OutcomeEvicting+"'"), audit: w.among("audit_id", entries, ""),
+		conditions: w.newest(nodeIDs), slices: w.sliced(of.Slices),
 		grants: w.keyed("tx_id", "ended_at", txIDs), waits: w.keyed("allocation_id", "until_at", waitUnits), quotas: w.keyed("quota_name", "to_at", quotaNames),
 	})
 	if err != nil {
@@ -54,7 +66,7 @@ func (w *Warehouse) Read(ctx context.Context, of history.Batch) (history.Batch, 
 // All returns all rows that count, slices and samples apart. It takes as much memory as
 // the history has.
 func (w *Warehouse) All(ctx context.Context) (history.Batch, error) {
-	return w.read(ctx, selection{every, every, every, every, every, every, true})
+	return w.read(ctx, selection{every, every, every, every, every, every, every, every, every, every, true})
 }
 
 // condition chooses rows.
@@ -67,16 +79,47 @@ var every = condition{where: "1 = 1"}
 
 // keyed chooses the rows with one of the keys, and those without an end.
 func (w *Warehouse) keyed(key, end string, keys []string) condition {
+	return w.among(key, keys, fmt.Sprintf(" OR c.%s IS NULL", end))
+}
+
+// among chooses the rows with one of the keys, and those of another condition.
+func (w *Warehouse) among(key string, keys []string, or string) condition {
 	if w.dialect == Postgres {
-		return condition{fmt.Sprintf("c.%s = ANY(?) OR c.%s IS NULL", key, end), []any{keys}}
+		return condition{fmt.Sprintf("c.%s = ANY(?)%s", key, or), []any{keys}}
 	}
 	raw, _ := json.Marshal(keys) // texts alone
-	return condition{fmt.Sprintf("c.%s IN (SELECT value FROM json_each(?)) OR c.%s IS NULL", key, end), []any{string(raw)}}
+	return condition{fmt.Sprintf("c.%s IN (SELECT value FROM json_each(?))%s", key, or), []any{string(raw)}}
+}
+
+// newest chooses the newest condition of each type of some nodes.
+func (w *Warehouse) newest(nodes []string) condition {
+	c := w.among("node_id", nodes, "")
+	c.where += ` AND NOT EXISTS (SELECT 1 FROM node_condition_changes x
+		WHERE x.reverted = 0 AND x.node_id = c.node_id AND x.condition_type = c.condition_type AND x.resource_version > c.resource_version)`
+	return c
+}
+
+// sliced chooses the slices of the transactions of some slices, from the earliest of
+// those on.
+func (w *Warehouse) sliced(of []history.Slice) condition {
+	ids := map[string]bool{}
+	for _, s := range of {
+		ids[string(s.Tx)] = true
+	}
+	c := w.among("tx_id", slices.Sorted(maps.Keys(ids)), "")
+	if c.where += " AND c.from_at >= ?"; len(of) == 0 {
+		c.where = "1 = 0"
+		c.args = nil
+		return c
+	}
+	c.args = append(c.args, w.dialect.instant(bounded(history.EarliestSlice(of))))
+	return c
 }
 
 type selection struct {
 	nodes, jobs, units, grants, waits, quotas condition
-	rest                                      bool // all rows of the other tables too
+	preemptions, audit, conditions, slices    condition
+	gaps                                      bool // all of them
 }
 
 // read reads in one transaction that sees one moment.
@@ -97,12 +140,12 @@ func (w *Warehouse) read(ctx context.Context, s selection) (b history.Batch, err
 	b.Grants = r.grants(s.grants)
 	b.Waits = each(&r, queueHistory, s.waits, r.wait)
 	b.Quotas = each(&r, quotas, s.quotas, r.quota)
-	if s.rest {
-		b.Preemptions = r.preemptions(every)
-		b.Conditions = each(&r, conditionChanges, every, r.condition)
-		b.Audit = each(&r, auditLog, every, r.audit)
+	b.Preemptions = r.preemptions(s.preemptions)
+	b.Conditions = each(&r, conditionChanges, s.conditions, r.condition)
+	b.Audit = each(&r, auditLog, s.audit, r.audit)
+	b.Slices = each(&r, usageSlices, s.slices, r.slice)
+	if s.gaps {
 		b.Gaps = each(&r, gaps, every, r.gap)
-		b.Slices = each(&r, usageSlices, every, r.slice)
 	}
 	if r.err != nil {
 		return history.Batch{}, fmt.Errorf("read the history: %w", r.err)

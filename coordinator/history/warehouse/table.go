@@ -92,8 +92,9 @@ func (t *table) conflict() string {
 	return strings.Join(names, ", ")
 }
 
-// resolution is the clause behind ON CONFLICT.
-func (t *table) resolution(d Dialect) string {
+// resolution is the clause behind ON CONFLICT. repair: a row of the same revision is
+// replaced too.
+func (t *table) resolution(d Dialect, repair bool) string {
 	if t.guard == never {
 		return fmt.Sprintf("ON CONFLICT (%s) DO NOTHING", t.conflict())
 	}
@@ -112,7 +113,11 @@ func (t *table) resolution(d Dialect) string {
 	clause := fmt.Sprintf("ON CONFLICT (%s) DO UPDATE SET %s", t.conflict(), strings.Join(set, ", "))
 	switch t.guard {
 	case newer:
-		clause += " WHERE t.resource_version < excluded.resource_version"
+		than := "<"
+		if repair {
+			than = "<="
+		}
+		clause += " WHERE t.resource_version " + than + " excluded.resource_version"
 	case differ:
 		clause += " WHERE " + strings.Join(differs, " OR ")
 	}

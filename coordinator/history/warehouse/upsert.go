@@ -15,6 +15,7 @@ type transaction struct {
 	*sql.Tx
 	dialect  Dialect
 	prepared map[*table]*sql.Stmt // SQLite's
+	repair   bool                 // history.Batch.Repair
 }
 
 // outcome says what became of the rows of a parent table, by their first column.

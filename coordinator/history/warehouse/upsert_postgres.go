@@ -30,7 +30,7 @@ func (k kind) types() (element, cast string) {
 }
 
 // insertPostgres is one statement for any number of rows: each column is an array.
-func (t *table) insertPostgres(m mode) string {
+func (t *table) insertPostgres(m mode, repair bool) string {
 	var names, arrays, values, same []string
 	for i, c := range t.columns {
 		element, cast := c.kind.types()
@@ -49,7 +49,7 @@ func (t *table) insertPostgres(m mode) string {
 		where = fmt.Sprintf("WHERE NOT EXISTS (SELECT 1 FROM %s s WHERE s.reverted = 0 AND %s) ", t.name, strings.Join(same, " AND "))
 	}
 	text := fmt.Sprintf("INSERT INTO %s AS t (%s) SELECT %s FROM unnest(%s) AS u (%s) %s%s",
-		t.name, list, strings.Join(values, ", "), strings.Join(arrays, ", "), list, where, t.resolution(Postgres))
+		t.name, list, strings.Join(values, ", "), strings.Join(arrays, ", "), list, where, t.resolution(Postgres, repair))
 	if m == reporting {
 		text += " RETURNING " + t.columns[0].name + ", xmax <> 0" // xmax is 0 in a row that is new
 	}
@@ -62,10 +62,10 @@ func (t *transaction) putPostgres(ctx context.Context, r *rows, m mode, out *out
 		args[i] = array(r.rows, i, c.kind)
 	}
 	if m != reporting {
-		_, err := t.ExecContext(ctx, r.insertPostgres(m), args...)
+		_, err := t.ExecContext(ctx, r.insertPostgres(m, t.repair), args...)
 		return err
 	}
-	found, err := t.QueryContext(ctx, r.insertPostgres(m), args...)
+	found, err := t.QueryContext(ctx, r.insertPostgres(m, t.repair), args...)
 	if err != nil {
 		return err
 	}

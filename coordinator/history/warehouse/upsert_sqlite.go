@@ -10,13 +10,13 @@ import (
 )
 
 // insertSQLite writes one row.
-func (t *table) insertSQLite() string {
+func (t *table) insertSQLite(repair bool) string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = c.name
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(names)), ", ")
-	return fmt.Sprintf("INSERT INTO %s AS t (%s) VALUES (%s) %s", t.name, strings.Join(names, ", "), marks, t.resolution(SQLite))
+	return fmt.Sprintf("INSERT INTO %s AS t (%s) VALUES (%s) %s", t.name, strings.Join(names, ", "), marks, t.resolution(SQLite, repair))
 }
 
 func (t *transaction) putSQLite(ctx context.Context, r *rows, m mode, out *outcome) error {
@@ -52,7 +52,7 @@ func (t *transaction) statement(ctx context.Context, to *table) (*sql.Stmt, erro
 	if s := t.prepared[to]; s != nil {
 		return s, nil
 	}
-	s, err := t.PrepareContext(ctx, to.insertSQLite())
+	s, err := t.PrepareContext(ctx, to.insertSQLite(t.repair))
 	if err == nil {
 		t.prepared[to] = s
 	}

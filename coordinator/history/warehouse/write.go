@@ -42,6 +42,7 @@ func (w *Warehouse) Write(ctx context.Context, b history.Batch) error {
 		if err := t.putSlots(ctx, b.Slots, unknown); err != nil {
 			return err
 		}
+		t.repair = b.Repair
 		if err := set.write(ctx, t); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (w *Warehouse) transact(ctx context.Context, f func(*transaction) error) er
 	if err != nil {
 		return err
 	}
-	t := &transaction{tx, w.dialect, map[*table]*sql.Stmt{}}
+	t := &transaction{Tx: tx, dialect: w.dialect, prepared: map[*table]*sql.Stmt{}}
 	if err := f(t); err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}

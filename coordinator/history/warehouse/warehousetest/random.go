@@ -71,7 +71,7 @@ func (r *Random) revision(b *history.Batch) resource.Revision {
 
 // Batch draws the next batch, and moves Position behind it.
 func (r *Random) Batch() history.Batch {
-	b := history.Batch{After: r.Position, Upto: r.Position + 1, At: r.key(), Mark: r.id("mark", 9)}
+	b := history.Batch{After: r.Position, Upto: r.Position + 1, At: r.key(), Mark: r.id("mark", 9), Repair: r.IntN(4) == 0}
 	for range 1 + r.IntN(12) {
 		r.add(&b)
 	}
