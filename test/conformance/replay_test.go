@@ -50,8 +50,10 @@ func newWorld(t *testing.T) *world {
 	defer cancel()
 	names := make([]string, nodes)
 	names[nodes-1] = registered
+	dataDir := t.TempDir()
+	giveAPast(t, dataDir)
 	cluster, err := dev.Start(ctx, dev.Config{
-		Nodes: nodes, Names: names, Profile: "dgx-a100", DataDir: t.TempDir(), Listen: "127.0.0.1:0", Version: "v0.0.0-test",
+		Nodes: nodes, Names: names, Profile: "dgx-a100", DataDir: dataDir, Listen: "127.0.0.1:0", Version: "v0.0.0-test",
 		Logger: canary.Logger(t), Progress: func(int, int) {},
 	})
 	if err != nil {

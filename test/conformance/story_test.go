@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"testing"
 )
 
@@ -36,6 +37,7 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.ready("ml-training-job-45")
 	w.replay("get an allocation", nil)
 	w.replay("get the use of a quota", nil)
+	w.trend()
 	w.replay("change a quota", nil)
 	w.allocation("waiting", `"for": "the queue default"`, `{"cpu": "1"}`, `{"stage": "never"}`)
 	w.replay("create a job", nil) // and it waits: a node of the eight that it needs is in use
@@ -76,6 +78,24 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 			t.Errorf("docs/api.md lists %s of %s, and no part of the story checks it", l.field, l.route)
 		}
 	}
+}
+
+// trend checks the trend of a quota that counts all work of its namespace, in the words of
+// the document. The documented quota has scopes: its trend begins with an hour of samples.
+func (w *world) trend() {
+	w.Helper()
+	w.must(http.StatusCreated, "POST", team+"resourcequotas", `{"metadata": {"name": "whole"}, "spec": {"hard": {"cpu": "10000", "nvidia.com/gpu": "100"}}}`)
+	a := w.must(http.StatusOK, "GET", team+"resourcequotas/whole/status", "")
+	var got map[string]any
+	for _, v := range found(a.body, []string{"status", "trend"}) {
+		got, _ = v.(map[string]any)
+	}
+	for _, name := range []string{"cpu", "nvidia.com/gpu"} {
+		if words, _ := got[name].(string); !regexp.MustCompile(`^[+-]\d+% over 24h$`).MatchString(words) {
+			w.Errorf("the trend of %s is %q, want words such as +5%% over 24h", name, words)
+		}
+	}
+	w.must(http.StatusOK, "DELETE", team+"resourcequotas/whole", "")
 }
 
 // heard waits until the first heartbeat of a node's agent: the leader is connected to
