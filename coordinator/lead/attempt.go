@@ -3,6 +3,8 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -26,9 +28,9 @@ type attempt struct {
 	// asked is, by node, the stream on which Reserve was first sent; 0 where it
 	// was another leader's.
 	asked  map[resource.NodeID]uint64
-	failed map[resource.NodeID]fault  // nodes that failed it
-	said   map[resource.NodeID]string // the reasons of nodes that said No
-	late   map[resource.NodeID]bool   // nodes that had not voted in good time
+	failed map[resource.NodeID]breaker.Fault // nodes that failed it
+	said   map[resource.NodeID]string        // the reasons of nodes that said No
+	late   map[resource.NodeID]bool          // nodes that had not voted in good time
 	budget *alarm
 	// victims end for this attempt, in the order of their transactions; claims:
 	// the attempt takes their quota. noticed is the instant of their notices, or of
@@ -77,9 +79,9 @@ type attempt struct {
 }
 
 // fail notes that a node has failed an attempt; the first fault counts.
-func (a *attempt) fail(id resource.NodeID, f fault) {
+func (a *attempt) fail(id resource.NodeID, f breaker.Fault) {
 	if a.failed == nil {
-		a.failed = map[resource.NodeID]fault{}
+		a.failed = map[resource.NodeID]breaker.Fault{}
 	}
 	if a.failed[id] == "" {
 		a.failed[id] = f

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -125,7 +127,7 @@ func (a *attempt) recordMissingVotes() {
 	}
 	for _, id := range a.machine.Nodes() {
 		if _, answered := a.machine.Answer(id); !answered {
-			a.fail(id, faultSilent)
+			a.fail(id, breaker.Silent)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (l *Leader) tried(a *attempt) {
 	now := l.now
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
-		n.breaker.beginTry(now, a.machine.ID())
+		n.breaker.BeginTry(now, a.machine.ID())
 		n.setTripped(now)
 	}
 }
@@ -32,7 +32,7 @@ func (l *Leader) watchVotes(a *attempt) {
 			if _, answered := a.machine.Answer(id); !answered {
 				a.addLate(id)
 				n := l.nodes[id]
-				n.breaker.slow(now, a.machine.ID())
+				n.breaker.Slow(now, a.machine.ID())
 				n.setTripped(now)
 			}
 		}
@@ -48,8 +48,8 @@ func (l *Leader) closeBreakers(a *attempt) {
 		n := l.nodes[id]
 		switch {
 		case a.late[id]:
-			n.breaker.abandonTry(a.machine.ID())
-		case n.breaker.recordSuccess():
+			n.breaker.AbandonTry(a.machine.ID())
+		case n.breaker.RecordSuccess():
 			l.out.info("node_answers_again", "node", id)
 		}
 		n.setTripped(now)
@@ -64,15 +64,15 @@ func (l *Leader) judgeNodes(a *attempt) {
 		n := l.nodes[id]
 		f := a.failed[id]
 		if f == "" {
-			n.breaker.abandonTry(tx)
+			n.breaker.AbandonTry(tx)
 			n.setTripped(now)
 			continue
 		}
 		a.unit.avoidNode(id)
 		a.unit.noteFailure(failure{node: id, fault: f, said: a.said[id]})
 		l.out.count(MetricFaults, string(f))
-		if n.breaker.failed(now, tx, f) && l.mayLog(n) {
-			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.failures, "until", n.breaker.until)
+		if n.breaker.Failed(now, tx, f) && l.mayLog(n) {
+			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.Failures(), "until", n.breaker.Until())
 		}
 		n.setTripped(now)
 	}

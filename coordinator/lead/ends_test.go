@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -137,7 +139,7 @@ func TestWhoIsBlamedForACommit(t *testing.T) {
 		if followed {
 			x.nodes["n1"].identity = rev
 		}
-		if x.answer(); at.failed["n1"] == faultUnregister != followed {
+		if x.answer(); at.failed["n1"] == breaker.Unregistered != followed {
 			t.Errorf("followed %t: failed as %q", followed, at.failed["n1"])
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -256,7 +258,7 @@ func (l *Leader) replied(e grant.Replied) {
 		l.confirmHeld(a, e.Node)
 	case grant.No:
 		if a.machine.Undecided() {
-			a.fail(e.Node, faultRefused)
+			a.fail(e.Node, breaker.Refused)
 			a.noteReasons(e.Node, e.Reasons)
 			l.reply(n, grant.Resync{}) // its ledger differs from the view
 		}
@@ -273,7 +275,7 @@ func (l *Leader) replied(e grant.Replied) {
 func (l *Leader) dropAnswer(n *node, a *attempt, bad *lie) {
 	id := n.view.ID
 	if a != nil && a.machine.Undecided() {
-		a.fail(id, faultWrongVote)
+		a.fail(id, breaker.WrongVote)
 	}
 	l.handleLie(n, bad)
 	if a == nil || !a.machine.Undecided() || l.attempts[a.machine.ID()] != a {

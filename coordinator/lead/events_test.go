@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -185,7 +187,7 @@ func TestTheFaultsOfAVote(t *testing.T) {
 		t.Errorf("a moment before the end it is %s", f)
 	}
 	at := a.attempt
-	if x.pass(1); at.failed["n1"] != faultSilent {
+	if x.pass(1); at.failed["n1"] != breaker.Silent {
 		t.Errorf("in the end it is %q", at.failed["n1"])
 	}
 

@@ -23,7 +23,7 @@ func (l *Leader) housekeep() {
 	for _, n := range l.state.Nodes() {
 		at := l.nodes[n.ID]
 		l.resumeDeferredWork(at)
-		if at.breaker.trips > 0 {
+		if at.breaker.IsSuspect() {
 			suspect++
 		}
 		at.setUnheard()

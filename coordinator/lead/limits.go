@@ -14,6 +14,10 @@ var (
 	wakeRate   = pace.Rate{Every: 100 * time.Millisecond, Burst: 20} // wake-ups of waiting units by messages of the node
 )
 
+// LoudBreak is how long a node is the last choice after its messages had to wait because
+// it says nothing new without end: its vote would wait as well.
+const LoudBreak = 5 * time.Second
+
 // longestForeign is the most bytes of an agent's text that a log line, a
 // condition or a record of the store takes.
 const longestForeign = 512

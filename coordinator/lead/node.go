@@ -3,6 +3,8 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
@@ -53,8 +55,8 @@ type node struct {
 	// reason.
 	accused  *record.Violation
 	accusing bool // it is being written
-	breaker  breaker
-	loud     time.Time // until then it is the last choice, see loudBreak
+	breaker  breaker.Breaker
+	loud     time.Time // until then it is the last choice, see LoudBreak
 	stream   uint64    // how many streams to its agent have begun
 	// learning: its specification is being read; learnAgain: it is to be read
 	// once more after that.

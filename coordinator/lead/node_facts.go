@@ -4,6 +4,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/record"
@@ -127,7 +129,7 @@ func (n *node) beginAccusing() { n.accusing = true }
 func (n *node) finishAccusing() { n.accusing = false }
 
 // clearFaults forgets why the node was isolated and how often it failed.
-func (n *node) clearFaults() { n.accused, n.breaker = nil, breaker{} }
+func (n *node) clearFaults() { n.accused, n.breaker = nil, breaker.Breaker{} }
 
 // setWakes notes whether the node still is to wake all that waits.
 func (n *node) setWakes(later bool) { n.wakes = later }
@@ -158,7 +160,7 @@ func (n *node) setLoud(until time.Time) { n.loud = until }
 
 // setTripped takes over for placement whether the node is the last choice.
 func (n *node) setTripped(now time.Time) {
-	n.state.SetTripped(&n.view, n.breaker.trippedAt(now) || now.Before(n.loud))
+	n.state.SetTripped(&n.view, n.breaker.TrippedAt(now) || now.Before(n.loud))
 }
 
 // admit derives labels, taints and differences from the specification.

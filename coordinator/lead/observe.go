@@ -37,7 +37,7 @@ func (n *node) observeNow() observation {
 	o := observation{
 		flags: flags{
 			connected: n.connected, unheard: n.unheard, diskFull: n.diskFull, memoryPressure: n.memoryPressure,
-			quarantined: n.quarantine != "", suspected: n.breaker.trips > 0, banned: n.ban != nil,
+			quarantined: n.quarantine != "", suspected: n.breaker.IsSuspect(), banned: n.ban != nil,
 			unregistered: n.connected && n.revision == 0 && n.quarantine == "", growth: n.unregistered.Message, conflicts: wordsOf(n.conflicts), withheld: n.withheld, lease: n.lease, incarnation: n.incarnation,
 		},
 		quarantine: n.quarantine, host: n.view.Host, health: n.observed.health, local: n.observed.local,

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -219,7 +221,7 @@ func TestAMessageAloneIsNotWrittenOften(t *testing.T) {
 	x.seconds(1)
 	writes, last := 0, resource.Revision(0)
 	for i := range 60 {
-		x.do(func() { x.nodes["n1"].breaker.failed(x.clock, resource.TxID(fmt.Sprint(i)), faultRefused) })
+		x.do(func() { x.nodes["n1"].breaker.Failed(x.clock, resource.TxID(fmt.Sprint(i)), breaker.Refused) })
 		x.seconds(1)
 		if _, kv := x.observedOf("n1"); kv.ModRev != last {
 			writes, last = writes+1, kv.ModRev

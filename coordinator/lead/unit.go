@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/count"
@@ -110,8 +112,16 @@ type unit struct {
 // failure is how an attempt failed on a node.
 type failure struct {
 	node  resource.NodeID
-	fault fault
+	fault breaker.Fault
 	said  string // the agent's reasons, where the agent refused
+}
+
+// String says how an attempt failed on the node.
+func (f failure) String() string {
+	if f.said != "" {
+		return f.fault.Sentence() + ": " + f.said
+	}
+	return f.fault.Sentence()
 }
 
 // creation holds the further writes of a unit's first Txn.

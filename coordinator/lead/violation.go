@@ -3,6 +3,8 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -38,7 +40,7 @@ func (l *Leader) isolateNode(n *node, bad *lie) {
 	l.out.add(Effect{Kind: DistrustNode, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
-			a.fail(n.view.ID, faultWrongVote)
+			a.fail(n.view.ID, breaker.WrongVote)
 			l.step(a, txn.Refused{Node: n.view.ID, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/breaker"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -101,7 +103,7 @@ func (l *Leader) recordStaleVotes(a *attempt) {
 	for _, id := range a.machine.Nodes() {
 		at := l.identityOf(id)
 		if v, voted := a.machine.Vote(id); voted && at != 0 && v.Revision != at {
-			a.fail(id, faultUnregister)
+			a.fail(id, breaker.Unregistered)
 		}
 	}
 }

@@ -1,21 +1,20 @@
-package lead
+package breaker
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/resource"
 )
 
 func TestBreaker(t *testing.T) {
-	const silent, refused = faultSilent, faultRefused
+	const silent, refused = Silent, Refused
 	type step struct {
 		after   time.Duration
 		do      string // "fail", "commit", "try", "give up", "slow"
 		tx      resource.TxID
-		f       fault
+		f       Fault
 		tripped bool // afterwards
 	}
 	cases := map[string][]step{
@@ -94,23 +93,23 @@ func TestBreaker(t *testing.T) {
 	}
 	for name, steps := range cases {
 		t.Run(name, func(t *testing.T) {
-			var b breaker
+			var b Breaker
 			now := time.Unix(1000, 0)
 			for i, s := range steps {
 				now = now.Add(s.after)
 				switch s.do {
 				case "fail":
-					b.failed(now, s.tx, s.f)
+					b.Failed(now, s.tx, s.f)
 				case "commit":
-					b.recordSuccess()
+					b.RecordSuccess()
 				case "try":
-					b.beginTry(now, s.tx)
+					b.BeginTry(now, s.tx)
 				case "give up":
-					b.abandonTry(s.tx)
+					b.AbandonTry(s.tx)
 				case "slow":
-					b.slow(now, s.tx)
+					b.Slow(now, s.tx)
 				}
-				if got := b.trippedAt(now); got != s.tripped {
+				if got := b.TrippedAt(now); got != s.tripped {
 					t.Fatalf("step %d, %s %s: tripped %t, want %t", i, s.do, s.tx, got, s.tripped)
 				}
 				if b.until.IsZero() && (b.trips > 0 || b.probe != "") {
@@ -122,63 +121,13 @@ func TestBreaker(t *testing.T) {
 }
 
 func TestABreakerSaysWhatFailed(t *testing.T) {
-	var b breaker
+	var b Breaker
 	now := time.Unix(1000, 0)
-	b.failed(now, "1", faultSilent)
-	b.failed(now, "2", faultSilent)
-	b.failed(now, "3", faultRefused)
+	b.Failed(now, "1", Silent)
+	b.Failed(now, "2", Silent)
+	b.Failed(now, "3", Refused)
 	const want = "3 reserves in a row failed (2 not answered in time, 1 refused although there was room)"
 	if got := b.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestBucket(t *testing.T) {
-	var b pace.Bucket
-	r := pace.Rate{Every: time.Second, Burst: 3}
-	now := time.Unix(1000, 0)
-	took := func(n int) int {
-		sum := 0
-		for range n {
-			if b.Take(now, r) {
-				sum++
-			}
-		}
-		return sum
-	}
-	for _, c := range []struct {
-		after time.Duration
-		want  int
-	}{{0, 3}, {0, 0}, {time.Second, 1}, {500 * time.Millisecond, 0}, {500 * time.Millisecond, 1}, {time.Hour, 3}} {
-		now = now.Add(c.after)
-		if got := took(10); got != c.want {
-			t.Errorf("%v later %d of 10, want %d", c.after, got, c.want)
-		}
-	}
-}
-
-func TestABucketOfTimeIsOwedBeyondItsBurst(t *testing.T) {
-	var b pace.Bucket
-	now := time.Unix(1000, 0)
-	for i, c := range []struct{ after, cost, want time.Duration }{
-		{0, 400 * time.Millisecond, 0},
-		{0, 100 * time.Millisecond, 0},
-		{0, 50 * time.Millisecond, 50 * time.Millisecond},
-		{50 * time.Millisecond, 0, 0},
-		{time.Hour, 600 * time.Millisecond, 100 * time.Millisecond},
-	} {
-		now = now.Add(c.after)
-		if got := b.Spend(now, c.cost, 500*time.Millisecond); got != c.want {
-			t.Errorf("step %d: wait %v, want %v", i, got, c.want)
-		}
-	}
-}
-
-func TestClipCutsBetweenCharacters(t *testing.T) {
-	for _, text := range []string{"", "short", strings.Repeat("x", 600), strings.Repeat("ü", 300), strings.Repeat("世", 200)} {
-		got := Clip(text)
-		if len(got) > longestForeign || strings.ToValidUTF8(got, "?") != got || len(text) <= longestForeign && got != text {
-			t.Errorf("%d bytes became %d: %q", len(text), len(got), got)
-		}
 	}
 }
