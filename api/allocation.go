@@ -80,10 +80,9 @@ type AllocationSpec struct {
 	PreemptionPolicy string `json:"preemptionPolicy,omitempty" oneof:"PreemptLowerPriority,Never"`
 	// Scheduling restricts the nodes and devices that the member may have.
 	Scheduling Scheduling `json:"scheduling,omitzero"`
-	// TTL is the time after which a member of a job ends, since its unit has first run:
-	// the unit is Succeeded then. In an Allocation this version records the time and
-	// does not act on it.
-	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." recorded:"Allocation" example:"7200s"`
+	// TTL is the time after which the allocation, or a member of a job, ends, since its
+	// unit has first run: the unit is Succeeded then, with the reason TTLExpired.
+	TTL string `json:"ttl,omitempty" format:"duration" range:"1ns.." example:"7200s"`
 	// Queue is the name of the queue that the unit waits in: an RFC 1123 label. A job
 	// has it in its own spec, not in the template. A PATCH may change it while the
 	// unit waits.

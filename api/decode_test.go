@@ -128,6 +128,7 @@ var badDocuments = map[string]string{
 	"job: no deadline at all":                            job(`"activeDeadlineSeconds":0`, cpu),
 	"job: no member":                                     job(`"parallelism":0`, cpu),
 	"job: no template":                                   `{"metadata":{"name":"a"},"spec":{"parallelism":2}}`,
+	"job: removed before its end":                        job(`"ttlSecondsAfterFinished":-1`, cpu),
 	"job: a dependency of another type":                  job(`"dependencies":[{"type":"before","job":"b"}]`, cpu),
 	"job: a dependency without a type":                   job(`"dependencies":[{"job":"b"}]`, cpu),
 	"job: a dependency on no job":                        job(`"dependencies":[{"type":"after"}]`, cpu),

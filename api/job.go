@@ -39,6 +39,9 @@ type JobSpec struct {
 	// the job are Failed then. Resource quotas
 	// of the scope Terminating count jobs that have it, or the ttl of the template.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" range:"1.." unit:"seconds" example:"86400"`
+	// TTLSecondsAfterFinished is the time after its end at which the job is removed, with
+	// its members, and its name is free. The history keeps the job.
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty" default:"86400" range:"0.." unit:"seconds" example:"3600"`
 	// Dependencies are conditions on other jobs, all of which have to come true before a
 	// member starts. A PATCH cannot change them.
 	Dependencies []JobDependency `json:"dependencies,omitempty"`

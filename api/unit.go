@@ -42,18 +42,13 @@ func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
 // RecordedOnly lists, in document order, the given fields that this version
 // keeps and echoes but does not act on yet:
 //
-//	spec.ttl
 //	spec.resources.limits, where they exceed the requests
 func (a *Allocation) RecordedOnly() []string {
-	var fields []string
-	if a.Spec.TTL != "" {
-		fields = append(fields, "spec.ttl")
-	}
-	return a.Spec.recordedOnly("spec", fields)
+	return a.Spec.recordedOnly("spec", nil)
 }
 
 // RecordedOnly lists, in document order, the fields that Allocation.RecordedOnly lists of
-// the template, but for the ttl, which has an effect.
+// the template.
 func (j *Job) RecordedOnly() []string {
 	return j.Spec.Template.Spec.recordedOnly("spec.template.spec", nil)
 }

@@ -41,6 +41,9 @@ func (j *Job) Validate() *Status {
 	if d := s.ActiveDeadlineSeconds; d != nil && *d < 1 {
 		faults.add(invalid("spec.activeDeadlineSeconds", "%d is less than 1", *d))
 	}
+	if s := s.TTLSecondsAfterFinished; s != nil && *s < 0 {
+		faults.add(invalid("spec.ttlSecondsAfterFinished", "%d is negative", *s))
+	}
 	faults.add(checkDependencies(j))
 	faults.add(statusOf(PriorityOf(s.Priority, s.PriorityClass)))
 	if s.Queue != "" && !IsLabel(s.Queue) {

@@ -78,6 +78,7 @@ func effective(t *testing.T) map[string]string {
 	}
 	all := map[string]string{
 		"Job.spec.parallelism":                  strconv.Itoa(new(api.Job).Members()),
+		"Job.spec.ttlSecondsAfterFinished":      strconv.Itoa(int(life.KeptAfterEnd.Seconds())),
 		"Job.spec.backoffLimit":                 strconv.Itoa(life.DefaultBackoffLimit),
 		"Job.spec.onMemberFailure":              string(life.Restart),
 		"BootstrapToken.spec.ttl":               short(enroll.DefaultTokenTTL),

@@ -32,7 +32,7 @@
 //     decision log), namespaces, declared, resource_names;
 //   - what is written beside the decisions: outcome (answers that were lost), seats,
 //     waiting_write, observe, lost_keys, census, requests (request ids that are
-//     known), housekeeping;
+//     known), finished (what is removed some time after its end), housekeeping;
 //   - the circle of decisions, in which each step may call each other: room (units enter
 //     the room of the waiting, trials of a pass), schedule, form, group_start, company,
 //     perform (a machine's effects), writes (what is written), nominate, displace, evict,

@@ -101,7 +101,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
 	r := &e.record
-	r.TxID, r.Ended = "", l.stamp()
+	r.TxID, r.Ended, r.EndedMillis = "", l.stamp(), l.millis()
 	if u.work() != nil { // also of a unit that waits again: its output is kept
 		r.Exits, r.LastTx = a.exits(), a.machine.ID()
 	}
@@ -117,17 +117,23 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	case u.ending != nil || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
 	case u.record.Requeues:
-		r.Phase, r.Reason, r.Started, r.Ended, r.Requeues, e.requeued = string(api.Pending), "", "", "", false, true
+		r.Phase, r.Reason, r.Started, r.Requeues, e.requeued = string(api.Pending), "", "", false, true
+		if r.FirstReadyMillis == 0 {
+			r.FirstReadyMillis = a.ready.instant
+		}
 	case u.job == nil && a.lost:
 		r.Phase, r.Reason = string(api.Failed), a.notice.Reason
 	case u.job == nil:
 		r.Phase, r.Reason = string(api.Preempted), a.notice.Reason
 	default:
-		r.Phase, r.Reason, r.Started, r.Ended, e.requeued = string(api.Pending), "", "", "", true
+		r.Phase, r.Reason, r.Started, e.requeued = string(api.Pending), "", "", true
 		if r.FirstReadyMillis == 0 {
 			r.FirstReadyMillis = a.ready.instant
 		}
 		r.ActiveSinceMillis = 0
+	}
+	if e.requeued {
+		r.Ended, r.EndedMillis = "", 0
 	}
 	if e.requeued && u.job != nil {
 		r.Priority = l.priorityOf(u.job)
@@ -174,11 +180,15 @@ func (l *Leader) onUnitReleased(a *attempt) {
 		l.waitAgain(u, a.notice)
 	case e.removed || u.job != nil:
 		l.finish(u)
-	case u.ending != nil:
+	case u.ending != nil && a.outcome == nil:
 		l.endQueued(u)
 	default:
+		if a.outcome != nil { // an allocation has ended with its time
+			u.dropWish()
+		}
 		l.removeConsumer(u)
 		l.notify(u)
+		l.noteFinishedUnit(u)
 	}
 }
 

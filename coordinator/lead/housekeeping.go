@@ -50,6 +50,7 @@ func (l *Leader) housekeep() {
 	}
 	l.compact()
 	l.collect()
+	l.removeFinished()
 	l.writeObserved()
 	l.writeUnwritten()
 	l.writePartly()

@@ -74,6 +74,7 @@ type Leader struct {
 	retired      retired
 	readyPace    pace.Bucket
 	waiting      waitingNews
+	finished     finished
 	seats        seatNews
 	fates        fates
 	unwritten    []resource.TxID             // all of whose members are held, which the store is still to know

@@ -239,7 +239,8 @@ func (l *Leader) finishJob(j *job) {
 	j.beginWrite()
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
-	rec.Phase, rec.Reason, rec.Message, rec.Ended = string(phase), reason, message, l.stamp()
+	rec.Phase, rec.Reason, rec.Message = string(phase), reason, message
+	rec.Ended, rec.EndedMillis = l.stamp(), l.millis()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
 	if remove {
 		d.ops = append(d.ops, record.Delete(key))
@@ -262,6 +263,7 @@ func (l *Leader) finishJob(j *job) {
 			return
 		}
 		j.keep(rec, rev)
+		l.noteFinishedJob(j)
 		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
 	}

@@ -105,6 +105,7 @@ func (l *Leader) resume() {
 		l.levelPriorities(j)
 		l.followDependencies(j)
 	}
+	l.noteAllFinished()
 	l.limitTimes()
 	for _, path := range slices.Sorted(maps.Keys(l.units)) {
 		if u := l.units[path]; u.waiting() {

@@ -119,6 +119,16 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 		c.answer(nil, status)
 		return
 	}
+	if u.endsWithItsTime() { // the request is about the allocation that has ended
+		l.wait(c, u, func() bool {
+			if !u.gone && !u.phase().Ended() {
+				return false
+			}
+			r.serve(l, c)
+			return true
+		})
+		return
+	}
 	c.begun = true
 	leaving := u.ending != nil // for another who asked
 	if !leaving && r.Options.PropagationPolicy == api.Background {

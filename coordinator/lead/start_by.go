@@ -69,7 +69,8 @@ func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, t
 	u.beginWrite(writeFailure)
 	l.room.Hold(u.key)
 	key, unit := u.record.Path().Key(), u.record
-	unit.Phase, unit.End, unit.Reason, unit.Ended = string(api.Failed), kind, text, l.stamp()
+	unit.Phase, unit.End, unit.Reason = string(api.Failed), kind, text
+	unit.Ended, unit.EndedMillis = l.stamp(), l.millis()
 	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
 		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
@@ -105,6 +106,7 @@ func (l *Leader) finishOverdue(u *unit) {
 	if u.job == nil {
 		l.removeConsumer(u)
 		l.notify(u)
+		l.noteFinishedUnit(u)
 		return
 	}
 	for _, o := range u.job.units[1:] {

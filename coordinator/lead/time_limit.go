@@ -8,7 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/txn"
 )
 
-// This file ends the units of jobs whose time is over (ADR 63). The ttl counts from the
+// This file ends units whose time is over (ADR 63). The ttl counts from the
 // first instant at which all agents held the unit's members. activeDeadlineSeconds counts
 // from the first such instant since the unit has last come from the queue, and goes on over
 // retries. Both instants are in the store, so a later leader ends the unit at the same time.
@@ -51,11 +51,9 @@ func (l *Leader) expire(a *attempt, t timeLimit) {
 
 // limitTimes is limitTime of all units that an earlier leader has started.
 func (l *Leader) limitTimes() {
-	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
-		for _, u := range l.jobs[name].units {
-			if u.attempt != nil {
-				l.limitTime(u.attempt)
-			}
+	for _, path := range slices.Sorted(maps.Keys(l.units)) {
+		if u := l.units[path]; u.attempt != nil {
+			l.limitTime(u.attempt)
 		}
 	}
 }

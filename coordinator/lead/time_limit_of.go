@@ -23,10 +23,11 @@ func (t timeLimit) end() int64 { return t.since + (t.length + clockError).Millis
 // is none either where a leader of an older version has stored no instant of the start.
 func limitOf(a *attempt) (first timeLimit, limited bool) {
 	u := a.unit
-	if u.job == nil || u.job.doc == nil || a.ready.instant == 0 {
+	ttl, deadline := u.limits()
+	if a.ready.instant == 0 {
 		return timeLimit{}, false
 	}
-	if seconds := u.job.doc.Spec.ActiveDeadlineSeconds; seconds != nil {
+	if seconds := deadline; seconds != nil {
 		since := cmp.Or(u.record.ActiveSinceMillis, a.ready.instant)
 		length := longestLimit
 		if *seconds < int64(longestLimit/time.Second) {
@@ -37,8 +38,7 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 			Message: fmt.Sprintf("%s: the unit has run for the %s of activeDeadlineSeconds", record.DeadlineExceeded, length),
 		}}, true
 	}
-	ttl, err := time.ParseDuration(u.job.doc.Spec.Template.Spec.TTL)
-	if err != nil { // none is given: others were refused at the submission
+	if ttl == 0 {
 		return first, limited
 	}
 	since := u.record.FirstReadyMillis
@@ -53,6 +53,22 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 		return t, true
 	}
 	return first, limited
+}
+
+// limits are the ttl of the unit, and the deadline of its job in seconds; 0 and nil for
+// none.
+func (u *unit) limits() (ttl time.Duration, deadline *int64) {
+	text := ""
+	switch {
+	case u.allocation != nil:
+		text = u.allocation.Spec.TTL
+	case u.job != nil && u.job.doc != nil:
+		text, deadline = u.job.doc.Spec.Template.Spec.TTL, u.job.doc.Spec.ActiveDeadlineSeconds
+	}
+	if d, err := time.ParseDuration(text); err == nil { // others were refused at the submission
+		ttl = d
+	}
+	return ttl, deadline
 }
 
 // longestLimit bounds a limit, so that no instant overflows.

@@ -145,6 +145,12 @@ func (u *unit) leaving() bool {
 	return u.ending != nil || u.job != nil && u.job.record.Cancelled != nil
 }
 
+// endsWithItsTime reports whether an allocation is on its way out because of its ttl, and
+// stays to be seen after its end.
+func (u *unit) endsWithItsTime() bool {
+	return u.job == nil && u.ending != nil && u.attempt != nil && u.attempt.outcome != nil
+}
+
 // isAtRest reports whether no Txn that writes the unit is under way, nor can be
 // begun without the leader noticing: a change of its document is then not
 // overwritten by one that was made before.

@@ -25,6 +25,9 @@ const (
 	longestDelay        = 6 * time.Minute
 )
 
+// KeptAfterEnd is how long an object stays after its end that does not say so itself.
+const KeptAfterEnd = 24 * time.Hour
+
 // Policy is the part of a job's specification that the decisions rest on.
 type Policy struct {
 	OnFailure OnFailure // "" is Restart

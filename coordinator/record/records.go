@@ -192,6 +192,9 @@ type Unit struct {
 	Created string `json:"created,omitempty"` // RFC 3339
 	Started string `json:"started,omitempty"` // RFC 3339
 	Ended   string `json:"ended,omitempty"`   // RFC 3339
+	// EndedMillis is the instant of the end, as Tx.EndingMillis is one; 0 before, and in a
+	// record of an older version.
+	EndedMillis int64 `json:"endedMillis,omitempty"`
 	// FirstReadyMillis is the instant since which all agents held the members at the
 	// first start, of a job's unit that was evicted and waits or runs again; 0 before.
 	FirstReadyMillis int64 `json:"firstReadyMillis,omitempty"`
@@ -260,8 +263,10 @@ type Job struct {
 	Met     []int  `json:"met,omitempty"`
 	Created string `json:"created,omitempty"` // RFC 3339
 	Ended   string `json:"ended,omitempty"`   // RFC 3339
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
+	// EndedMillis is the instant of the end, as in Unit.
+	EndedMillis int64  `json:"endedMillis,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Message     string `json:"message,omitempty"`
 }
 
 // Boost is the priority of a job's units that wait, in place of the document's.

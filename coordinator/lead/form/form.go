@@ -57,10 +57,9 @@ func Scope(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) 
 	return c
 }
 
-// isTimeLimited reports whether a specification has a limit that is enforced. The ttl of
-// an allocation is not.
+// isTimeLimited reports whether a specification has a limit of the time that its work runs.
 func isTimeLimited(spec *api.AllocationSpec, job *api.Job) bool {
-	return job != nil && (spec.TTL != "" || job.Spec.ActiveDeadlineSeconds != nil)
+	return spec.TTL != "" || job != nil && job.Spec.ActiveDeadlineSeconds != nil
 }
 
 // shapeOf is equal for demands that fit or fail together.

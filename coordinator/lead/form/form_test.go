@@ -68,7 +68,7 @@ func TestOnlyALimitThatIsEnforcedIsTerminating(t *testing.T) {
 		job  *api.Job
 		want bool
 	}{
-		"the ttl of an allocation": {api.AllocationSpec{TTL: "2s"}, nil, false},
+		"the ttl of an allocation": {api.AllocationSpec{TTL: "2s"}, nil, true},
 		"the ttl of a template":    {api.AllocationSpec{TTL: "2s"}, &api.Job{}, true},
 		"a deadline":               {api.AllocationSpec{}, limited, true},
 		"no limit":                 {api.AllocationSpec{}, &api.Job{}, false},

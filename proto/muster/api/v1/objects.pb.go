@@ -3521,20 +3521,21 @@ func (x *ListMeta) GetSince() string {
 }
 
 type JobSpec struct {
-	state                 protoimpl.MessageState `protogen:"open.v1"`
-	Parallelism           *int32                 `protobuf:"varint,1,opt,name=parallelism,proto3,oneof" json:"parallelism,omitempty"`
-	Completions           *int32                 `protobuf:"varint,2,opt,name=completions,proto3,oneof" json:"completions,omitempty"`
-	BackoffLimit          *int32                 `protobuf:"varint,3,opt,name=backoff_limit,json=backoffLimit,proto3,oneof" json:"backoff_limit,omitempty"`
-	OnMemberFailure       string                 `protobuf:"bytes,10,opt,name=on_member_failure,json=onMemberFailure,proto3" json:"on_member_failure,omitempty"`
-	ActiveDeadlineSeconds *int64                 `protobuf:"varint,4,opt,name=active_deadline_seconds,json=activeDeadlineSeconds,proto3,oneof" json:"active_deadline_seconds,omitempty"`
-	Template              *Template              `protobuf:"bytes,5,opt,name=template,proto3" json:"template,omitempty"`
-	Priority              *int32                 `protobuf:"varint,6,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	PriorityClass         string                 `protobuf:"bytes,7,opt,name=priority_class,json=priorityClass,proto3" json:"priority_class,omitempty"`
-	Queue                 string                 `protobuf:"bytes,8,opt,name=queue,proto3" json:"queue,omitempty"`
-	Suspend               *bool                  `protobuf:"varint,9,opt,name=suspend,proto3,oneof" json:"suspend,omitempty"`
-	Dependencies          []*JobDependency       `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	state                   protoimpl.MessageState `protogen:"open.v1"`
+	Parallelism             *int32                 `protobuf:"varint,1,opt,name=parallelism,proto3,oneof" json:"parallelism,omitempty"`
+	Completions             *int32                 `protobuf:"varint,2,opt,name=completions,proto3,oneof" json:"completions,omitempty"`
+	BackoffLimit            *int32                 `protobuf:"varint,3,opt,name=backoff_limit,json=backoffLimit,proto3,oneof" json:"backoff_limit,omitempty"`
+	OnMemberFailure         string                 `protobuf:"bytes,10,opt,name=on_member_failure,json=onMemberFailure,proto3" json:"on_member_failure,omitempty"`
+	ActiveDeadlineSeconds   *int64                 `protobuf:"varint,4,opt,name=active_deadline_seconds,json=activeDeadlineSeconds,proto3,oneof" json:"active_deadline_seconds,omitempty"`
+	Template                *Template              `protobuf:"bytes,5,opt,name=template,proto3" json:"template,omitempty"`
+	Priority                *int32                 `protobuf:"varint,6,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	PriorityClass           string                 `protobuf:"bytes,7,opt,name=priority_class,json=priorityClass,proto3" json:"priority_class,omitempty"`
+	Queue                   string                 `protobuf:"bytes,8,opt,name=queue,proto3" json:"queue,omitempty"`
+	Suspend                 *bool                  `protobuf:"varint,9,opt,name=suspend,proto3,oneof" json:"suspend,omitempty"`
+	Dependencies            []*JobDependency       `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	TtlSecondsAfterFinished *int32                 `protobuf:"varint,12,opt,name=ttl_seconds_after_finished,json=ttlSecondsAfterFinished,proto3,oneof" json:"ttl_seconds_after_finished,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -3642,6 +3643,13 @@ func (x *JobSpec) GetDependencies() []*JobDependency {
 		return x.Dependencies
 	}
 	return nil
+}
+
+func (x *JobSpec) GetTtlSecondsAfterFinished() int32 {
+	if x != nil && x.TtlSecondsAfterFinished != nil {
+		return *x.TtlSecondsAfterFinished
+	}
+	return 0
 }
 
 type JobDependency struct {
@@ -9570,7 +9578,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\bListMeta\x12)\n" +
 	"\x10resource_version\x18\x01 \x01(\tR\x0fresourceVersion\x12\x1a\n" +
 	"\bcontinue\x18\x02 \x01(\tR\bcontinue\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"\xc5\x04\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\xa6\x05\n" +
 	"\aJobSpec\x12%\n" +
 	"\vparallelism\x18\x01 \x01(\x05H\x00R\vparallelism\x88\x01\x01\x12%\n" +
 	"\vcompletions\x18\x02 \x01(\x05H\x01R\vcompletions\x88\x01\x01\x12(\n" +
@@ -9583,14 +9591,16 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0epriority_class\x18\a \x01(\tR\rpriorityClass\x12\x14\n" +
 	"\x05queue\x18\b \x01(\tR\x05queue\x12\x1d\n" +
 	"\asuspend\x18\t \x01(\bH\x05R\asuspend\x88\x01\x01\x12@\n" +
-	"\fdependencies\x18\v \x03(\v2\x1c.muster.api.v1.JobDependencyR\fdependenciesB\x0e\n" +
+	"\fdependencies\x18\v \x03(\v2\x1c.muster.api.v1.JobDependencyR\fdependencies\x12@\n" +
+	"\x1attl_seconds_after_finished\x18\f \x01(\x05H\x06R\x17ttlSecondsAfterFinished\x88\x01\x01B\x0e\n" +
 	"\f_parallelismB\x0e\n" +
 	"\f_completionsB\x10\n" +
 	"\x0e_backoff_limitB\x1a\n" +
 	"\x18_active_deadline_secondsB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
-	"\b_suspend\"5\n" +
+	"\b_suspendB\x1d\n" +
+	"\x1b_ttl_seconds_after_finished\"5\n" +
 	"\rJobDependency\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"Q\n" +

@@ -1,0 +1,193 @@
+package lead
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/life"
+	"github.com/musterd/muster/coordinator/pace"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/resource"
+)
+
+// This file removes objects that have ended, some time after their end (ADR 83):
+// ttlSecondsAfterFinished of a job, and life.KeptAfterEnd of an allocation. The instant of the
+// end is in the store, so every leader removes an object at the same time. The name of the
+// object is free then; the history keeps its rows.
+
+// removalRate bounds the removals, each of which is a Txn. Nothing waits for them.
+var removalRate = pace.Rate{Every: 20 * time.Millisecond, Burst: 50}
+
+// removalAgain is the time after which an object is looked at again that could not be
+// removed: somebody waits for it, or the store has refused.
+const removalAgain = 30 * time.Second
+
+// finished are the objects that have ended, by the instant of their removal. The zero
+// value is empty. An object that is there no more, or that is kept longer, is met when
+// its time comes.
+type finished struct {
+	heap   finishedHeap
+	bucket pace.Bucket
+}
+
+// finishedObject is an allocation or a job that has ended.
+type finishedObject struct {
+	due  int64 // in milliseconds, as Tx.EndingMillis
+	key  string
+	job  *job
+	unit *unit // of an allocation
+}
+
+// keepFor is how long the job stays after its end.
+func (j *job) keepFor() time.Duration {
+	if j.doc == nil || j.doc.Spec.TTLSecondsAfterFinished == nil {
+		return life.KeptAfterEnd
+	}
+	return time.Duration(*j.doc.Spec.TTLSecondsAfterFinished) * time.Second
+}
+
+// removalOf is the instant of the removal of what has ended at an instant, and which the
+// record of an older version has as a time alone. An unknown end is that of this input.
+func (l *Leader) removalOf(millis int64, stamp string, keep time.Duration) int64 {
+	if millis == 0 {
+		millis = l.millis()
+		if at, err := time.Parse(time.RFC3339, stamp); err == nil {
+			millis = at.UnixMilli()
+		}
+	}
+	if keep > 0 {
+		keep += clockError
+	}
+	return millis + keep.Milliseconds()
+}
+
+// noteFinishedJob has a job that has ended removed at its time.
+func (l *Leader) noteFinishedJob(j *job) {
+	if j.gone || j.stored == 0 || j.record.Cancelled != nil && j.record.Cancelled.Remove || !api.Phase(j.record.Phase).Ended() {
+		return
+	}
+	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(j.record.EndedMillis, j.record.Ended, j.keepFor()), key: j.key(), job: j})
+}
+
+// noteFinishedUnit is noteFinishedJob of an allocation.
+func (l *Leader) noteFinishedUnit(u *unit) {
+	if u.job != nil || u.gone || u.stored == 0 || u.ending != nil || !u.phase().Ended() {
+		return
+	}
+	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(u.record.EndedMillis, u.record.Ended, life.KeptAfterEnd), key: u.path, unit: u})
+}
+
+// noteAllFinished notes what has ended under earlier leaders.
+func (l *Leader) noteAllFinished() {
+	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
+		l.noteFinishedJob(l.jobs[name])
+	}
+	for _, path := range slices.Sorted(maps.Keys(l.units)) {
+		l.noteFinishedUnit(l.units[path])
+	}
+}
+
+// removeFinished removes the objects whose time has come, as many as the rate lets.
+func (l *Leader) removeFinished() {
+	f := &l.finished
+	for len(f.heap) > 0 && f.heap[0].due <= l.millis() && f.bucket.Take(l.now, removalRate) {
+		o := heap.Pop(&f.heap).(finishedObject)
+		switch {
+		case o.job != nil:
+			l.removeFinishedJob(o)
+		case o.unit.gone || o.unit.ending != nil || !o.unit.phase().Ended():
+		case o.unit.isBeingWritten():
+			l.removeLater(o)
+		default:
+			l.removeFinishedUnit(o)
+		}
+	}
+}
+
+// removeLater looks at an object again.
+func (l *Leader) removeLater(o finishedObject) {
+	o.due = l.millis() + removalAgain.Milliseconds()
+	heap.Push(&l.finished.heap, o)
+}
+
+// removeFinishedUnit removes an allocation.
+func (l *Leader) removeFinishedUnit(o finishedObject) {
+	u, key := o.unit, o.unit.record.Path().Key()
+	u.beginWrite(writeChange)
+	l.settle(decision{
+		compares: []record.Compare{record.ModRevIs(key, u.stored)},
+		ops:      []record.Op{record.Delete(key)},
+		done: func(outcome txn.Outcome, _ resource.Revision, err error) {
+			u.finishWrite(writeChange)
+			switch {
+			case outcome == txn.Landed:
+				l.removeUnit(u)
+			default:
+				l.out.warn("removal_failed", "object", u.path, "outcome", outcome, "error", err)
+				l.notify(u)
+				l.removeLater(o)
+			}
+			if !u.gone && u.ending != nil { // its owner has asked meanwhile
+				l.endQueued(u)
+			}
+		},
+	}, key, func(_ []byte, found bool) bool { return !found })
+}
+
+// removeFinishedJob removes a job with its units. A job stays while another waits for the
+// answer how it has ended.
+func (l *Leader) removeFinishedJob(o finishedObject) {
+	j := o.job
+	switch {
+	case j.gone || j.record.Cancelled != nil && j.record.Cancelled.Remove || !api.Phase(j.record.Phase).Ended():
+		return
+	case j.writing || l.isAwaited(j) || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }):
+		l.removeLater(o)
+		return
+	}
+	key := record.JobKey(j.record.Namespace, j.record.Name)
+	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}, ops: []record.Op{record.Delete(key)}}
+	for _, u := range j.units {
+		d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
+	}
+	j.beginWrite()
+	d.done = func(outcome txn.Outcome, _ resource.Revision, err error) {
+		j.finishWrite()
+		if outcome == txn.Landed {
+			l.forgetJob(j)
+			return
+		}
+		l.out.warn("removal_failed", "object", key, "outcome", outcome, "error", err)
+		l.removeLater(o)
+		l.notifyJob(j)
+		l.finishJob(j)
+	}
+	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+}
+
+// finishedHeap implements heap.Interface.
+type finishedHeap []finishedObject
+
+func (h finishedHeap) Len() int { return len(h) }
+
+func (h finishedHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].due, h[j].due), strings.Compare(h[i].key, h[j].key)) < 0
+}
+
+func (h finishedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *finishedHeap) Push(x any) { *h = append(*h, x.(finishedObject)) }
+
+func (h *finishedHeap) Pop() any {
+	last := len(*h) - 1
+	o := (*h)[last]
+	(*h)[last] = finishedObject{}
+	*h = (*h)[:last]
+	return o
+}

@@ -1,0 +1,211 @@
+package lead
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/life"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+)
+
+// keepsHouse lets time pass in steps of a second at most for the last, and has the store
+// answer.
+func (x *scene) keepsHouse(d time.Duration) {
+	x.t.Helper()
+	x.pass(d)
+	x.give(SecondPassed{})
+	x.answers()
+}
+
+// takesOver has another leader go on.
+func (x *scene) takesOver() *scene {
+	x.t.Helper()
+	next := x.succeeded()
+	next.give(ResumeWork{})
+	next.answers()
+	next.hearsHosts()
+	return next
+}
+
+// A job is removed ttlSecondsAfterFinished after its end and not earlier, whichever leader
+// does it, and its name is free then.
+func TestAJobIsRemovedSomeTimeAfterItsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		keep time.Duration
+	}{
+		"by default after a day": {"", life.KeptAfterEnd + clockError},
+		"after a minute":         {`"ttlSecondsAfterFinished":60,`, time.Minute + clockError},
+		"at once":                {`"ttlSecondsAfterFinished":0,`, 0},
+		"after the longest time": {`"ttlSecondsAfterFinished":2147483647,`, (1<<31-1)*time.Second + clockError},
+	} {
+		for _, leaders := range []int{1, 2} {
+			t.Run(fmt.Sprint(name, "/leaders ", leaders), func(t *testing.T) {
+				x := newWorkScene(t)
+				u := x.submitLife("j", 3, `"backoffLimit":0,`+c.spec, `"gangScheduling":{"minMembers":2},`)
+				x.holdsAll(u)
+				x.ends(u, 0, 0, "Completed")
+				x.fails(u, 1, 0, "Completed")
+				if got := x.jobs["default/j"].record.Phase; got != string(api.Succeeded) {
+					t.Fatalf("the job is %s", got)
+				}
+				if leaders == 2 {
+					x = x.takesOver()
+				}
+				if c.keep > 0 {
+					x.keepsHouse(c.keep - time.Millisecond)
+					if x.jobs["default/j"] == nil {
+						t.Fatal("the job is removed before its time")
+					}
+				}
+				x.keepsHouse(time.Millisecond)
+				if x.jobs["default/j"] != nil {
+					t.Error("the job is there after its time")
+				}
+				if kvs := x.listed(record.UnitsPrefix); kvs != 0 {
+					t.Errorf("%d units are left in the store", kvs)
+				}
+				x.submitLife("j", 1, "", "")
+				x.check()
+			})
+		}
+	}
+}
+
+// listed counts the keys below a prefix.
+func (x *scene) listed(prefix string) int {
+	x.t.Helper()
+	kvs, _, err := x.kv.Range(x.t.Context(), prefix, store.RangeOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return len(kvs)
+}
+
+// An allocation ends with its ttl, is Succeeded, and is removed a day later, also over
+// leaders.
+func TestAnAllocationEndsWithItsTTL(t *testing.T) {
+	for _, takeover := range []string{"never", "while it runs", "while it ends", "after its end"} {
+		t.Run("another leader "+takeover, func(t *testing.T) {
+			x := newScene(t)
+			u := x.submit("a", 2, `"ttl":"90s",`)
+			x.holdsAll(u)
+			at := func(when string) {
+				if when == takeover {
+					x = x.takesOver()
+					u = x.units[u.path]
+				}
+			}
+			at("while it runs")
+			x.keepsHouse(90*time.Second + clockError - time.Millisecond)
+			if u.phase() != api.Running {
+				t.Fatalf("before its time it is %s", u.phase())
+			}
+			x.keepsHouse(time.Millisecond)
+			if u.phase() != api.Terminating {
+				t.Fatalf("after its time it is %s", u.phase())
+			}
+			at("while it ends")
+			x.says(u, grant.Tombstone)
+			x.answers()
+			at("after its end")
+			if got := x.stored(u); got.Phase != string(api.Succeeded) || got.EndedBy() != record.TTLExpired || got.EndedMillis == 0 {
+				t.Errorf("it is %s by %q at %d", got.Phase, got.EndedBy(), got.EndedMillis)
+			}
+			x.check()
+			x.keepsHouse(life.KeptAfterEnd)
+			if x.units[u.path] == nil {
+				t.Error("it is removed before its time")
+			}
+			x.keepsHouse(clockError)
+			if x.units[u.path] != nil || x.listed(record.UnitsPrefix) != 0 {
+				t.Error("it is there after its time")
+			}
+			x.check()
+		})
+	}
+}
+
+// A deletion while an allocation ends with its ttl removes it at its end.
+func TestADeletionAmidTheEndOfATTL(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 2, `"ttl":"90s",`)
+	x.holdsAll(u)
+	x.keepsHouse(90*time.Second + clockError)
+	x.leaves("a")
+	if u.gone || x.refusedWith() != "" {
+		t.Fatalf("gone %t, refused with %q", u.gone, x.refusedWith())
+	}
+	x.says(u, grant.Tombstone)
+	x.answers()
+	if !u.gone || x.listed(record.UnitsPrefix) != 0 {
+		t.Error("it is still there")
+	}
+	x.check()
+}
+
+// Many objects go at a bounded rate, the oldest first, and each once, also where the
+// answers of the store are lost.
+func TestRemovalsHaveARate(t *testing.T) {
+	rules := sceneRules()
+	rules.NamespaceAllocations = 1000
+	x := newSceneOf(t, rules)
+	const many = 3 * 50
+	for i := range many {
+		u := x.submit(fmt.Sprintf("a%03d", i), 2, `"suspend":true,`)
+		x.answers()
+		x.do(func() {
+			x.writeFailed(u, record.WaitTimeout, "WaitTimeout: x", func() {}, func() { x.finishOverdue(u) })
+		})
+		x.answers()
+	}
+	x.clear()
+	x.pass(life.KeptAfterEnd + clockError)
+	for second := 1; second <= 3; second++ {
+		x.give(SecondPassed{})
+		lost := 0
+		for len(x.asked) > 0 {
+			if lost++; lost%10 == 0 && x.asked[0].Kind == WriteKeys {
+				x.loses(true)
+			} else {
+				x.answer()
+			}
+		}
+		if left := x.listed(record.UnitsPrefix); left != many-second*50 || len(x.units) != left {
+			t.Fatalf("after %d seconds %d are in the store and %d known, want %d", second, left, len(x.units), many-second*50)
+		}
+		x.pass(time.Second)
+	}
+	x.check()
+}
+
+// A removal that the store refuses is tried again, and one that its owner overtakes is not.
+func TestARemovalThatIsRefused(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("j", 1, `"backoffLimit":0,"ttlSecondsAfterFinished":5,`, "")
+	x.holdsAll(u)
+	x.fails(u, 0, 0, "Completed")
+	x.pass(5*time.Second + clockError)
+	x.give(SecondPassed{})
+	for e := x.next(); ; e = x.next() { // the store has no space for the removal
+		if e.Kind == WriteKeys {
+			x.give(WriteAnswer{e.Token, txn.Conflict, 0, errors.New("no space")})
+			break
+		}
+	}
+	x.answers()
+	if x.jobs["default/j"] == nil {
+		t.Fatal("the job is removed though the store has refused")
+	}
+	x.keepsHouse(removalAgain)
+	if x.jobs["default/j"] != nil {
+		t.Error("the job is not removed later")
+	}
+	x.check()
+}
