@@ -29,7 +29,7 @@ func dialectOf(of warehouse.Dialect) dialect {
 			lockPosition: "SELECT 1 FROM history_position WHERE id = 1 FOR UPDATE",
 			unbounded:    "SET LOCAL statement_timeout = 0",
 			words: strings.NewReplacer(
-				"{from}", "$1::timestamptz", "{to}", "$2::timestamptz", "{day}", "$2::timestamptz",
+				"{seen}", "$3::timestamptz", "{from}", "$1::timestamptz", "{to}", "$2::timestamptz", "{day}", "$2::timestamptz",
 				"{duration}", "extract(epoch FROM s.to_at - s.from_at)",
 				"{ms}", "(extract(epoch FROM next - at) * 1000)::bigint",
 				"{amount}", "numeric", "{aday}", "interval '1 day'",
@@ -45,7 +45,7 @@ func dialectOf(of warehouse.Dialect) dialect {
 	return dialect{
 		lockPosition: "SELECT 1",
 		words: strings.NewReplacer(
-			"{from}", "?1", "{to}", "?2", "{day}", "?2",
+			"{seen}", "?3", "{from}", "?1", "{to}", "?2", "{day}", "?2",
 			"{duration}", "(s.to_at - s.from_at)",
 			"{ms}", "next - at",
 			"{amount}", "INTEGER", "{aday}", "86400000",

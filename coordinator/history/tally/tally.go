@@ -45,8 +45,15 @@ func Settle(ctx context.Context, w *warehouse.Warehouse, now time.Time) (hours i
 	if err := w.EnsureMonths(ctx, "usage_hourly", marked...); err != nil {
 		return 0, fmt.Errorf("usage: make the months of the marked hours: %w", err)
 	}
+	ends := make([]time.Time, len(marked))
+	for i, hour := range marked {
+		ends[i] = hour.Add(time.Hour)
+	}
+	if err := w.EnsureMonths(ctx, "quota_usage_history", ends...); err != nil {
+		return 0, fmt.Errorf("usage: make the months of the quotas' use: %w", err)
+	}
 	for _, hour := range marked {
-		if err := settleHour(ctx, w, d, hour); err != nil {
+		if err := settleHour(ctx, w, d, hour, now); err != nil {
 			return hours, fmt.Errorf("usage: sum the hour %s: %w", hour.Format(time.RFC3339), err)
 		}
 		hours++
@@ -115,8 +122,9 @@ func markedHours(ctx context.Context, w *warehouse.Warehouse, d dialect) ([]time
 	return hours, rows.Err()
 }
 
-// settleHour computes one hour, and its day, for the keys that are taken.
-func settleHour(ctx context.Context, w *warehouse.Warehouse, d dialect, hour time.Time) error {
+// settleHour computes one hour, its day, and the use of quotas in the hour, for the keys
+// that are taken.
+func settleHour(ctx context.Context, w *warehouse.Warehouse, d dialect, hour, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, hourTimeout)
 	defer cancel()
 	day := hour.UTC().Truncate(24 * time.Hour)
@@ -135,6 +143,13 @@ func settleHour(ctx context.Context, w *warehouse.Warehouse, d dialect, hour tim
 			if _, err := tx.ExecContext(ctx, statement, d.instant(hour), d.instant(day), d.instant(day.AddDate(0, 0, 1))); err != nil {
 				return err
 			}
+		}
+		var seen any // NULL while the hour is not over
+		if end := hour.Add(time.Hour); !end.After(now) {
+			seen = d.instant(end)
+		}
+		if _, err := tx.ExecContext(ctx, d.text(quotaUse), d.instant(hour), d.instant(hour.Add(time.Hour)), seen); err != nil {
+			return err
 		}
 		_, err := tx.ExecContext(ctx, d.text("DELETE FROM usage_taken WHERE hour_start = $1"), d.instant(hour))
 		return err

@@ -16,6 +16,8 @@ CREATE INDEX IF NOT EXISTS idx_alloc_expiry ON allocations (expires_at) WHERE ex
 CREATE INDEX IF NOT EXISTS idx_alloc_namespace ON allocations (tenant_id, namespace, state);
 CREATE INDEX IF NOT EXISTS idx_alloc_open ON allocations (created_at) WHERE completed_at IS NULL;
 CREATE INDEX IF NOT EXISTS idx_alloc_created ON allocations (created_at, allocation_id);
+CREATE INDEX IF NOT EXISTS idx_alloc_scheduled ON allocations (scheduled_at) WHERE scheduled_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_alloc_completed ON allocations (completed_at) WHERE completed_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_grant_allocation ON grants (allocation_id, committed_at);
 CREATE INDEX IF NOT EXISTS idx_grant_open ON grants (committed_at) WHERE ended_at IS NULL;
 CREATE INDEX IF NOT EXISTS idx_member_node ON grant_members (node_id);
