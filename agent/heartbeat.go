@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
 )
 
 // heartbeats reports usage, conditions and grants to a coordinator until ctx
@@ -65,9 +66,13 @@ func (a *Agent) heartbeat(ctx context.Context) (rpc.Heartbeat, error) {
 	for _, part := range a.measured(v) {
 		h.Devices = append(h.Devices, part.Use)
 	}
+	uses := memberUses{states: func(resource.TxID) []grant.WorkState { return nil }}
+	if a.runner != nil {
+		uses.states = a.runner.States
+	}
 	for _, g := range v.Grants {
 		if phase := phaseOf(g.State); phase != "" && !g.Origin.Foreign() && (v.Registered > 0 || !v.Quarantine.IsZero()) {
-			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase})
+			h.Grants = append(h.Grants, rpc.Phase{Tx: g.Tx, Phase: phase, Uses: uses.of(g.Tx)})
 		}
 	}
 	return h, nil

@@ -127,8 +127,9 @@ type JobMember struct {
 	ExitReason string `json:"exitReason,omitempty" example:"Completed"`
 	// ExitMessage explains the reason, where there is more to say.
 	ExitMessage string `json:"exitMessage,omitempty" example:"command \"trian\" is in no folder of PATH /usr/bin:/bin"`
-	// Use is the measured use of the member from its start to its end; absent while the
-	// member runs, and where nothing was measured.
+	// Use is the measured use of the member from its start to its end, or so far while the
+	// member runs: as its node has reported it last, up to a minute ago. Use is absent where
+	// nothing was measured. It is computed at reading and makes no event.
 	Use *MemberUse `json:"use,omitempty"`
 }
 

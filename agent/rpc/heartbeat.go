@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire/limits"
@@ -40,6 +41,13 @@ type Condition struct {
 type Phase struct {
 	Tx    resource.TxID
 	Phase string
+	Uses  []MemberUse // of the members whose processes run, ascending
+}
+
+// MemberUse is the measured use of a member since its start.
+type MemberUse struct {
+	Member int
+	Use    *grant.WorkUse
 }
 
 // Directive is a coordinator's request in answer to a heartbeat.
@@ -212,7 +220,11 @@ func heartbeatMessage(node resource.NodeID, h Heartbeat) *schedulerv1.HeartbeatR
 	}
 	m.Kubelet = h.Kubelet.message()
 	for _, g := range h.Grants[:min(len(h.Grants), limits.MaxGrants)] {
-		m.PodStatuses = append(m.PodStatuses, &schedulerv1.PodStatus{AllocationId: string(g.Tx), Phase: g.Phase})
+		status := &schedulerv1.PodStatus{AllocationId: string(g.Tx), Phase: g.Phase}
+		for _, u := range g.Uses {
+			status.Uses = append(status.Uses, &schedulerv1.MemberUse{Member: int32(u.Member), Use: useMessage(u.Use)})
+		}
+		m.PodStatuses = append(m.PodStatuses, status)
 	}
 	for _, c := range h.Conditions[:min(len(h.Conditions), limits.MaxConditions)] {
 		value := "False"

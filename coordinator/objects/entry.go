@@ -5,7 +5,9 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
+	"github.com/musterd/muster/resource"
 )
 
 // entry is an object in a table. It never changes: an object that changes gets
@@ -59,6 +61,16 @@ func (e *jobEntry) figures(object any, v *View) {
 	if e.first.Path != "" {
 		object.(*api.Job).Status.QueuePosition = v.queuePosition(e.line, e.first)
 	}
+	e.Job.ShowUses(&object.(*api.Job).Status, v.useOf)
+}
+
+// useOf is the last measured use of a member that its node has reported, nil for none.
+func (v *View) useOf(node resource.NodeID, tx resource.TxID, member int) *record.Use {
+	e, found := at[*nodeEntry](v, Name{Nodes, "", string(node)})
+	if !found {
+		return nil
+	}
+	return e.node.Told.UseOf(tx, member)
 }
 
 // nodeEntry is a node and the shares that transactions hold there.

@@ -169,9 +169,16 @@ func checkExits(field string, exits []Exit) error {
 		if e.Member < 0 || i > 0 && e.Member <= exits[i-1].Member || e.Reason == "" {
 			return fmt.Errorf("%s[%d]: member %d with reason %q: want ascending members, each with a reason", field, i, e.Member, e.Reason)
 		}
-		if u := e.Use; u != nil && (u.CPUMillis < 0 || u.Memory < 0 || u.PeakMemory < 0 || u.OOMKills != nil && *u.OOMKills < 0) {
-			return fmt.Errorf("%s[%d].use: %+v: want nothing negative", field, i, *u)
+		if err := e.Use.check(); err != nil {
+			return fmt.Errorf("%s[%d].%w", field, i, err)
 		}
+	}
+	return nil
+}
+
+func (u *Use) check() error {
+	if u != nil && (u.CPUMillis < 0 || u.Memory < 0 || u.PeakMemory < 0 || u.OOMKills != nil && *u.OOMKills < 0) {
+		return fmt.Errorf("use: %+v: want nothing negative", *u)
 	}
 	return nil
 }
@@ -261,6 +268,14 @@ func (r NodeStatus) check() error {
 	for i, d := range r.Devices {
 		if d.Percent < devices.UnknownUse || d.Percent > 100 || d.Memory < devices.UnknownUse {
 			return fmt.Errorf("devices[%d] %q: %d percent and %d bytes, want 0 to 100 percent, or %d for unknown", i, d.UUID, d.Percent, d.Memory, devices.UnknownUse)
+		}
+	}
+	for i, w := range r.Work {
+		if w.Tx == "" || w.Member < 0 || i > 0 && r.Work[i-1].CompareMember(w.Tx, w.Member) >= 0 {
+			return fmt.Errorf("work[%d]: transaction %q, member %d: want ascending transactions and members", i, w.Tx, w.Member)
+		}
+		if err := w.Use.check(); err != nil {
+			return fmt.Errorf("work[%d].%w", i, err)
 		}
 	}
 	return errors.Join(nonNegative("usage", r.Usage), r.Kubelet.check())

@@ -159,6 +159,9 @@ func TestGoldenRecords(t *testing.T) {
 		Conditions: []record.Condition{{Type: "Ready", Status: "True", Reason: "Heard", LastTransition: "2026-01-02T03:04:05Z"}},
 		Available:  resource.Vector{resource.CPU: 63500},
 	})
+	roundTrip(t, "node-status-work", record.NodeStatus{
+		Work: []record.MemberUse{{Tx: "t1", Member: 2, Use: record.Use{CPUMillis: 1500, Memory: 1 << 30, PeakMemory: 2 << 30, Devices: []record.WorkDevice{{UUID: "GPU-a", BusyMillis: 7}}}}},
+	})
 	roundTrip(t, "node-status-measured", record.NodeStatus{
 		Conditions: []record.Condition{{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom", LastTransition: "2026-01-02T03:04:05Z"}},
 		HeardAt:    "2026-01-02T03:05:05Z", Usage: resource.Vector{resource.CPU: 31500, resource.Memory: 210 << 30},

@@ -10,8 +10,10 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -497,6 +499,29 @@ type NodeStatus struct {
 	Available resource.Vector `json:"available,omitempty"`
 	// Kubelet is the pool of the host's kubelet; nil where the agent gives it none.
 	Kubelet *KubeletReport `json:"kubelet,omitempty"`
+	// Work is the measured use of members that run, ascending by transaction and member.
+	Work []MemberUse `json:"work,omitempty"`
+}
+
+// MemberUse is the measured use of a member since its start, while it runs.
+type MemberUse struct {
+	Tx     resource.TxID `json:"tx"`
+	Member int           `json:"member"`
+	Use    Use           `json:"use"`
+}
+
+// CompareMember orders the uses of members.
+func (u MemberUse) CompareMember(tx resource.TxID, member int) int {
+	return cmp.Or(cmp.Compare(u.Tx, tx), cmp.Compare(u.Member, member))
+}
+
+// UseOf is the measured use of a member that runs; nil where there is none.
+func (r *NodeStatus) UseOf(tx resource.TxID, member int) *Use {
+	at, found := slices.BinarySearchFunc(r.Work, 0, func(u MemberUse, _ int) int { return u.CompareMember(tx, member) })
+	if !found {
+		return nil
+	}
+	return &r.Work[at].Use
 }
 
 // DeviceUse is the use of one device or MIG instance; devices.UnknownUse where the

@@ -114,7 +114,7 @@ func (h *Heartbeats) Heartbeat(stream grpc.BidiStreamingServer[schedulerv1.Heart
 		}
 		if lease != 0 && err == nil {
 			response.LeaseDurationSeconds = int64(grant.NodeLeaseTTL / time.Second)
-			m := h.measure(ctx, &size, node, beat.GetCurrentUsage())
+			m := h.measure(ctx, &size, node, beat)
 			if h.Heard != nil {
 				h.Heard(sampleOf(node, beat, m, time.Now()))
 			}
@@ -167,11 +167,13 @@ func received(stream grpc.BidiStreamingServer[schedulerv1.HeartbeatRequest, sche
 type measured struct {
 	usage   resource.Vector    // cut to the host's capacity; nil where nothing counts
 	devices []record.DeviceUse // each with a possible percentage; at most devices.MaxUses
+	work    []record.MemberUse // of the members that run there; at most limits.MaxMemberUses
 }
 
 // measure reads the claims of a heartbeat.
-func (h *Heartbeats) measure(ctx context.Context, size *capacity, node resource.NodeID, u *schedulerv1.ResourceUsage) measured {
-	return measured{h.usage(ctx, size, node, u), deviceUses(u.GetDevices())}
+func (h *Heartbeats) measure(ctx context.Context, size *capacity, node resource.NodeID, beat *schedulerv1.HeartbeatRequest) measured {
+	u := beat.GetCurrentUsage()
+	return measured{h.usage(ctx, size, node, u), deviceUses(u.GetDevices()), memberUses(beat.GetPodStatuses())}
 }
 
 // deviceUses reads a host's claims about its devices. Values that no device can

@@ -25,9 +25,13 @@ type conditions struct {
 }
 
 // Bounds of the writes of reports whose conditions have not changed: one in
-// reportEvery for a node, and reportRate for all nodes of this coordinator. With
+// reportEvery for a node, one in workEvery for a node on which members run that are
+// measured, and reportRate for all nodes of this coordinator. With
 // 10,000 nodes that is one in 11 minutes for each at a single coordinator.
-const reportEvery = time.Minute
+const (
+	reportEvery = time.Minute
+	workEvery   = 15 * time.Second
+)
 
 var reportRate = pace.Rate{Every: time.Second / 15, Burst: 15}
 
@@ -79,7 +83,7 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 	now := time.Now()
 	next, news := c.take(beat.GetConditions(), now)
 	kubelet := kubeletReport(beat.GetKubelet())
-	if !news && kubelet.Equal(c.kubelet) && (now.Sub(c.heard) < reportEvery || !h.reports.take(now)) {
+	if !news && kubelet.Equal(c.kubelet) && (now.Sub(c.heard) < m.every() || !h.reports.take(now)) {
 		return nil
 	}
 	if ok, tell := h.spent.allow(node, Conditions, now); !ok { // a later heartbeat tries again
@@ -88,7 +92,7 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 		}
 		return nil
 	}
-	value, err := record.Encode(record.NodeStatus{Conditions: next, HeardAt: now.UTC().Format(time.RFC3339), Usage: m.usage, Devices: m.devices, Kubelet: kubelet})
+	value, err := record.Encode(record.NodeStatus{Conditions: next, HeardAt: now.UTC().Format(time.RFC3339), Usage: m.usage, Devices: m.devices, Kubelet: kubelet, Work: m.work})
 	if err != nil {
 		return err
 	}
@@ -107,6 +111,14 @@ func (h *Heartbeats) report(ctx context.Context, node resource.NodeID, c *condit
 		c.written, c.kubelet, c.heard = next, kubelet, now
 	}
 	return nil
+}
+
+// every is the time between two reports without other news.
+func (m *measured) every() time.Duration {
+	if len(m.work) > 0 {
+		return workEvery
+	}
+	return reportEvery
 }
 
 // recall reads a node's conditions from the store.

@@ -142,6 +142,21 @@ func (u *Unit) showExit(member int, m *api.JobMember) {
 	m.Use = Use(e.Use)
 }
 
+// ShowUses adds the use of the members that run to a status of the job: useOf returns the
+// last use that the node of a member has reported, nil where there is none.
+func (j *Job) ShowUses(s *api.JobStatus, useOf func(node resource.NodeID, tx resource.TxID, member int) *record.Use) {
+	at := 0
+	for i := range j.Units {
+		u := &j.Units[i]
+		for member := range u.Record.Members {
+			if member < len(u.Places) && u.Record.TxID != "" && at < len(s.Allocations) && s.Allocations[at].Use == nil {
+				s.Allocations[at].Use = Use(useOf(u.Places[member].Node, u.Record.TxID, member))
+			}
+			at++
+		}
+	}
+}
+
 // Use shows the measured use of a member.
 func Use(u *record.Use) *api.MemberUse {
 	if u == nil {

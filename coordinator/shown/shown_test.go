@@ -251,6 +251,31 @@ func TestAJobWaitsForItsFirstUnitThatWaits(t *testing.T) {
 }
 
 // In a gang that has failed, a member whose command has succeeded before shows its own end.
+// The use of a member that runs comes from its node; the use of a member that has ended
+// is in the record of its end.
+func TestAJobShowsTheUseOfItsMembers(t *testing.T) {
+	j := job([]api.Phase{api.Failed, api.Running, api.Pending}, []int{1, 2, 1})
+	j.Units[0].Record.Exits = []record.Exit{{Node: "n0", Reason: "Completed", Code: 1, Use: &record.Use{CPUMillis: 10}}}
+	j.Units[1].Record.TxID = "t"
+	o := j.Show()
+	j.ShowUses(&o.Status, func(node resource.NodeID, tx resource.TxID, member int) *record.Use {
+		if tx != "t" || node != "n1" || member != 1 {
+			return nil
+		}
+		return &record.Use{CPUMillis: 20}
+	})
+	var got []int64
+	for _, m := range o.Status.Allocations {
+		if m.Use == nil {
+			m.Use = &api.MemberUse{CPUMillis: -1}
+		}
+		got = append(got, m.Use.CPUMillis)
+	}
+	if want := []int64{10, -1, 20, -1}; !slices.Equal(got, want) {
+		t.Errorf("times of processors %v, want %v (-1: none)", got, want)
+	}
+}
+
 func TestAMemberShowsItsOwnEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		unit api.Phase

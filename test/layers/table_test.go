@@ -91,7 +91,7 @@ var table = map[string]row{
 
 	"proto/muster/v1":                 {layer: adapter},
 	"proto/muster/api/v1":             {layer: adapter},
-	"proto/scheduler/v1":              {layer: adapter},
+	"proto/scheduler/v1":              {layer: adapter, neighbours: []string{"proto/muster/v1"}},
 	"wire":                            {layer: adapter, neighbours: []string{"proto/muster/v1", "wire/limits"}},
 	"wire/limits":                     {layer: adapter, neighbours: []string{"proto/muster/v1", "proto/scheduler/v1"}},
 	"pki":                             {layer: adapter},

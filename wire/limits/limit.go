@@ -32,6 +32,13 @@ const (
 // device and MIG instance.
 const MaxGrants = 2048
 
+// MaxMemberUses bounds the members whose use a heartbeat has, and MaxUsedDevices the
+// devices of all of them.
+const (
+	MaxMemberUses  = 1024
+	MaxUsedDevices = 1024
+)
+
 // kind is the rule that a Limit sets.
 type kind uint8
 

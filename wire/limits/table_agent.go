@@ -270,6 +270,10 @@ var nodeAgentFields = map[string]Limit{
 
 	"scheduler.v1.PodStatus.allocation_id": transaction,
 	"scheduler.v1.PodStatus.phase":         name(maxName),
+	"scheduler.v1.PodStatus.uses":          listOf(MaxMemberUses, message),
+
+	"scheduler.v1.MemberUse.member": memberIndex,
+	"scheduler.v1.MemberUse.use":    message,
 
 	"scheduler.v1.NodeCondition.type":    labelKey(maxName),
 	"scheduler.v1.NodeCondition.status":  oneOf("", "True", "False", "Unknown"),

@@ -10,6 +10,7 @@
 package schedulerv1
 
 import (
+	v1 "github.com/musterd/muster/proto/muster/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -556,9 +557,11 @@ func (x *DeviceUse) GetMemoryBytes() int64 {
 }
 
 type PodStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AllocationId  string                 `protobuf:"bytes,1,opt,name=allocation_id,json=allocationId,proto3" json:"allocation_id,omitempty"`
-	Phase         string                 `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	AllocationId string                 `protobuf:"bytes,1,opt,name=allocation_id,json=allocationId,proto3" json:"allocation_id,omitempty"`
+	Phase        string                 `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"`
+	// uses are of the members on this host whose processes run, ascending by member.
+	Uses          []*MemberUse `protobuf:"bytes,3,rep,name=uses,proto3" json:"uses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -607,6 +610,66 @@ func (x *PodStatus) GetPhase() string {
 	return ""
 }
 
+func (x *PodStatus) GetUses() []*MemberUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+// MemberUse is the measured use of a member that runs.
+type MemberUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
+	Use           *v1.WorkUse            `protobuf:"bytes,2,opt,name=use,proto3" json:"use,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemberUse) Reset() {
+	*x = MemberUse{}
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemberUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemberUse) ProtoMessage() {}
+
+func (x *MemberUse) ProtoReflect() protoreflect.Message {
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemberUse.ProtoReflect.Descriptor instead.
+func (*MemberUse) Descriptor() ([]byte, []int) {
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *MemberUse) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *MemberUse) GetUse() *v1.WorkUse {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
 type NodeCondition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
@@ -619,7 +682,7 @@ type NodeCondition struct {
 
 func (x *NodeCondition) Reset() {
 	*x = NodeCondition{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +694,7 @@ func (x *NodeCondition) String() string {
 func (*NodeCondition) ProtoMessage() {}
 
 func (x *NodeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[8]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +707,7 @@ func (x *NodeCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeCondition.ProtoReflect.Descriptor instead.
 func (*NodeCondition) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{8}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *NodeCondition) GetType() string {
@@ -687,7 +750,7 @@ type SchedulingDirective struct {
 
 func (x *SchedulingDirective) Reset() {
 	*x = SchedulingDirective{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +762,7 @@ func (x *SchedulingDirective) String() string {
 func (*SchedulingDirective) ProtoMessage() {}
 
 func (x *SchedulingDirective) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[9]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +775,7 @@ func (x *SchedulingDirective) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulingDirective.ProtoReflect.Descriptor instead.
 func (*SchedulingDirective) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{9}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SchedulingDirective) GetType() string {
@@ -748,7 +811,7 @@ type BindRequest struct {
 
 func (x *BindRequest) Reset() {
 	*x = BindRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +823,7 @@ func (x *BindRequest) String() string {
 func (*BindRequest) ProtoMessage() {}
 
 func (x *BindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[10]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +836,7 @@ func (x *BindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindRequest.ProtoReflect.Descriptor instead.
 func (*BindRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{10}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BindRequest) GetAllocationId() string {
@@ -814,7 +877,7 @@ type ResourceRequirements struct {
 
 func (x *ResourceRequirements) Reset() {
 	*x = ResourceRequirements{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +889,7 @@ func (x *ResourceRequirements) String() string {
 func (*ResourceRequirements) ProtoMessage() {}
 
 func (x *ResourceRequirements) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[11]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +902,7 @@ func (x *ResourceRequirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRequirements.ProtoReflect.Descriptor instead.
 func (*ResourceRequirements) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{11}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResourceRequirements) GetRequests() map[string]string {
@@ -867,7 +930,7 @@ type BindResponse struct {
 
 func (x *BindResponse) Reset() {
 	*x = BindResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +942,7 @@ func (x *BindResponse) String() string {
 func (*BindResponse) ProtoMessage() {}
 
 func (x *BindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[12]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +955,7 @@ func (x *BindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindResponse.ProtoReflect.Descriptor instead.
 func (*BindResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{12}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BindResponse) GetSuccess() bool {
@@ -927,7 +990,7 @@ type EvictRequest struct {
 
 func (x *EvictRequest) Reset() {
 	*x = EvictRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1002,7 @@ func (x *EvictRequest) String() string {
 func (*EvictRequest) ProtoMessage() {}
 
 func (x *EvictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[13]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1015,7 @@ func (x *EvictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictRequest.ProtoReflect.Descriptor instead.
 func (*EvictRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{13}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *EvictRequest) GetAllocationId() string {
@@ -986,7 +1049,7 @@ type EvictResponse struct {
 
 func (x *EvictResponse) Reset() {
 	*x = EvictResponse{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1061,7 @@ func (x *EvictResponse) String() string {
 func (*EvictResponse) ProtoMessage() {}
 
 func (x *EvictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[14]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1074,7 @@ func (x *EvictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictResponse.ProtoReflect.Descriptor instead.
 func (*EvictResponse) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{14}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *EvictResponse) GetAccepted() bool {
@@ -1036,7 +1099,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1111,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[15]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1124,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{15}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
 }
 
 type ResourceSnapshot struct {
@@ -1079,7 +1142,7 @@ type ResourceSnapshot struct {
 
 func (x *ResourceSnapshot) Reset() {
 	*x = ResourceSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1154,7 @@ func (x *ResourceSnapshot) String() string {
 func (*ResourceSnapshot) ProtoMessage() {}
 
 func (x *ResourceSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[16]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1167,7 @@ func (x *ResourceSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceSnapshot.ProtoReflect.Descriptor instead.
 func (*ResourceSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{16}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResourceSnapshot) GetNodeId() string {
@@ -1169,7 +1232,7 @@ type NUMASnapshot struct {
 
 func (x *NUMASnapshot) Reset() {
 	*x = NUMASnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1244,7 @@ func (x *NUMASnapshot) String() string {
 func (*NUMASnapshot) ProtoMessage() {}
 
 func (x *NUMASnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[17]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1257,7 @@ func (x *NUMASnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMASnapshot.ProtoReflect.Descriptor instead.
 func (*NUMASnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{17}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NUMASnapshot) GetId() int32 {
@@ -1247,7 +1310,7 @@ type DeviceSnapshot struct {
 
 func (x *DeviceSnapshot) Reset() {
 	*x = DeviceSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[18]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1322,7 @@ func (x *DeviceSnapshot) String() string {
 func (*DeviceSnapshot) ProtoMessage() {}
 
 func (x *DeviceSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[18]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1335,7 @@ func (x *DeviceSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceSnapshot.ProtoReflect.Descriptor instead.
 func (*DeviceSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{18}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeviceSnapshot) GetIndex() int32 {
@@ -1336,7 +1399,7 @@ type MIGSnapshot struct {
 
 func (x *MIGSnapshot) Reset() {
 	*x = MIGSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[19]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1411,7 @@ func (x *MIGSnapshot) String() string {
 func (*MIGSnapshot) ProtoMessage() {}
 
 func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[19]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1424,7 @@ func (x *MIGSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGSnapshot.ProtoReflect.Descriptor instead.
 func (*MIGSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{19}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MIGSnapshot) GetUuid() string {
@@ -1409,7 +1472,7 @@ type AllocationSnapshot struct {
 
 func (x *AllocationSnapshot) Reset() {
 	*x = AllocationSnapshot{}
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[20]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1484,7 @@ func (x *AllocationSnapshot) String() string {
 func (*AllocationSnapshot) ProtoMessage() {}
 
 func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_scheduler_v1_node_agent_proto_msgTypes[20]
+	mi := &file_scheduler_v1_node_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1497,7 @@ func (x *AllocationSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSnapshot.ProtoReflect.Descriptor instead.
 func (*AllocationSnapshot) Descriptor() ([]byte, []int) {
-	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{20}
+	return file_scheduler_v1_node_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AllocationSnapshot) GetTransaction() string {
@@ -1504,7 +1567,7 @@ var File_scheduler_v1_node_agent_proto protoreflect.FileDescriptor
 
 const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1dscheduler/v1/node_agent.proto\x12\fscheduler.v1\"\xbb\x02\n" +
+	"\x1dscheduler/v1/node_agent.proto\x12\fscheduler.v1\x1a\x15muster/v1/agent.proto\"\xbb\x02\n" +
 	"\x10HeartbeatRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1c\n" +
 	"\ttimestamp\x18\x02 \x01(\x03R\ttimestamp\x12@\n" +
@@ -1560,10 +1623,14 @@ const file_scheduler_v1_node_agent_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x03 \x01(\x03H\x01R\vmemoryBytes\x88\x01\x01B\n" +
 	"\n" +
 	"\b_percentB\x0f\n" +
-	"\r_memory_bytes\"F\n" +
+	"\r_memory_bytes\"s\n" +
 	"\tPodStatus\x12#\n" +
 	"\rallocation_id\x18\x01 \x01(\tR\fallocationId\x12\x14\n" +
-	"\x05phase\x18\x02 \x01(\tR\x05phase\"m\n" +
+	"\x05phase\x18\x02 \x01(\tR\x05phase\x12+\n" +
+	"\x04uses\x18\x03 \x03(\v2\x17.scheduler.v1.MemberUseR\x04uses\"I\n" +
+	"\tMemberUse\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\x05R\x06member\x12$\n" +
+	"\x03use\x18\x02 \x01(\v2\x12.muster.v1.WorkUseR\x03use\"m\n" +
 	"\rNodeCondition\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x16\n" +
@@ -1674,7 +1741,7 @@ func file_scheduler_v1_node_agent_proto_rawDescGZIP() []byte {
 	return file_scheduler_v1_node_agent_proto_rawDescData
 }
 
-var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_scheduler_v1_node_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_scheduler_v1_node_agent_proto_goTypes = []any{
 	(*HeartbeatRequest)(nil),     // 0: scheduler.v1.HeartbeatRequest
 	(*KubeletReport)(nil),        // 1: scheduler.v1.KubeletReport
@@ -1684,63 +1751,67 @@ var file_scheduler_v1_node_agent_proto_goTypes = []any{
 	(*ResourceUsage)(nil),        // 5: scheduler.v1.ResourceUsage
 	(*DeviceUse)(nil),            // 6: scheduler.v1.DeviceUse
 	(*PodStatus)(nil),            // 7: scheduler.v1.PodStatus
-	(*NodeCondition)(nil),        // 8: scheduler.v1.NodeCondition
-	(*SchedulingDirective)(nil),  // 9: scheduler.v1.SchedulingDirective
-	(*BindRequest)(nil),          // 10: scheduler.v1.BindRequest
-	(*ResourceRequirements)(nil), // 11: scheduler.v1.ResourceRequirements
-	(*BindResponse)(nil),         // 12: scheduler.v1.BindResponse
-	(*EvictRequest)(nil),         // 13: scheduler.v1.EvictRequest
-	(*EvictResponse)(nil),        // 14: scheduler.v1.EvictResponse
-	(*SnapshotRequest)(nil),      // 15: scheduler.v1.SnapshotRequest
-	(*ResourceSnapshot)(nil),     // 16: scheduler.v1.ResourceSnapshot
-	(*NUMASnapshot)(nil),         // 17: scheduler.v1.NUMASnapshot
-	(*DeviceSnapshot)(nil),       // 18: scheduler.v1.DeviceSnapshot
-	(*MIGSnapshot)(nil),          // 19: scheduler.v1.MIGSnapshot
-	(*AllocationSnapshot)(nil),   // 20: scheduler.v1.AllocationSnapshot
-	nil,                          // 21: scheduler.v1.BindRequest.AnnotationsEntry
-	nil,                          // 22: scheduler.v1.ResourceRequirements.RequestsEntry
-	nil,                          // 23: scheduler.v1.ResourceRequirements.LimitsEntry
-	nil,                          // 24: scheduler.v1.ResourceSnapshot.CapacityEntry
-	nil,                          // 25: scheduler.v1.ResourceSnapshot.AllocatableEntry
-	nil,                          // 26: scheduler.v1.ResourceSnapshot.AvailableEntry
-	nil,                          // 27: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
-	nil,                          // 28: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	(*MemberUse)(nil),            // 8: scheduler.v1.MemberUse
+	(*NodeCondition)(nil),        // 9: scheduler.v1.NodeCondition
+	(*SchedulingDirective)(nil),  // 10: scheduler.v1.SchedulingDirective
+	(*BindRequest)(nil),          // 11: scheduler.v1.BindRequest
+	(*ResourceRequirements)(nil), // 12: scheduler.v1.ResourceRequirements
+	(*BindResponse)(nil),         // 13: scheduler.v1.BindResponse
+	(*EvictRequest)(nil),         // 14: scheduler.v1.EvictRequest
+	(*EvictResponse)(nil),        // 15: scheduler.v1.EvictResponse
+	(*SnapshotRequest)(nil),      // 16: scheduler.v1.SnapshotRequest
+	(*ResourceSnapshot)(nil),     // 17: scheduler.v1.ResourceSnapshot
+	(*NUMASnapshot)(nil),         // 18: scheduler.v1.NUMASnapshot
+	(*DeviceSnapshot)(nil),       // 19: scheduler.v1.DeviceSnapshot
+	(*MIGSnapshot)(nil),          // 20: scheduler.v1.MIGSnapshot
+	(*AllocationSnapshot)(nil),   // 21: scheduler.v1.AllocationSnapshot
+	nil,                          // 22: scheduler.v1.BindRequest.AnnotationsEntry
+	nil,                          // 23: scheduler.v1.ResourceRequirements.RequestsEntry
+	nil,                          // 24: scheduler.v1.ResourceRequirements.LimitsEntry
+	nil,                          // 25: scheduler.v1.ResourceSnapshot.CapacityEntry
+	nil,                          // 26: scheduler.v1.ResourceSnapshot.AllocatableEntry
+	nil,                          // 27: scheduler.v1.ResourceSnapshot.AvailableEntry
+	nil,                          // 28: scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	nil,                          // 29: scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	(*v1.WorkUse)(nil),           // 30: muster.v1.WorkUse
 }
 var file_scheduler_v1_node_agent_proto_depIdxs = []int32{
 	5,  // 0: scheduler.v1.HeartbeatRequest.current_usage:type_name -> scheduler.v1.ResourceUsage
 	7,  // 1: scheduler.v1.HeartbeatRequest.pod_statuses:type_name -> scheduler.v1.PodStatus
-	8,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
+	9,  // 2: scheduler.v1.HeartbeatRequest.conditions:type_name -> scheduler.v1.NodeCondition
 	1,  // 3: scheduler.v1.HeartbeatRequest.kubelet:type_name -> scheduler.v1.KubeletReport
 	2,  // 4: scheduler.v1.KubeletReport.devices:type_name -> scheduler.v1.KubeletDevice
 	3,  // 5: scheduler.v1.KubeletDevice.containers:type_name -> scheduler.v1.KubeletContainer
-	9,  // 6: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
+	10, // 6: scheduler.v1.HeartbeatResponse.directives:type_name -> scheduler.v1.SchedulingDirective
 	6,  // 7: scheduler.v1.ResourceUsage.devices:type_name -> scheduler.v1.DeviceUse
-	11, // 8: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
-	21, // 9: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
-	22, // 10: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
-	23, // 11: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
-	24, // 12: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
-	25, // 13: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
-	26, // 14: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
-	17, // 15: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
-	18, // 16: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
-	20, // 17: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
-	27, // 18: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
-	19, // 19: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
-	28, // 20: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
-	0,  // 21: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
-	10, // 22: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
-	13, // 23: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
-	15, // 24: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
-	4,  // 25: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
-	12, // 26: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
-	14, // 27: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
-	16, // 28: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	8,  // 8: scheduler.v1.PodStatus.uses:type_name -> scheduler.v1.MemberUse
+	30, // 9: scheduler.v1.MemberUse.use:type_name -> muster.v1.WorkUse
+	12, // 10: scheduler.v1.BindRequest.resources:type_name -> scheduler.v1.ResourceRequirements
+	22, // 11: scheduler.v1.BindRequest.annotations:type_name -> scheduler.v1.BindRequest.AnnotationsEntry
+	23, // 12: scheduler.v1.ResourceRequirements.requests:type_name -> scheduler.v1.ResourceRequirements.RequestsEntry
+	24, // 13: scheduler.v1.ResourceRequirements.limits:type_name -> scheduler.v1.ResourceRequirements.LimitsEntry
+	25, // 14: scheduler.v1.ResourceSnapshot.capacity:type_name -> scheduler.v1.ResourceSnapshot.CapacityEntry
+	26, // 15: scheduler.v1.ResourceSnapshot.allocatable:type_name -> scheduler.v1.ResourceSnapshot.AllocatableEntry
+	27, // 16: scheduler.v1.ResourceSnapshot.available:type_name -> scheduler.v1.ResourceSnapshot.AvailableEntry
+	18, // 17: scheduler.v1.ResourceSnapshot.numa_nodes:type_name -> scheduler.v1.NUMASnapshot
+	19, // 18: scheduler.v1.ResourceSnapshot.devices:type_name -> scheduler.v1.DeviceSnapshot
+	21, // 19: scheduler.v1.ResourceSnapshot.allocations:type_name -> scheduler.v1.AllocationSnapshot
+	28, // 20: scheduler.v1.NUMASnapshot.free_hugepages_bytes:type_name -> scheduler.v1.NUMASnapshot.FreeHugepagesBytesEntry
+	20, // 21: scheduler.v1.DeviceSnapshot.mig_instances:type_name -> scheduler.v1.MIGSnapshot
+	29, // 22: scheduler.v1.AllocationSnapshot.hugepages_bytes:type_name -> scheduler.v1.AllocationSnapshot.HugepagesBytesEntry
+	0,  // 23: scheduler.v1.NodeAgent.Heartbeat:input_type -> scheduler.v1.HeartbeatRequest
+	11, // 24: scheduler.v1.NodeAgent.BindAllocation:input_type -> scheduler.v1.BindRequest
+	14, // 25: scheduler.v1.NodeAgent.EvictAllocation:input_type -> scheduler.v1.EvictRequest
+	16, // 26: scheduler.v1.NodeAgent.GetResourceSnapshot:input_type -> scheduler.v1.SnapshotRequest
+	4,  // 27: scheduler.v1.NodeAgent.Heartbeat:output_type -> scheduler.v1.HeartbeatResponse
+	13, // 28: scheduler.v1.NodeAgent.BindAllocation:output_type -> scheduler.v1.BindResponse
+	15, // 29: scheduler.v1.NodeAgent.EvictAllocation:output_type -> scheduler.v1.EvictResponse
+	17, // 30: scheduler.v1.NodeAgent.GetResourceSnapshot:output_type -> scheduler.v1.ResourceSnapshot
+	27, // [27:31] is the sub-list for method output_type
+	23, // [23:27] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_scheduler_v1_node_agent_proto_init() }
@@ -1756,7 +1827,7 @@ func file_scheduler_v1_node_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scheduler_v1_node_agent_proto_rawDesc), len(file_scheduler_v1_node_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
