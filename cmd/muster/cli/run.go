@@ -23,6 +23,7 @@ import (
 // runFlags are the wishes of muster run.
 type runFlags struct {
 	name, cpu, memory, dir, queue string
+	array                         string
 	gpus, nodes                   int
 	priority, retries             int32
 	env                           []string
@@ -40,7 +41,7 @@ func (a *app) runCommand() *cobra.Command {
 			"line of output begins with the index of its member.\n\n" +
 			"Ctrl-C cancels the job, and its last output is shown; a second Ctrl-C leaves it to end by itself. The job\n" +
 			"stays after its end, for muster logs and muster describe.",
-		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run --dependency afterok:prepare -g 1 -- python3 train.py\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
+		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run --dependency afterok:prepare -g 1 -- python3 train.py\n  muster run --array 0-39%4 -g 1 -- sh -c 'python3 sweep.py --trial $MUSTER_INDEX'\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.allNamespaces {
@@ -60,6 +61,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // the flags of the command are its own
 	flags.IntVarP(&f.gpus, "gpus", "g", 0, "GPUs of each member")
+	flags.StringVarP(&f.array, "array", "a", "", "members with indices of their own, 0-LAST or 0-LAST%MOST, of which MOST run at a time")
 	flags.IntVar(&f.nodes, "nodes", 1, "members, each on a node of its own")
 	flags.StringVarP(&f.cpu, "cpu", "c", "1", "CPUs of each member")
 	flags.StringVarP(&f.memory, "memory", "m", "1Gi", "memory of each member")
@@ -89,14 +91,26 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		return nil, usagef("--name: %v", err)
 	}
 	members, retries := int32(f.nodes), f.retries
+	var completions *int32
+	if f.array != "" {
+		all, most, err := arrayOf(f.array)
+		switch {
+		case err != nil:
+			return nil, usagef("--array %q: %v", f.array, err)
+		case f.nodes > 1:
+			return nil, usagef("--array and --nodes %d: the members of an array start each by itself; leave out one of the flags", f.nodes)
+		}
+		completions, members = &all, most
+	}
 	j := &api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: api.ObjectMeta{Name: f.name}}
+	j.Spec.Completions = completions
 	j.Spec.Parallelism, j.Spec.BackoffLimit, j.Spec.Priority, j.Spec.Queue = &members, &retries, &f.priority, f.queue
 	s := &j.Spec.Template.Spec
 	s.Resources.Requests = map[resource.Name]string{resource.CPU: f.cpu, resource.Memory: f.memory}
 	if f.gpus > 0 {
 		s.Resources.Requests[resource.GPU] = strconv.Itoa(f.gpus)
 	}
-	if members > 1 {
+	if members > 1 && completions == nil {
 		s.GangScheduling = &api.GangScheduling{MinMembers: &members}
 		apart := []api.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}} // of the members of the job
 		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
@@ -117,6 +131,32 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		s.Env = append(s.Env, api.EnvVar{Name: name, Value: value})
 	}
 	return j, nil
+}
+
+// arrayOf reads the value of --array as Slurm has it, but that the indices begin with 0 and
+// have no gaps: the number of members, and how many of them run at a time.
+func arrayOf(text string) (members, atOnce int32, err error) {
+	span, most, throttled := strings.Cut(text, "%")
+	last, from0 := strings.CutPrefix(span, "0-")
+	if span == "0" {
+		last, from0 = "0", true
+	}
+	n, err := strconv.ParseInt(last, 10, 32)
+	switch {
+	case !from0 || err != nil || n < 0:
+		return 0, 0, errors.New("want 0-LAST or 0-LAST%MOST: the indices begin with 0, without gaps")
+	case n >= api.MaxParallelism:
+		return 0, 0, fmt.Errorf("%d members: the limit is %d", n+1, api.MaxParallelism)
+	}
+	members = int32(n) + 1
+	if !throttled {
+		return members, members, nil
+	}
+	m, err := strconv.ParseInt(most, 10, 32)
+	if err != nil || m < 1 {
+		return 0, 0, fmt.Errorf("%%%s: want the number of members that run at a time, from 1", most)
+	}
+	return members, int32(min(m, n+1)), nil
 }
 
 // dependenciesOf reads the value of --dependency as Slurm has it: TYPE:JOB[:JOB…], several
