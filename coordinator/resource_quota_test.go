@@ -53,9 +53,9 @@ func TestScopedQuotasHoldWhatFallsUnderThem(t *testing.T) {
 		submit(t, k, rig.Submission{Name: "short", GPUs: 1, Members: 1, TTL: "24h"})
 		_, _, err := k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 1, Class: "low"})
 		refused(t, err, 403, "exceeded quota: gpu limit 4, requested 1, used 4")
-		// The ttl of an allocation is not enforced: the allocation is not Terminating.
-		_, _, err = k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 1, TTL: "60s", Class: "low"})
-		refused(t, err, 403, "exceeded quota: gpu limit 4, requested 1, used 4")
+		// An allocation with a ttl ends by itself: it is Terminating.
+		_, _, err = k.Allocate(t.Context(), rig.Submission{Name: "x", GPUs: 2, TTL: "60s", Class: "low"})
+		refused(t, err, 403, "exceeded quota: gpu limit 2, requested 2, used 1")
 		for name, c := range map[string]struct {
 			s    rig.Submission
 			want string
