@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/musterd/muster/test/servercert"
 )
 
 // startTimeout bounds the start of a server; recovery after a kill is part of it.
@@ -35,6 +38,7 @@ type Server struct {
 	bin    string
 	owner  *owner
 	config []string
+	port   string // "" is the default, of the socket alone
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the postmaster has ended
 	number atomic.Int64  // of databases
@@ -92,6 +96,44 @@ func Start(t testing.TB, settings ...Setting) *Server {
 	return s
 }
 
+// StartTLS starts a server that also listens on a port of 127.0.0.1, with TLS and a
+// certificate by the returned authority, a PEM file. dsn is the DSN of an empty database
+// there, without sslmode.
+func StartTLS(t testing.TB) (dsn, authority string) {
+	t.Helper()
+	bin, dir := programs(t), filesFor(t)
+	files, port := servercert.Write(t, dir), strconv.Itoa(servercert.Port(t))
+	for _, path := range []string{files.Cert, files.Key} {
+		if err := serverOwner().give(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := startAt(bin, port, []Setting{"fsync=off", "listen_addresses=127.0.0.1", Setting("port=" + port), "ssl=on", Setting("ssl_cert_file=" + files.Cert), Setting("ssl_key_file=" + files.Key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.remove)
+	local, err := url.Parse(s.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "postgres://muster@127.0.0.1:" + port + local.Path, files.Cert
+}
+
+// filesFor is a folder that the server may read, until the test ends.
+func filesFor(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mpgtls")
+	if err == nil {
+		err = serverOwner().give(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // Database creates an empty database and returns its DSN.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
@@ -111,6 +153,9 @@ func (s *Server) Database(t testing.TB) string {
 
 func (s *Server) dsn(database string) string {
 	query := url.Values{"host": {s.dir}, "user": {"muster"}, "sslmode": {"disable"}}
+	if s.port != "" {
+		query.Set("port", s.port)
+	}
 	return "postgres:///" + database + "?" + query.Encode()
 }
 
@@ -151,12 +196,15 @@ func (s *Server) Restart(t testing.TB) {
 }
 
 // start makes the data folder and starts a server on it.
-func start(bin string, settings []Setting) (*Server, error) {
+func start(bin string, settings []Setting) (*Server, error) { return startAt(bin, "", settings) }
+
+// startAt is start for a server whose socket has the number of a port, "" for the default.
+func startAt(bin, port string, settings []Setting) (*Server, error) {
 	dir, err := os.MkdirTemp("", "mpg") // short: the socket's path has at most 107 bytes
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, bin: bin, owner: serverOwner()}
+	s := &Server{dir: dir, bin: bin, port: port, owner: serverOwner()}
 	for _, x := range settings {
 		s.config = append(s.config, "-c", string(x))
 	}
