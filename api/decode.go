@@ -131,8 +131,16 @@ func checkKind(apiVersion, kind, want string) *Status {
 // Fields that belong to the server (status, uid, timestamps) are dropped, so that the
 // output of a get may be submitted again.
 func DecodeAllocation(doc []byte) (*Allocation, *Status) {
-	return decodeValid(allocationDecoder, doc, func(a *Allocation) *Status { return allFaults(a.settle(), a.Validate()) })
+	return decodeValid(allocationDecoder, doc, (*Allocation).check)
 }
+
+// KeptAllocation is DecodeAllocation for a caller that keeps the document beside the value
+// and never changes the document: long strings of the value share its memory.
+func KeptAllocation(doc []byte) (*Allocation, *Status) {
+	return decodeValid(allocationDecoder.Sharing(), doc, (*Allocation).check)
+}
+
+func (a *Allocation) check() *Status { return allFaults(a.settle(), a.Validate()) }
 
 // settle checks and names version and kind, and drops the fields of the server.
 func (a *Allocation) settle() *Status {
@@ -143,16 +151,24 @@ func (a *Allocation) settle() *Status {
 	return status
 }
 
-// StoredAllocation reads a submission that was accepted before. An earlier
-// version may have accepted documents that Validate refuses today.
+// StoredAllocation reads a submission that was accepted before, as KeptAllocation does:
+// nobody may change the document afterwards. An earlier version may have accepted
+// documents that Validate refuses today.
 func StoredAllocation(doc []byte) (*Allocation, *Status) {
-	return decodeValid(allocationDecoder, doc, (*Allocation).settle)
+	return decodeValid(allocationDecoder.Sharing(), doc, (*Allocation).settle)
 }
 
 // DecodeJob reads and validates a job as DecodeAllocation does an allocation.
 func DecodeJob(doc []byte) (*Job, *Status) {
-	return decodeValid(jobDecoder, doc, func(j *Job) *Status { return allFaults(j.settle(), j.Validate()) })
+	return decodeValid(jobDecoder, doc, (*Job).check)
 }
+
+// KeptJob is DecodeJob as KeptAllocation is DecodeAllocation.
+func KeptJob(doc []byte) (*Job, *Status) {
+	return decodeValid(jobDecoder.Sharing(), doc, (*Job).check)
+}
+
+func (j *Job) check() *Status { return allFaults(j.settle(), j.Validate()) }
 
 // settle is that of an allocation.
 func (j *Job) settle() *Status {
@@ -166,7 +182,7 @@ func (j *Job) settle() *Status {
 
 // StoredJob reads a job as StoredAllocation does an allocation.
 func StoredJob(doc []byte) (*Job, *Status) {
-	return decodeValid(jobDecoder, doc, (*Job).settle)
+	return decodeValid(jobDecoder.Sharing(), doc, (*Job).settle)
 }
 
 // dropServerFields clears the fields that only the server may set.

@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -61,11 +59,5 @@ func (c *Coordinator) DeleteAllocation(ctx context.Context, namespace, name stri
 }
 
 func submittedAs(ctx context.Context, c service.Create) lead.Submitted {
-	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID, User: service.CallerOf(ctx).Name}
-}
-
-// hashOf is the hash by which a repeated document is known.
-func hashOf(document []byte) string {
-	sum := sha256.Sum256(document)
-	return hex.EncodeToString(sum[:16])
+	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: c.Digest(), RequestID: c.RequestID, User: service.CallerOf(ctx).Name}
 }

@@ -30,7 +30,7 @@ var (
 	// Forwards are the requests that are being passed on to the leader.
 	Forwards = Bound{"requests on their way to the leader", 256, 512, "ask again"}
 	// Bodies are the bytes of bodies that are being read or decided on.
-	Bodies = Bound{"bytes of bodies that are being read", 16 << 20, 32 << 20, "send fewer at a time"}
+	Bodies = Bound{"bytes of bodies that are being read", 8 << 20, 16 << 20, "send fewer at a time"}
 )
 
 // Bounds counts the open requests of each caller. Its methods may be called by several

@@ -8,9 +8,9 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// submission reads the parts that every create has in common; meta is the
-// decoded document's.
-func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated *bool) (service.Create, *api.Status) {
+// submission reads the parts that every create has in common: the document as it was
+// sent and as it is kept; meta is the decoded document's.
+func (h *handler) submission(c *call, sent, doc []byte, meta *api.ObjectMeta, repeated *bool) (service.Create, *api.Status) {
 	if meta.Namespace != "" && meta.Namespace != c.namespace {
 		return service.Create{}, api.Errorf(http.StatusBadRequest, "metadata.namespace: %q does not match the namespace %q of the URL",
 			meta.Namespace, c.namespace)
@@ -24,7 +24,7 @@ func (h *handler) submission(c *call, doc []byte, meta *api.ObjectMeta, repeated
 		return service.Create{}, status
 	}
 	c.waiting()
-	return service.Create{Namespace: c.namespace, Document: doc, RequestID: id, Repeated: repeated, Wait: c.query.wait}, nil
+	return service.Create{Namespace: c.namespace, Document: doc, Hash: service.HashOf(sent), RequestID: id, Repeated: repeated, Wait: c.query.wait}, nil
 }
 
 // created is 201, or 200 for the repetition of an earlier request.
@@ -40,11 +40,12 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 	if status := c.parameters("wait", "dryRun"); status != nil {
 		return answer{}, status
 	}
-	doc, status := h.document(c)
+	sent, status := h.document(c)
 	if status != nil {
 		return answer{}, status
 	}
-	a, status := decoded(h, c, doc, api.DecodeAllocation)
+	doc := compacted(sent)
+	a, status := decoded(h, c, doc, api.KeptAllocation)
 	if status == nil {
 		status = c.caller.CheckPriority(a.Spec.Priority, a.Spec.PriorityClass)
 	}
@@ -52,7 +53,7 @@ func (h *handler) createAllocation(c *call) (answer, error) {
 		return answer{}, status
 	}
 	repeated := false
-	create, status := h.submission(c, doc, &a.Metadata, &repeated)
+	create, status := h.submission(c, sent, doc, &a.Metadata, &repeated)
 	if status != nil {
 		return answer{}, status
 	}

@@ -176,13 +176,23 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 // firstRead is the room for the beginning of a body: most bodies are smaller.
 const firstRead = 4 << 10
 
+// more is how many bytes a full buffer grows by: as many as it has, and never beyond the
+// announced length and the byte that finds the end.
+func (h *handler) more(c *call, full int) int {
+	more := max(firstRead, full)
+	if announced := c.r.ContentLength + 1; announced > int64(full) {
+		more = int(min(int64(more), announced-int64(full)))
+	}
+	return more
+}
+
 // readAll reads a body into a buffer that grows with the bytes that arrive, not
 // with the length that is announced. A status means that there is no room.
 func (h *handler) readAll(c *call, r io.Reader) ([]byte, *api.Status, error) {
 	var body []byte
 	for {
 		if len(body) == cap(body) {
-			more := max(firstRead, cap(body))
+			more := h.more(c, cap(body))
 			if status := h.grow(c, more); status != nil {
 				return nil, status, nil
 			}

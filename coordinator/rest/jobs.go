@@ -15,11 +15,12 @@ func (h *handler) createJob(c *call) (answer, error) {
 	if status := c.parameters("wait", "dryRun"); status != nil {
 		return answer{}, status
 	}
-	doc, status := h.document(c)
+	sent, status := h.document(c)
 	if status != nil {
 		return answer{}, status
 	}
-	j, status := decoded(h, c, doc, api.DecodeJob)
+	doc := compacted(sent)
+	j, status := decoded(h, c, doc, api.KeptJob)
 	if status == nil {
 		status = c.caller.CheckPriority(j.Spec.Priority, j.Spec.PriorityClass)
 	}
@@ -27,7 +28,7 @@ func (h *handler) createJob(c *call) (answer, error) {
 		return answer{}, status
 	}
 	repeated := false
-	create, status := h.submission(c, doc, &j.Metadata, &repeated)
+	create, status := h.submission(c, sent, doc, &j.Metadata, &repeated)
 	if status != nil {
 		return answer{}, status
 	}

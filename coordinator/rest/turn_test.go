@@ -148,7 +148,7 @@ func TestRequestsThatLastAreBoundedAndTakeNoSeat(t *testing.T) {
 	}{
 		"waits":          {"GET", "/api/v1/namespaces/ml-team/allocations/a?wait=10m", false, 256, "429 user ada of tenant ml-team has 256 requests that wait (wait=), and 1 more are beyond the limit of 256: ask without wait, and get again later 1"},
 		"watches":        {"GET", "/api/v1/nodes?watch=true", false, 128, "429 user ada of tenant ml-team has 128 watches, and 1 more are beyond the limit of 128: close some, or ask again 1"},
-		"bodies to come": {"POST", "/api/v1/namespaces/ml-team/allocations", true, 4096, "429 user ada of tenant ml-team has 16777216 bytes of bodies that are being read, and 4096 more are beyond the limit of 16777216: send fewer at a time 1"},
+		"bodies to come": {"POST", "/api/v1/namespaces/ml-team/allocations", true, 2048, "429 user ada of tenant ml-team has 8388608 bytes of bodies that are being read, and 4096 more are beyond the limit of 8388608: send fewer at a time 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -34,9 +34,12 @@ type Service interface {
 // Create is a validated submission.
 type Create struct {
 	Namespace string
-	// Document is the body exactly as submitted, kept and echoed; a YAML body
-	// comes as the JSON it was converted to.
+	// Document is the body as JSON without blanks between its tokens, which is kept and
+	// echoed. Nobody changes it.
 	Document []byte
+	// Hash is the HashOf the body exactly as it was submitted (a YAML body as the JSON
+	// that it was converted to); "" = that of Document.
+	Hash string
 	// RequestID makes the create idempotent for 24 h; "" = not.
 	RequestID string
 	// Repeated, where not nil, is set to true by the service when RequestID was

@@ -2,8 +2,6 @@ package resttest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -126,9 +124,4 @@ func seeSettled[T any](ctx context.Context, c *Cluster, wait time.Duration, show
 			return w.got, gaveUp()
 		}
 	}
-}
-
-func hashOf(document []byte) string {
-	sum := sha256.Sum256(document)
-	return hex.EncodeToString(sum[:16])
 }

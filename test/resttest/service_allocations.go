@@ -62,5 +62,5 @@ func (c *Cluster) DeleteAllocation(ctx context.Context, namespace, name string, 
 }
 
 func submittedAs(ctx context.Context, c service.Create) lead.Submitted {
-	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: hashOf(c.Document), RequestID: c.RequestID, User: service.CallerOf(ctx).Name}
+	return lead.Submitted{Namespace: c.Namespace, Document: c.Document, Hash: c.Digest(), RequestID: c.RequestID, User: service.CallerOf(ctx).Name}
 }

@@ -13,7 +13,7 @@ import (
 // value is then nil. With other faults the value lacks the fields that have one. JSON
 // null counts as absent.
 func (dec Decoder[T]) Decode(doc []byte) (*T, []*Error) {
-	d := &decoder{data: doc}
+	d := &decoder{data: doc, sharing: dec.sharing}
 	if !utf8.Valid(doc) {
 		return nil, []*Error{d.fail("the document is not valid UTF-8")}
 	}
@@ -55,11 +55,13 @@ func (d *decoder) pass(e *Error) *Error {
 
 // decoder is one pass over one document.
 type decoder struct {
-	data   []byte
-	pos    int
-	path   []step
-	values int // members and elements so far
-	faults []*Error
+	data []byte
+	// sharing: long strings share the memory of data.
+	sharing bool
+	pos     int
+	path    []step
+	values  int // members and elements so far
+	faults  []*Error
 }
 
 // maxValues bounds the members of objects and the elements of arrays of a whole

@@ -28,7 +28,17 @@ type field struct {
 
 // Decoder reads documents into values of type T. It is immutable and safe for
 // concurrent use.
-type Decoder[T any] struct{ plan *plan }
+type Decoder[T any] struct {
+	plan    *plan
+	sharing bool
+}
+
+// Sharing is the decoder whose values share the memory of long strings with the document:
+// nobody may change the document afterwards.
+func (dec Decoder[T]) Sharing() Decoder[T] {
+	dec.sharing = true
+	return dec
+}
 
 // For builds the decoder of T, a struct of strings, integers, booleans and
 // pointers to, slices of, structs of and string-keyed maps of these, and of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
 // space skips insignificant white space.
@@ -37,6 +38,18 @@ func (d *decoder) word(w string) bool {
 	return true
 }
 
+// longText is the length in bytes from which a string shares the memory of its document
+// (Decoder.Sharing). Shorter strings are copies: one of them alone would keep a document.
+const longText = 1 << 10
+
+// part is the string of a part of the document.
+func (d *decoder) part(from, to int) string {
+	if d.sharing && to-from >= longText {
+		return unsafe.String(&d.data[from], to-from) // Sharing: nobody changes the document
+	}
+	return string(d.data[from:to])
+}
+
 // quoted reads a string; peek is its opening quote.
 func (d *decoder) quoted() (string, *Error) {
 	start := d.pos
@@ -46,7 +59,7 @@ func (d *decoder) quoted() (string, *Error) {
 		case c == '"':
 			d.pos = i + 1
 			if !escaped {
-				return string(d.data[start+1 : i]), nil
+				return d.part(start+1, i), nil
 			}
 			var s string
 			if err := json.Unmarshal(d.data[start:i+1], &s); err != nil {
