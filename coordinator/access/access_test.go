@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -603,6 +604,44 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		if status := may.Authorize(p, service.VerbCreate, service.KindJobs, fmt.Sprintf("tenant-%d", n%1000), ""); status != nil {
 			b.Fatal(status)
+		}
+	}
+}
+
+// A tenant-admin takes the room of the own tenant alone: with 500 bindings in one tenant
+// the next is refused there, and another tenant's is made.
+func TestATenantHasABoundedNumberOfBindings(t *testing.T) {
+	o := newOffice(t)
+	for i := range access.MaxTenantBindings {
+		b := binding(fmt.Sprintf("vision.b-%d", i), "viewer", "vision", user("bob"))
+		document, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := record.Object{Name: b.Metadata.Name, UID: "rolebinding-" + strconv.Itoa(i), Created: "2026-01-02T03:04:05Z", Document: document}
+		if _, err := o.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.RoleBindingKey(rec.Name), record.MustEncode(rec))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.follow()
+	ada := service.Principal{Name: "ada", Grants: []service.Grant{{Role: service.TenantAdmin, Tenant: "vision"}}}
+	_, err := o.PutRoleBinding(o.as(ada), binding("vision.more", "viewer", "vision", user("bob")), true)
+	var status *api.Status
+	if !errors.As(err, &status) || status.Code != 429 || status.Reason != api.TooManyObjects || !strings.Contains(status.Message, "tenant vision has 500 role bindings, which is the limit of a tenant") {
+		t.Errorf("one more of the tenant: %v", err)
+	}
+	if _, err := o.PutRoleBinding(o.as(ada), binding("vision.b-7", "editor", "vision", user("bob")), false); err != nil {
+		t.Errorf("a change of a binding at the limit: %v", err)
+	}
+	for tenant, by := range map[string]service.Principal{
+		"speech": {Name: "eve", Grants: []service.Grant{{Role: service.TenantAdmin, Tenant: "speech"}}}, "": {Name: "root", Admin: true},
+	} {
+		name := tenant + ".readers"
+		if tenant == "" {
+			name = "readers"
+		}
+		if _, err := o.PutRoleBinding(o.as(by), binding(name, "viewer", tenant, user("bob")), true); err != nil {
+			t.Errorf("a binding beside the full tenant, in %q: %v", tenant, err)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (k *Keeper) PutRoleBinding(ctx context.Context, b *api.RoleBinding, create 
 		if err != nil {
 			return nil, err
 		}
-		if status := k.judgePut(what, before, given, create, by); status != nil {
+		if status := k.judgePut(what, b.Spec.Tenant, before, given, create, by); status != nil {
 			return nil, status
 		}
 		next := *b
@@ -66,15 +66,32 @@ func (k *Keeper) PutRoleBinding(ctx context.Context, b *api.RoleBinding, create 
 	return nil, busy(what)
 }
 
+// hasRoomForBinding refuses one more binding beyond the bounds: of all, and of those that
+// give roles in a tenant ("" for the whole cluster, which has the first bound alone).
+func (k *Keeper) hasRoomForBinding(tenant string) *api.Status {
+	all := k.Table.now.Load().bindings
+	if len(all) >= MaxBindings {
+		return api.Errorf(http.StatusTooManyRequests, "%d role bindings are kept, which is the limit: delete some first", MaxBindings).Because(api.TooManyObjects)
+	}
+	own := 0
+	for _, b := range all {
+		if tenant != "" && b.Spec.Tenant == tenant {
+			own++
+		}
+	}
+	if own >= MaxTenantBindings {
+		return api.Errorf(http.StatusTooManyRequests, "tenant %s has %d role bindings, which is the limit of a tenant: delete some first", tenant, MaxTenantBindings).Because(api.TooManyObjects)
+	}
+	return nil
+}
+
 // judgePut refuses a change that contradicts the binding that there is, nil for none.
-func (k *Keeper) judgePut(what string, before *api.RoleBinding, given api.ObjectMeta, create bool, by service.Caller) *api.Status {
+func (k *Keeper) judgePut(what, tenant string, before *api.RoleBinding, given api.ObjectMeta, create bool, by service.Caller) *api.Status {
 	switch {
 	case before == nil && !create && (given.ResourceVersion != "" || given.UID != ""):
 		return api.Errorf(http.StatusConflict, "%s does not exist any more, the update was made from resourceVersion %q and uid %q", what, service.Clip(given.ResourceVersion), service.Clip(given.UID))
-	case before == nil && len(k.Table.now.Load().bindings) >= MaxBindings:
-		return api.Errorf(http.StatusTooManyRequests, "%d role bindings are kept, which is the limit: delete some first", MaxBindings).Because(api.TooManyObjects)
 	case before == nil:
-		return nil
+		return k.hasRoomForBinding(tenant)
 	case create, mayBind(by.Principal, before) != nil:
 		// A binding of another tenant has a name that is taken, and nothing else is said of it.
 		return api.Errorf(http.StatusConflict, "%s already exists", what).Because(api.AlreadyExists)

@@ -24,6 +24,9 @@ const (
 	MaxTokens       = 20_000
 	MaxTenantTokens = 2_000
 	MaxBindings     = 5_000
+	// MaxTenantBindings bounds the bindings that give roles in one tenant, so that no
+	// tenant-admin takes the room of all.
+	MaxTenantBindings = 500
 )
 
 // expiredKept is how long a token that has expired is still listed.
