@@ -4,13 +4,20 @@
 package ceiling
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 )
 
-// Rules are the ceilings of a namespace. nil is no ceiling.
+// OfTenants is the ceiling of the roles of tenants where a namespace sets no ceiling: the
+// class high-priority. Work above it, such as system-critical, is for roles in the whole
+// cluster until an operator says otherwise.
+const OfTenants int32 = 1000
+
+// Rules are the ceilings of a namespace. With nil for All, each role of a tenant that has no
+// ceiling in Roles has the ceiling OfTenants.
 type Rules struct {
 	Namespace string
 	Owner     resource.TenantID
@@ -36,16 +43,16 @@ type Grant struct {
 	Namespaces []string
 }
 
-// rolesIn are the roles that count in a namespace of an owner, by name.
-func (c Caller) rolesIn(namespace string, owner resource.TenantID) []string {
-	var roles []string
+// grantsIn are the roles that count in a namespace of an owner, by name.
+func (c Caller) grantsIn(namespace string, owner resource.TenantID) []Grant {
+	var in []Grant
 	for _, g := range c.Grants {
 		if g.Tenant == "" || g.Tenant == owner && (len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, namespace)) {
-			roles = append(roles, g.Role)
+			in = append(in, g)
 		}
 	}
-	slices.Sort(roles)
-	return roles
+	slices.SortStableFunc(in, func(a, b Grant) int { return cmp.Compare(a.Role, b.Role) })
+	return in
 }
 
 // Refuse returns the 403 of new work whose priority is above a ceiling, nil for all
@@ -55,7 +62,12 @@ func Refuse(r Rules, c Caller, priority int32) *api.Status {
 		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of namespace %s: ask for %d or less, or ask an operator to raise spec.priorityCeiling",
 			priority, *r.All, r.Namespace, *r.All)
 	}
-	if role, most, bound := highest(r.Roles, c.rolesIn(r.Namespace, r.Owner)); bound && priority > most {
+	switch role, most, bound := r.highest(c.grantsIn(r.Namespace, r.Owner)); {
+	case !bound || priority <= most:
+	case role == "":
+		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of tenants in namespace %s, which sets none: ask for %d or less, or ask an operator to set spec.priorityCeiling of the namespace",
+			priority, most, r.Namespace, most)
+	default:
 		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of the role %s in namespace %s: ask for %d or less, or ask an operator to raise spec.roleCeilings.%s",
 			priority, most, role, r.Namespace, most, role)
 	}
@@ -65,16 +77,20 @@ func Refuse(r Rules, c Caller, priority int32) *api.Status {
 	return nil
 }
 
-// highest is the role with the greatest ceiling; bound is false where a role of the
-// caller has none, or the caller has no role.
-func highest(ceilings map[string]int32, roles []string) (role string, most int32, bound bool) {
-	for _, r := range roles {
-		of, found := ceilings[r]
-		if !found {
+// highest is the greatest ceiling of the roles, and the role that has it, "" for the ceiling
+// OfTenants; bound is false where a role has none, or there is no role.
+func (r Rules) highest(grants []Grant) (role string, most int32, bound bool) {
+	for _, g := range grants {
+		name := g.Role
+		of, found := r.Roles[name]
+		switch {
+		case !found && (r.All != nil || g.Tenant == ""):
 			return "", 0, false
+		case !found:
+			name, of = "", OfTenants
 		}
 		if !bound || of > most {
-			role, most, bound = r, of, true
+			role, most, bound = name, of, true
 		}
 	}
 	return role, most, bound

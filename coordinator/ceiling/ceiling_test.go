@@ -28,7 +28,13 @@ func TestRefuse(t *testing.T) {
 		priority int32
 		want     string
 	}{
-		"no ceiling":                              {ceiling.Rules{}, as(api.RoleEditor), api.MaxPriority, ""},
+		"no ceiling, a role in the whole cluster": {ceiling.Rules{}, ceiling.Caller{Grants: []ceiling.Grant{{Role: "editor", Tenant: "vision"}, {Role: "admin"}}}, api.MaxPriority, ""},
+		"no ceiling, a part of the cluster":       {ceiling.Rules{}, ceiling.Caller{}, api.MaxPriority, ""},
+		"no ceiling, at that of tenants":          {ceiling.Rules{}, as(api.RoleEditor), 1000, ""},
+		"no ceiling, above that of tenants":       {ceiling.Rules{}, as(api.RoleTenantAdmin), 1001, "403 spec.priority: 1001 is above the priority ceiling 1000 of tenants in namespace ml, which sets none: ask for 1000 or less, or ask an operator to set spec.priorityCeiling of the namespace"},
+		"the namespace takes more than tenants'":  {ceiling.Rules{All: n(5000)}, as(api.RoleEditor), 5000, ""},
+		"a role's ceiling above that of tenants":  {ceiling.Rules{Roles: map[string]int32{"editor": 3000}}, as(api.RoleEditor), 3000, ""},
+		"a role without one beside a role's":      {ceiling.Rules{Roles: map[string]int32{"editor": 10}}, as(api.RoleEditor, api.RoleTenantAdmin), 1001, "ceiling 1000 of tenants"},
 		"at the ceiling of the namespace":         {ceiling.Rules{All: n(100)}, ceiling.Caller{}, 100, ""},
 		"above the ceiling of the namespace":      {ceiling.Rules{All: n(100)}, as(api.RoleAdmin), 101, "403 spec.priority: 101 is above the priority ceiling 100 of namespace ml: ask for 100 or less, or ask an operator to raise spec.priorityCeiling"},
 		"at the ceiling of the role":              {ceiling.Rules{Roles: map[string]int32{"editor": 10}}, as(api.RoleEditor), 10, ""},
