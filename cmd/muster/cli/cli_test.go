@@ -36,7 +36,7 @@ func newServer(t *testing.T) *httptest.Server {
 		resttest.Node{Name: "small", CPUs: 2, Memory: 4 << 30},
 	)
 	server := httptest.NewServer(rest.NewHandler(rest.Config{
-		Service: cluster, Authenticator: service.StaticToken(token), Credentials: resttest.Credentials(t), Version: "v0.0.0-server", Notices: cluster.Notices,
+		Service: cluster, Authenticator: service.StaticToken(token), Credentials: resttest.Credentials(t), Version: "v0.0.0-server", Notices: cluster.Notices, Audits: &auditBook{},
 	}))
 	t.Cleanup(server.Close)
 	return server
