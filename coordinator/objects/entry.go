@@ -61,7 +61,9 @@ func (e *jobEntry) figures(object any, v *View) {
 	if e.first.Path != "" {
 		object.(*api.Job).Status.QueuePosition = v.queuePosition(e.line, e.first)
 	}
-	e.Job.ShowUses(&object.(*api.Job).Status, v.useOf)
+	j := e.Job
+	j.UseOf = v.useOf
+	j.ShowUses(&object.(*api.Job).Status)
 }
 
 // useOf is the last measured use of a member that its node has reported, nil for none.

@@ -61,6 +61,7 @@ func (v *View) Job(position string) (shown.Job, bool) {
 	if e.first.Path != "" {
 		j.Position = v.queuePosition(e.line, e.first)
 	}
+	j.UseOf = v.useOf
 	return j, true
 }
 

@@ -22,6 +22,9 @@ type Job struct {
 	Position int
 	// Settled says that nobody waits for anything else of the first unit.
 	Settled bool
+	// UseOf returns the last use of a member that runs as its node has reported it, nil
+	// where there is none; a job without the function shows none.
+	UseOf func(node resource.NodeID, tx resource.TxID, member int) *record.Use
 }
 
 // Show shows a job.
@@ -55,6 +58,7 @@ func (j *Job) Show() *api.Job {
 	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
 	j.showPhase(s)
 	j.showLostIn(s)
+	j.ShowUses(s)
 	return o
 }
 
@@ -142,15 +146,18 @@ func (u *Unit) showExit(member int, m *api.JobMember) {
 	m.Use = Use(e.Use)
 }
 
-// ShowUses adds the use of the members that run to a status of the job: useOf returns the
-// last use that the node of a member has reported, nil where there is none.
-func (j *Job) ShowUses(s *api.JobStatus, useOf func(node resource.NodeID, tx resource.TxID, member int) *record.Use) {
+// ShowUses adds the use of the members that run, by UseOf, to a status of the job that
+// Show has made. Show does that itself.
+func (j *Job) ShowUses(s *api.JobStatus) {
+	if j.UseOf == nil {
+		return
+	}
 	at := 0
 	for i := range j.Units {
 		u := &j.Units[i]
 		for member := range u.Record.Members {
 			if member < len(u.Places) && u.Record.TxID != "" && at < len(s.Allocations) && s.Allocations[at].Use == nil {
-				s.Allocations[at].Use = Use(useOf(u.Places[member].Node, u.Record.TxID, member))
+				s.Allocations[at].Use = Use(j.UseOf(u.Places[member].Node, u.Record.TxID, member))
 			}
 			at++
 		}

@@ -257,15 +257,14 @@ func TestAJobShowsTheUseOfItsMembers(t *testing.T) {
 	j := job([]api.Phase{api.Failed, api.Running, api.Pending}, []int{1, 2, 1})
 	j.Units[0].Record.Exits = []record.Exit{{Node: "n0", Reason: "Completed", Code: 1, Use: &record.Use{CPUMillis: 10}}}
 	j.Units[1].Record.TxID = "t"
-	o := j.Show()
-	j.ShowUses(&o.Status, func(node resource.NodeID, tx resource.TxID, member int) *record.Use {
+	j.UseOf = func(node resource.NodeID, tx resource.TxID, member int) *record.Use {
 		if tx != "t" || node != "n1" || member != 1 {
 			return nil
 		}
 		return &record.Use{CPUMillis: 20}
-	})
+	}
 	var got []int64
-	for _, m := range o.Status.Allocations {
+	for _, m := range j.Show().Status.Allocations {
 		if m.Use == nil {
 			m.Use = &api.MemberUse{CPUMillis: -1}
 		}

@@ -84,6 +84,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster --output":               {{Value: "zzz"}, {Value: ""}, {Value: "jsonpath={", Shown: `jsonpath="{"`}, {Value: "custom-columns=zzz", Shown: `custom-columns="zzz"`}},
 		"muster login --listen":         bad("", "zzz", "192.0.2.1:0", "127.0.0.1"),
 		"muster login --timeout":        bad("", "soon", "0s", "2h"),
+		"muster top --interval":         bad("", "soon", "0s", "1h1m0s"),
 		"muster login --issuer-ca-file": bad("", "/nowhere/ca.pem", noPEM),
 		"muster --token":                {{Value: "a\nb", Shown: "holds a space"}},
 
