@@ -70,14 +70,16 @@ type AllocationSpec struct {
 	// ones. It replaces the number of priorityClass. A job has it in its own spec,
 	// not in the template.
 	Priority *int32 `json:"priority,omitempty" default:"0" range:"0..1000000000" example:"200"`
-	// PriorityClass is a name for a priority: low, default and normal are 0,
-	// batch-high is 200, high-priority 1000, system-critical 1000000. A job has it in
-	// its own spec, not in the template.
-	PriorityClass string `json:"priorityClass,omitempty" oneof:"low,default,normal,batch-high,high-priority,system-critical"`
-	// PreemptionPolicy says whether other units may be evicted to make room for this
-	// one: PreemptLowerPriority evicts units of a lower priority, Never evicts none.
-	// Left out, the unit evicts only units that use the quota of its own group.
-	PreemptionPolicy string `json:"preemptionPolicy,omitempty" oneof:"PreemptLowerPriority,Never"`
+	// PriorityClass is the name of a PriorityClass: low, default and normal are 0,
+	// batch-high is 200, high-priority 1000, system-critical 1000000. Left out, it is the
+	// class with globalDefault, else none. The unit keeps the value that the class has at
+	// the submission. A job has it in its own spec, not in the template.
+	PriorityClass string `json:"priorityClass,omitempty" example:"high-priority"`
+	// PreemptionPolicy says which other units may be evicted to make room for this
+	// one: PreemptLowerPriority those of a lower priority, OwnQuota those alone that use the
+	// quota of its own group, Never none. Left out, it is that of the priority class, else
+	// preemptionPolicy of the coordinators' configuration.
+	PreemptionPolicy string `json:"preemptionPolicy,omitempty" oneof:"PreemptLowerPriority,OwnQuota,Never"`
 	// Scheduling restricts the nodes and devices that the member may have.
 	Scheduling Scheduling `json:"scheduling,omitzero"`
 	// TTL is the time after which the allocation, or a member of a job, ends, since its

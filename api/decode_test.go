@@ -27,7 +27,7 @@ var badDocuments = map[string]string{
 	"allocation: 1,025 nested arrays for a name":         `{"metadata":{"name":` + strings.Repeat("[", 1025) + `}}`,
 	"allocation: a GPU and a half":                       allocation(`"resources":{"requests":{"nvidia.com/gpu":"1500m"}}`),
 	"allocation: a broken quantity":                      allocation(`"resources":{"requests":{"cpu":"8 cores"}}`),
-	"allocation: a class nobody knows":                   allocation(cpu + `,"priorityClass":"urgent"`),
+	"allocation: a class that is no name":                allocation(cpu + `,"priorityClass":"Urgent!"`),
 	"allocation: a duration without a unit":              allocation(cpu + `,"ttl":"7200"`),
 	"allocation: a fraction as a priority":               allocation(cpu + `,"priority":1.5`),
 	"allocation: a gang of four":                         allocation(cpu + `,"gangScheduling":{"minMembers":4}`),
@@ -417,13 +417,12 @@ func TestPriorityOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, status := PriorityOf(c.number, c.class)
-			if status != nil || got != c.want {
-				t.Errorf("got %d, %v; want %d", got, status, c.want)
+			if got := PriorityOf(c.number, c.class); got != c.want {
+				t.Errorf("got %d; want %d", got, c.want)
 			}
 		})
 	}
-	if !slices.IsSortedFunc(PriorityClasses(), func(a, b PriorityClass) int { return int(a.Value - b.Value) }) {
+	if !slices.IsSortedFunc(NamedPriorities(), func(a, b NamedPriority) int { return int(a.Value - b.Value) }) {
 		t.Error("priority classes are not ordered by value")
 	}
 }

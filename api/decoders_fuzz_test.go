@@ -109,6 +109,10 @@ func FuzzDecodeBulkRelease(f *testing.F) {
 	fuzzDocument(f, again(DecodeBulkRelease), `{"labelSelector":"a in (b,c),!d","gracePeriodSeconds":30,"dryRun":true}`)
 }
 
+func FuzzDecodePriorityClass(f *testing.F) {
+	fuzzAccepted(f, DecodePriorityClass, func(c *PriorityClass) bool { return c.Validate() == nil }, `{"kind":"PriorityClass","metadata":{"name":"release"},"spec":{"value":500,"preemptionPolicy":"Never","globalDefault":true,"description":"x"}}`)
+}
+
 func FuzzDecodeQueue(f *testing.F) {
 	fuzzAccepted(f, DecodeQueue, func(q *Queue) bool { return q.Validate() == nil }, `{"kind":"Queue","metadata":{"name":"train"},"spec":{"state":"Hold","order":"Strict","maxRunningMembers":64}}`)
 }

@@ -59,7 +59,7 @@ func TestAPatchKeepsTheGroup(t *testing.T) {
 		if status != nil {
 			t.Fatal(status)
 		}
-		_, _, status = p.PatchedAllocation(document, current)
+		_, _, status = p.PatchedAllocation(document, current, func(**int32, *string, *string) {})
 		if fine != (status == nil) {
 			t.Errorf("%s: %v", patch, status)
 		}

@@ -50,9 +50,11 @@ type JobSpec struct {
 	// Priority orders the queue: greater numbers come first, and may preempt smaller
 	// ones. It replaces the number of priorityClass.
 	Priority *int32 `json:"priority,omitempty" default:"0" range:"0..1000000000" example:"200"`
-	// PriorityClass is a name for a priority: low, default and normal are 0,
-	// batch-high is 200, high-priority 1000, system-critical 1000000.
-	PriorityClass string `json:"priorityClass,omitempty" oneof:"low,default,normal,batch-high,high-priority,system-critical"`
+	// PriorityClass is the name of a PriorityClass: low, default and normal are 0,
+	// batch-high is 200, high-priority 1000, system-critical 1000000. Left out, it is the
+	// class with globalDefault, else none. The job keeps the value that the class has at
+	// the submission.
+	PriorityClass string `json:"priorityClass,omitempty" example:"high-priority"`
 	// Queue is the name of the queue that the units wait in: an RFC 1123 label. A
 	// PATCH may change it while all units wait.
 	Queue string `json:"queue,omitempty" default:"default" example:"nightly"`

@@ -1,20 +1,17 @@
 package api
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // MaxPriority is the greatest priority; the least is 0.
 const MaxPriority int32 = 1_000_000_000
 
-// PriorityClass is a name for a priority.
-type PriorityClass struct {
+// NamedPriority is a priority class that Muster has built in.
+type NamedPriority struct {
 	Name  string
 	Value int32
 }
 
-var priorityClasses = [...]PriorityClass{
+var namedPriorities = [...]NamedPriority{
 	{"low", 0},
 	{"default", 0},
 	{"normal", 0},
@@ -23,36 +20,59 @@ var priorityClasses = [...]PriorityClass{
 	{"system-critical", 1_000_000},
 }
 
-// PriorityClasses returns the classes, least first. This version has these
-// fixed ones:
+// NamedPriorities returns the priority classes that are built in, least first. Their
+// values are fixed:
 //
 //	low, default, normal       0, which is also the priority of work that names none
 //	batch-high               200
 //	high-priority           1000
 //	system-critical    1,000,000
-func PriorityClasses() []PriorityClass { return slices.Clone(priorityClasses[:]) }
+func NamedPriorities() []NamedPriority { return slices.Clone(namedPriorities[:]) }
 
-// PriorityOf returns the effective priority, 0..MaxPriority: the number where
-// one is given, else the class's, else 0. An unknown class is refused even
-// next to a number, since one of the two is then a mistake.
-func PriorityOf(number *int32, class string) (int32, *Status) {
-	var value int32
-	if class != "" {
-		i := slices.IndexFunc(priorityClasses[:], func(c PriorityClass) bool { return c.Name == class })
-		if i < 0 {
-			names := make([]string, 0, len(priorityClasses))
-			for _, c := range priorityClasses {
-				names = append(names, c.Name)
-			}
-			return 0, invalid("spec.priorityClass", "%q is unknown: want one of %s", clip(class), strings.Join(names, ", "))
-		}
-		value = priorityClasses[i].Value
+// BuiltInPriority is the value of a priority class that is built in; false for another
+// name.
+func BuiltInPriority(class string) (int32, bool) {
+	i := slices.IndexFunc(namedPriorities[:], func(c NamedPriority) bool { return c.Name == class })
+	if i < 0 {
+		return 0, false
 	}
-	if number == nil {
-		return value, nil
+	return namedPriorities[i].Value, true
+}
+
+// PriorityOf returns the effective priority of a valid specification, 0..MaxPriority: the
+// number where one is given, else the value of a class that is built in, else 0. Work of
+// another class has the number of its class since its submission (Admitted).
+func PriorityOf(number *int32, class string) int32 {
+	if number != nil {
+		return *number
 	}
-	if *number < 0 || *number > MaxPriority {
-		return 0, invalid("spec.priority", "%d is outside 0..%d", *number, MaxPriority)
+	value, _ := BuiltInPriority(class)
+	return value
+}
+
+// checkPriority refuses a number outside of its range, and a class that is no name. The
+// leader knows which classes there are.
+func checkPriority(number *int32, class string) *Status {
+	var faults faults
+	if number != nil && (*number < 0 || *number > MaxPriority) {
+		faults.add(invalid("spec.priority", "%d is outside 0..%d", *number, MaxPriority))
 	}
-	return *number, nil
+	if class != "" && !IsSubdomain(class) {
+		faults.add(invalid("spec.priorityClass", "%q is not the name of a priority class: "+subdomainRule, clip(class), 253))
+	}
+	return faults.status()
+}
+
+// FillPriority completes the fields of a specification that decide its priority: the number,
+// the class and the preemption policy.
+type FillPriority func(number **int32, class, policy *string)
+
+// CompleteBy completes the specification.
+func (s *AllocationSpec) CompleteBy(fill FillPriority) {
+	fill(&s.Priority, &s.PriorityClass, &s.PreemptionPolicy)
+}
+
+// CompleteBy completes the specification. The policy is in the template.
+func (s *JobSpec) CompleteBy(fill FillPriority) {
+	fill(&s.Priority, &s.PriorityClass, &s.Template.Spec.PreemptionPolicy)
 }

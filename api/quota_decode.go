@@ -25,7 +25,7 @@ var (
 // QuotaDocument is one of the documents that operators keep in the store: those by
 // which quota is set, tenants, namespaces, queues and role bindings.
 type QuotaDocument interface {
-	ResourceQuota | QuotaTree | QuotaForest | QuotaBinding | Tenant | Namespace | RoleBinding | Resource | Queue
+	ResourceQuota | QuotaTree | QuotaForest | QuotaBinding | Tenant | Namespace | RoleBinding | Resource | Queue | PriorityClass
 }
 
 // DecodeResourceQuota reads and validates a resource quota as DecodeAllocation

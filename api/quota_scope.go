@@ -64,20 +64,18 @@ func held(quantities map[resource.Name]string) resource.Vector {
 	return v
 }
 
-// RecordedOnly lists, in document order and by name, the fields that this version
-// keeps and echoes but does not act on: priority classes that it does not know. Limits
-// of resources that nobody hands out are JudgeQuota's.
-func (q *ResourceQuota) RecordedOnly() []string {
-	var fields []string
+// WarnOfClasses returns a warning for each priority class of the scope selector that
+// there is not, in document order. Work of the class falls under the scope once there is one.
+func (q *ResourceQuota) WarnOfClasses(exists func(class string) bool) (warnings []string) {
 	if q.Spec.ScopeSelector == nil {
-		return fields
+		return nil
 	}
 	for i, e := range q.Spec.ScopeSelector.MatchExpressions {
 		for j, class := range e.Values {
-			if _, status := PriorityOf(nil, class); status != nil {
-				fields = append(fields, fmt.Sprintf("spec.scopeSelector.matchExpressions[%d].values[%d]", i, j))
+			if !exists(class) {
+				warnings = append(warnings, fmt.Sprintf("spec.scopeSelector.matchExpressions[%d].values[%d]: there is no priority class %q now", i, j, clip(class)))
 			}
 		}
 	}
-	return fields
+	return warnings
 }

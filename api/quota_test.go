@@ -30,19 +30,24 @@ func TestTheDocumentedQuota(t *testing.T) {
 	if diff := cmp.Diff(resource.Vector{"cpu": 8_000_000, "memory": 32 << 40, "nvidia.com/gpu": 80_000}, soft); diff != "" {
 		t.Errorf("soft (-want +got):\n%s", diff)
 	}
-	if fields := q.RecordedOnly(); fields != nil {
-		t.Errorf("recorded only: %v", fields)
+	if warnings := q.WarnOfClasses(isBuiltIn); warnings != nil {
+		t.Errorf("warnings: %v", warnings)
 	}
 }
 
-func TestWhatQuotasRecordOnly(t *testing.T) {
+func isBuiltIn(class string) bool {
+	_, builtIn := BuiltInPriority(class)
+	return builtIn
+}
+
+func TestAQuotaWarnsOfClassesThatThereAreNot(t *testing.T) {
 	q, status := DecodeResourceQuota([]byte(quota(`"hard":{"requests.storage":"100Pi"},"soft":{"requests.storage":5e3},` +
 		selector(`"scopeName":"PriorityClass","operator":"NotIn","values":["normal","production"]`))))
 	if status != nil {
 		t.Fatal(status)
 	}
-	want := []string{"spec.scopeSelector.matchExpressions[0].values[1]"}
-	if diff := cmp.Diff(want, q.RecordedOnly()); diff != "" {
+	want := []string{`spec.scopeSelector.matchExpressions[0].values[1]: there is no priority class "production" now`}
+	if diff := cmp.Diff(want, q.WarnOfClasses(isBuiltIn)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

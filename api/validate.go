@@ -20,8 +20,7 @@ func (a *Allocation) Validate() *Status {
 	faults.add(checkMeta("metadata", a.Metadata, MaxAllocationName))
 	faults.add(checkSpec("spec", &a.Spec))
 	faults.add(a.checkGroup())
-	_, status := PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
-	faults.add(status)
+	faults.add(checkPriority(a.Spec.Priority, a.Spec.PriorityClass))
 	return faults.status()
 }
 
@@ -45,7 +44,7 @@ func (j *Job) Validate() *Status {
 		faults.add(invalid("spec.ttlSecondsAfterFinished", "%d is negative", *s))
 	}
 	faults.add(checkDependencies(j))
-	faults.add(statusOf(PriorityOf(s.Priority, s.PriorityClass)))
+	faults.add(checkPriority(s.Priority, s.PriorityClass))
 	if s.Queue != "" && !IsLabel(s.Queue) {
 		faults.add(invalid("spec.queue", "%q is not a queue: %s", clip(s.Queue), labelRule))
 	}
@@ -108,11 +107,7 @@ func checkSpec(path string, s *AllocationSpec) *Status {
 
 func checkPriorityFields(path string, s *AllocationSpec) *Status {
 	var faults faults
-	switch s.PreemptionPolicy {
-	case "", "PreemptLowerPriority", "Never":
-	default:
-		faults.add(invalid(path+".preemptionPolicy", "%q: want PreemptLowerPriority or Never", clip(s.PreemptionPolicy)))
-	}
+	faults.add(checkWord(path+".preemptionPolicy", s.PreemptionPolicy, PreemptLowerPriority, PreemptOwnQuota, PreemptNever))
 	if s.Queue != "" && !IsLabel(s.Queue) {
 		faults.add(invalid(path+".queue", "%q is not a queue: %s", clip(s.Queue), labelRule))
 	}

@@ -145,10 +145,11 @@ func patchableFields(kind string) []string {
 	return []string{"suspend", "queue"}
 }
 
-// PatchedAllocation returns an allocation's document with the patch, raw and read.
+// PatchedAllocation returns an allocation's document with the patch, raw and read. fill
+// completes a specification by the values that the allocation got at its submission.
 // It is refused with 422 where a field changes that is fixed, or where the result
 // is no valid allocation.
-func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation) ([]byte, *Allocation, *Status) {
+func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation, fill FillPriority) ([]byte, *Allocation, *Status) {
 	raw, status := p.Apply(doc, current.Metadata)
 	if status != nil {
 		return nil, nil, status
@@ -158,6 +159,9 @@ func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation) ([]byte, *
 		read = StoredAllocation
 	}
 	a, status := read(raw)
+	if status == nil {
+		a.Spec.CompleteBy(fill)
+	}
 	if status == nil && p.Spec != nil {
 		status = checkFixed(KindAllocation, current.Spec, a.Spec)
 	}
@@ -168,7 +172,7 @@ func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation) ([]byte, *
 }
 
 // PatchedJob is PatchedAllocation of a job.
-func (p WorkPatch) PatchedJob(doc []byte, current *Job) ([]byte, *Job, *Status) {
+func (p WorkPatch) PatchedJob(doc []byte, current *Job, fill FillPriority) ([]byte, *Job, *Status) {
 	raw, status := p.Apply(doc, current.Metadata)
 	if status != nil {
 		return nil, nil, status
@@ -178,6 +182,9 @@ func (p WorkPatch) PatchedJob(doc []byte, current *Job) ([]byte, *Job, *Status) 
 		read = StoredJob
 	}
 	j, status := read(raw)
+	if status == nil {
+		j.Spec.CompleteBy(fill)
+	}
 	if status == nil && p.Spec != nil {
 		status = checkFixed(KindJob, current.Spec, j.Spec)
 	}

@@ -61,6 +61,9 @@ type Config struct {
 	// PlacementPolicy is the policy by which nodes are chosen, one of place.Policies; ""
 	// for the default.
 	PlacementPolicy string
+	// PreemptionPolicy is the preemptionPolicy of new work that has none, and whose class
+	// has none; "" is api.PreemptOwnQuota.
+	PreemptionPolicy string
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.
 	StartsWork bool
@@ -111,7 +114,7 @@ func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, StartsWork: c.StartsWork,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork,
 	}
 }
 

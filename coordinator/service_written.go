@@ -20,6 +20,11 @@ func (c *Coordinator) Queues() service.Objects[api.Queue] {
 	return written[api.Queue]{objects.WrittenQueues, c}
 }
 
+// PriorityClasses implements service.Written.
+func (c *Coordinator) PriorityClasses() service.Objects[api.PriorityClass] {
+	return written[api.PriorityClass]{objects.WrittenClasses, c}
+}
+
 // Put implements service.Objects. The answer is the object as reads show it, or as it was
 // written where it has changed again since, or nothing can be read.
 func (w written[T]) Put(ctx context.Context, o *T, create bool) (*T, error) {

@@ -24,6 +24,12 @@ func writtenOf[T api.QuotaDocument, L any](c *Client, plural string, meta func(*
 	}, parts}
 }
 
+// PriorityClasses selects the priority classes: those that are built in, and those that
+// operators wrote.
+func (c *Client) PriorityClasses() Written[api.PriorityClass, api.PriorityClassList] {
+	return writtenOf(c, "priorityclasses", func(p *api.PriorityClass) *api.ObjectMeta { return &p.Metadata }, func(l *api.PriorityClassList) (*api.ListMeta, *[]api.PriorityClass) { return &l.Metadata, &l.Items })
+}
+
 // Queues selects the queues: the default one, those that live work names, and those that
 // operators wrote.
 func (c *Client) Queues() Written[api.Queue, api.QueueList] {

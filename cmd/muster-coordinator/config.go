@@ -53,6 +53,7 @@ type config struct {
 	DeviceLost        string                     `json:"deviceLost"`
 	Unsatisfiable     string                     `json:"unsatisfiable"`
 	PlacementPolicy   string                     `json:"placementPolicy"`
+	PreemptionPolicy  string                     `json:"preemptionPolicy"`
 	Log               logConfig                  `json:"log"`
 }
 
@@ -138,6 +139,9 @@ func (c config) checkUnsatisfiable() (reject bool, err error) {
 
 // checkPlacement reports a policy that does not exist.
 func (c config) checkPlacement() error {
+	if names := []string{api.PreemptLowerPriority, api.PreemptOwnQuota, api.PreemptNever}; !slices.Contains(names, c.PreemptionPolicy) {
+		return fmt.Errorf("preemptionPolicy: %q: want %s or %s", c.PreemptionPolicy, strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
+	}
 	if names := place.Policies(); !slices.Contains(names, c.PlacementPolicy) {
 		return fmt.Errorf("placementPolicy: %q: want %s or %s", c.PlacementPolicy, strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
 	}
@@ -188,7 +192,7 @@ func defaults() config {
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, RequestsPerMinute: gate.DefaultRequests},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
-		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation,
+		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation, PreemptionPolicy: api.PreemptLowerPriority,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
 		History:   historyConfig{SpoolWait: configfile.DurationOf(time.Hour), Retention: defaultRetention()},
@@ -277,7 +281,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
 	}, level, errors.Join(errs...)
 }
 

@@ -85,6 +85,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"no policy of loss":               {"deviceLost: ''", `deviceLost: "": want keep or evict`},
 		"an unknown policy of fate":       {"unsatisfiable: queue", `unsatisfiable: "queue": want wait or reject`},
 		"no policy of fate":               {"unsatisfiable: ''", `unsatisfiable: "": want wait or reject`},
+		"an unknown preemption policy":    {"preemptionPolicy: Always", `preemptionPolicy: "Always": want PreemptLowerPriority, OwnQuota or Never`},
+		"no preemption policy":            {"preemptionPolicy: ''", `preemptionPolicy: "": want PreemptLowerPriority, OwnQuota or Never`},
 		"an unknown placement policy":     {"placementPolicy: random", `placementPolicy: "random": want balanced, fragmentation, packed or spread`},
 		"no placement policy":             {"placementPolicy: ''", `placementPolicy: "": want balanced, fragmentation, packed or spread`},
 		"an unknown resource":             {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: disk: unknown resource: this version allocates cpu, muster.io/cores, memory, ephemeral-storage, hugepages-<size>`},

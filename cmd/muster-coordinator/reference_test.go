@@ -32,6 +32,7 @@ func sample() samplefile.File {
 			"admission.growth":                       {Range: "allow, approve", Within: []string{"allow", "approve"}, Outside: []string{"never"}},
 			"deviceLost":                             {Range: "keep, evict", Within: []string{"keep", "evict"}, Outside: []string{"drop"}},
 			"unsatisfiable":                          {Range: "wait, reject", Within: []string{"wait", "reject"}, Outside: []string{"drop"}},
+			"preemptionPolicy":                       {Range: "PreemptLowerPriority, OwnQuota, Never", Within: []string{"OwnQuota", "Never"}, Outside: []string{"Always"}},
 			"placementPolicy":                        {Range: "balanced, fragmentation, packed, spread", Within: []string{"balanced", "spread"}, Outside: []string{"random"}},
 			"namespaces.NAME.admission":              {Range: "reject, queue", Within: []string{"reject", "queue"}, Outside: []string{"drop"}},
 			"tls.certTTL":                            {Range: "10s to 9552h", Within: []string{"10s", "9552h"}, Outside: []string{"9s", "9553h"}},

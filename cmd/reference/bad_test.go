@@ -110,7 +110,7 @@ var (
 var wrongByMeaning = map[string][]wrong{
 	"metadata.name": wrongNames, "metadata.namespace": wrongNames, "metadata.labels": wrongLabels, "metadata.annotations": wrongNotes,
 	"dependencies.job": append([]wrong{{"", "required"}}, wrongNames...),
-	"spec.queue":       wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames,
+	"spec.queue":       wrongNames, "spec.priorityClass": wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames,
 	"nodeSelector": wrongLabels, "BootstrapToken spec.labels": append([]wrong{{pair("nvidia.com/gpu", "1"), "nvidia.com/gpu"}}, wrongLabels...),
 	"topologyKey": wrongKeys, "labelSelector.matchLabels": wrongLabels,
 	"matchExpressions.key": wrongKeys, "matchExpressions.values": wrongLists, "tolerations.key": wrongKeys, "tolerations.value": {{"zzz!", "zzz!"}, {tooLong, "zzz"}},
@@ -122,6 +122,7 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaBinding spec.forest":     wrongNames,
 	"Tenant spec.displayName":      wrongLines, "Tenant spec.owner": wrongLines, "Tenant spec.contacts": {{[]any{""}, "empty"}, {[]any{tooLong}, "5000"}},
 	"Resource metadata.name": {{"zzz!", "zzz!"}, {"a/b/c", "a/b/c"}, {tooLong, "zzz"}}, "Resource spec.displayName": wrongLines, "Resource spec.unit": wrongLines,
+	"PriorityClass metadata.name": {{"Zzz", "Zzz"}, {"system-zzz", "system-zzz"}}, "PriorityClass spec.value": {{-1, "-1"}, {1_000_000_001, "1000000001"}}, "PriorityClass spec.description": {{"a\nb", "a"}},
 	"Queue metadata.name": {{"Zzz", "Zzz"}, {tooLong, "zzz"}}, "Queue spec.maxRunningMembers": {{-1, "-1"}}, "Queue spec.maxWaitingMembers": {{-1, "-1"}},
 	"Resource spec.rank":    {{-1, "-1"}, {32768, "32768"}},
 	"Namespace spec.tenant": wrongNames, "Namespace spec.defaultQueue": wrongNames, "Namespace spec.priorityCeiling": {{-1, "-1"}, {1_000_000_001, "1000000001"}},

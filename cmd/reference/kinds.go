@@ -64,6 +64,7 @@ func table() []entry {
 		kind[api.QuotaBinding](Manifest, decoded(api.DecodeQuotaBinding)),
 		kind[api.Tenant](Manifest, decoded(api.DecodeTenant)),
 		kind[api.Resource](Manifest, decoded(api.DecodeResource)),
+		kind[api.PriorityClass](Manifest, decoded(api.DecodePriorityClass)),
 		kind[api.Queue](Manifest, decoded(api.DecodeQueue)),
 		kind[api.Namespace](Manifest, decoded(api.DecodeNamespace)),
 		kind[api.RoleBinding](Manifest, decoded(api.DecodeRoleBinding)),

@@ -58,10 +58,7 @@ func checkText(t *testing.T, at string, f Field) {
 // effective are the values that the code takes for fields that are left out.
 func effective(t *testing.T) map[string]string {
 	grace := strconv.Itoa(lead.DefaultGrace)
-	priority, status := api.PriorityOf(nil, "")
-	if status != nil {
-		t.Fatal(status)
-	}
+	priority := api.PriorityOf(nil, "")
 	numa, err := resource.ParseNUMAPolicy("")
 	if err != nil {
 		t.Fatal(err)

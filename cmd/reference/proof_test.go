@@ -24,7 +24,7 @@ var leftOut = map[string][]string{
 	},
 	"Allocation": {"spec.gangScheduling"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},
-	"Tenant": {"metadata.namespace"}, "Resource": {"metadata.namespace"}, "Queue": {"metadata.namespace"}, "Namespace": {"metadata.namespace"},
+	"Tenant": {"metadata.namespace"}, "Resource": {"metadata.namespace"}, "Queue": {"metadata.namespace"}, "PriorityClass": {"metadata.namespace"}, "Namespace": {"metadata.namespace"},
 	"RoleBinding":         {"metadata.namespace"},
 	"AccessToken":         {"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations"},
 	"BootstrapToken":      {"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations"},

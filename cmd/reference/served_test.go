@@ -40,6 +40,7 @@ var served = map[string][2]string{
 	"Namespace":          {"POST", "/namespaces"},
 	"Resource":           {"POST", "/resources"},
 	"Queue":              {"POST", "/queues"},
+	"PriorityClass":      {"POST", "/priorityclasses"},
 	"AccessToken":        {"POST", "/tokens"},
 	"RoleBinding":        {"POST", "/rolebindings"},
 	"RotateOptions":      {"POST", "/tokens/at-5d1f09c2ab/rotate"},
@@ -49,7 +50,7 @@ var served = map[string][2]string{
 var identities = map[string]bool{"BootstrapToken": true, "OperatorCertificate": true, "NodeBan": true}
 
 // state are the lists that show all that a server holds.
-var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/resources", "/queues", "/quota"}
+var state = []string{"/jobs", "/allocations", "/nodes", "/resourcequotas", "/quotatrees", "/quotaforests", "/quotabindings", "/tenants", "/namespaces", "/resources", "/queues", "/priorityclasses", "/quota"}
 
 // A bad document is answered with 400 or 422, the field and the value, and leaves
 // the server as it was.

@@ -98,6 +98,8 @@ type Config struct {
 	RejectUnsatisfiable bool
 	// PlacementPolicy is coordinator.Config's.
 	PlacementPolicy string
+	// PreemptionPolicy is coordinator.Config's.
+	PreemptionPolicy string
 	// StartsWork is coordinator.Config's.
 	StartsWork bool
 	LeaseTTL   time.Duration
@@ -177,7 +179,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
 
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, StartsWork: c.StartsWork,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork,
 		Noted: d.audit.Followed, Note: audit.NoteIn(d.store),
 	}, d.store, registry)
 	if err != nil {

@@ -44,10 +44,7 @@ func OfAllocation(before, after *api.Allocation) (all []Happening) {
 }
 
 func createdAllocation(a *api.Allocation) Happening {
-	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
-	if status != nil {
-		priority = 0
-	}
+	priority := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
 	if a.Status.Job != "" {
 		return normal("Created", a.Metadata.CreationTimestamp, "member %d of job %s", a.Status.Member, a.Status.Job)
 	}

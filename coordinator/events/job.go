@@ -73,10 +73,7 @@ func createdJob(j *api.Job) Happening {
 	case gang:
 		shape = fmt.Sprintf("%d members, of which %d start at once or not at all", j.Members(), first)
 	}
-	priority, status := api.PriorityOf(j.Spec.Priority, j.Spec.PriorityClass)
-	if status != nil {
-		priority = 0
-	}
+	priority := api.PriorityOf(j.Spec.Priority, j.Spec.PriorityClass)
 	return normal("Created", j.Metadata.CreationTimestamp, "%s; %s for %s at priority %d in queue %s",
 		shape, eachOf(j.Members(), "asks"), cmp.Or(amounts(j.Spec.Template.Spec.Resources.Requests), "nothing"), priority, cmp.Or(j.Spec.Queue, "default"))
 }

@@ -114,6 +114,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterNamespacesServer(server, namespaces{a: a})
 	apiv1.RegisterResourcesServer(server, resources{a: a})
 	apiv1.RegisterQueuesServer(server, newQueues(a))
+	apiv1.RegisterPriorityClassesServer(server, newPriorityClasses(a))
 	apiv1.RegisterAccessTokensServer(server, accessTokens{a: a})
 	apiv1.RegisterRoleBindingsServer(server, roleBindings{a: a})
 	apiv1.RegisterBootstrapTokensServer(server, bootstrapTokens{a: a})

@@ -76,7 +76,8 @@ func (s served[T, M]) create(ctx context.Context, m M, meta *apiv1.ObjectMeta) (
 	if status != nil {
 		return none, status
 	}
-	return s.answered(ctx, func() (*T, error) { return s.Documents.Create(ctx, v) })
+	got, err := s.Documents.Create(ctx, v)
+	return answered(got, err, s.empty())
 }
 
 func (s served[T, M]) put(ctx context.Context, m M, meta *apiv1.ObjectMeta) (M, error) {
@@ -85,10 +86,8 @@ func (s served[T, M]) put(ctx context.Context, m M, meta *apiv1.ObjectMeta) (M, 
 	if status != nil {
 		return none, status
 	}
-	return s.answered(ctx, func() (*T, error) {
-		got, _, err := s.Put(ctx, v)
-		return got, err
-	})
+	got, _, err := s.Put(ctx, v)
+	return answered(got, err, s.empty())
 }
 
 func (s served[T, M]) get(ctx context.Context, r *apiv1.GetRequest) (M, error) {
@@ -131,16 +130,7 @@ func (s served[T, M]) patch(ctx context.Context, r *apiv1.PatchRequest) (M, erro
 	if status != nil {
 		return none, status
 	}
-	return s.answered(ctx, func() (*T, error) { return s.Patch(ctx, r.GetNamespace(), r.GetName(), patch) })
-}
-
-// answered is the answer to a change, with a warning about fields that have no
-// effect.
-func (s served[T, M]) answered(ctx context.Context, change func() (*T, error)) (M, error) {
-	got, err := change()
-	if err == nil && s.RecordedOnly != nil {
-		warn(ctx, s.RecordedOnly(got))
-	}
+	got, err := s.Patch(ctx, r.GetNamespace(), r.GetName(), patch)
 	return answered(got, err, s.empty())
 }
 
@@ -281,7 +271,8 @@ func (s quotaTrees) Rename(ctx context.Context, r *apiv1.RenameRequest) (*apiv1.
 	if status != nil {
 		return nil, status
 	}
-	return s.served().answered(ctx, func() (*api.QuotaTree, error) { return s.a.Service.RenameQuotaNode(ctx, r.GetName(), rename) })
+	got, err := s.a.Service.RenameQuotaNode(ctx, r.GetName(), rename)
+	return answered(got, err, s.served().empty())
 }
 
 // TryConsumer implements apiv1.QuotaTreesServer.

@@ -99,3 +99,24 @@ func newQueues(a *API) queues {
 		},
 	}}
 }
+
+// priorityClasses implements muster.api.v1.PriorityClasses.
+type priorityClasses struct {
+	apiv1.UnsafePriorityClassesServer // all methods are those of written
+	written[api.PriorityClass, *apiv1.PriorityClass, apiv1.PriorityClassList, apiv1.PriorityClassWatchEvent]
+}
+
+func newPriorityClasses(a *API) priorityClasses {
+	return priorityClasses{written: written[api.PriorityClass, *apiv1.PriorityClass, apiv1.PriorityClassList, apiv1.PriorityClassWatchEvent]{
+		a, service.WrittenClasses,
+		watched[api.PriorityClass, *apiv1.PriorityClass, apiv1.PriorityClassWatchEvent]{
+			objects.PriorityClasses, service.WrittenClasses.Listed, func() *apiv1.PriorityClass { return new(apiv1.PriorityClass) },
+			func(of apiv1.WatchEventType, id *apiv1.WatchID, o *apiv1.PriorityClass) *apiv1.PriorityClassWatchEvent {
+				return &apiv1.PriorityClassWatchEvent{Type: of, Id: id, Object: o}
+			},
+		},
+		func(kind string, meta *apiv1.ListMeta, items []*apiv1.PriorityClass) *apiv1.PriorityClassList {
+			return &apiv1.PriorityClassList{Kind: kind, Metadata: meta, Items: items}
+		},
+	}}
+}

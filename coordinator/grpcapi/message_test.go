@@ -107,6 +107,8 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"Resource":                survives[api.Resource](new(apiv1.Resource)),
 		"Queue":                   survives[api.Queue](new(apiv1.Queue)),
 		"QueueList":               survives[api.QueueList](new(apiv1.QueueList)),
+		"PriorityClass":           survives[api.PriorityClass](new(apiv1.PriorityClass)),
+		"PriorityClassList":       survives[api.PriorityClassList](new(apiv1.PriorityClassList)),
 		"ResourceList":            survives[api.ResourceList](new(apiv1.ResourceList)),
 		"TenantList":              survives[api.TenantList](new(apiv1.TenantList)),
 		"TenantUsage":             survives[api.TenantUsage](new(apiv1.TenantUsage)),

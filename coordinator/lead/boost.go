@@ -70,8 +70,7 @@ func (l *Leader) changeOfBoost(j *job, o api.BoostOptions) (change *jobChange, b
 // ownPriority is the priority in a job's document, which was checked when it was
 // submitted.
 func ownPriority(j *job) int32 {
-	p, _ := api.PriorityOf(j.doc.Spec.Priority, j.doc.Spec.PriorityClass)
-	return p
+	return api.PriorityOf(j.doc.Spec.Priority, j.doc.Spec.PriorityClass)
 }
 
 // priorityOf is the priority of a unit of the job that enters the queue now.

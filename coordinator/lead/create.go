@@ -42,14 +42,17 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if status := l.judgeForms("spec", a.Spec); status != nil {
 		return nil, status
 	}
-	priority, status := api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass)
+	admitted, status := l.admitted(a.Spec.Priority, a.Spec.PriorityClass, a.Spec.PreemptionPolicy)
 	if status != nil {
 		return nil, status
 	}
+	filled := *a // the caller's document stays as it is
+	a = &filled
+	a.Spec.CompleteBy(admitted.Fill)
 	made := l.made()
 	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
 		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: 1, Document: c.Document, Created: l.stamp(), Made: made,
+		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass), Phase: string(api.Pending), Members: 1, Document: c.Document, Admitted: admitted, Created: l.stamp(), Made: made,
 		NodeResources: l.nodeResources(a.Spec),
 	}, a.Spec, nil, cmp.Or(made.User(), c.User))
 	if status != nil {
@@ -66,17 +69,21 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 	if status := doc.CheckDomains(); status != nil {
 		return nil, status
 	}
-	priority, status := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
+	admitted, status := l.admitted(doc.Spec.Priority, doc.Spec.PriorityClass, doc.Spec.Template.Spec.PreemptionPolicy)
 	if status != nil {
 		return nil, status
 	}
+	filled := *doc // the caller's document stays as it is
+	doc = &filled
+	doc.Spec.CompleteBy(admitted.Fill)
+	priority := api.PriorityOf(doc.Spec.Priority, doc.Spec.PriorityClass)
 	if status := l.refusesWork(doc); status != nil {
 		return nil, status
 	}
 	first, growth, gang := api.JobUnits(doc)
 	j := &job{doc: doc, gang: gang, record: record.Job{
 		UID: l.uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Created: l.stamp(), Made: l.made(),
+		Phase: string(api.Queued), Document: c.Document, Admitted: admitted, Created: l.stamp(), Made: l.made(),
 	}}
 	s := &submission{Submitted: c, job: j}
 	member := 0

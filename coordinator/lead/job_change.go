@@ -92,7 +92,7 @@ func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *
 	if status := checkJob(j, &p.Preconditions); status != nil {
 		return nil, nil, status
 	}
-	raw, doc, status := p.PatchedJob(j.record.Document, j.doc)
+	raw, doc, status := p.PatchedJob(j.record.Document, j.doc, j.record.Admitted.Fill)
 	if status != nil {
 		return nil, nil, status
 	}

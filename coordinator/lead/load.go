@@ -97,6 +97,7 @@ func (v *view) loadJobs(kvs []record.KV) error {
 		if status != nil {
 			return fmt.Errorf("%s: document: %w", kv.Key, status)
 		}
+		doc.Spec.CompleteBy(rec.Admitted.Fill)
 		_, _, gang := api.JobUnits(doc)
 		v.insertJob(&job{record: rec, stored: kv.ModRev, doc: doc, gang: gang})
 	}
@@ -154,6 +155,7 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 	if status != nil {
 		return nil, fmt.Errorf("document: %w", status)
 	}
+	doc.Spec.CompleteBy(rec.Admitted.Fill)
 	u, status := newUnit(ns, rec, doc.Spec, nil, rec.Made.User())
 	if status != nil {
 		return nil, status

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
-// The values of preemptionPolicy. A unit without one takes back what quota says
-// is its own, and nothing else.
+// The values of preemptionPolicy beside api.PreemptOwnQuota, which is that of a unit
+// without one.
 const (
-	preemptLower = "PreemptLowerPriority"
-	preemptNever = "Never"
+	preemptLower = api.PreemptLowerPriority
+	preemptNever = api.PreemptNever
 )
 
 // beginPreemption starts the transaction of a unit whose place others have to

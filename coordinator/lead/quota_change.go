@@ -78,6 +78,8 @@ func subjectOfKey(key string) string {
 		return "resource"
 	case strings.HasPrefix(key, record.QueuesPrefix):
 		return "queue"
+	case strings.HasPrefix(key, record.PriorityClassesPrefix):
+		return "priority_class"
 	}
 	return "quota"
 }

@@ -77,7 +77,7 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 		c.answer(nil, status)
 		return
 	}
-	raw, doc, status := p.PatchedAllocation(u.record.Document, u.allocation)
+	raw, doc, status := p.PatchedAllocation(u.record.Document, u.allocation, u.record.Admitted.Fill)
 	moves := status == nil && doc.Spec.Queue != u.allocation.Spec.Queue
 	if moves && u.group != nil {
 		status = api.Errorf(409, "allocation %s is a member of group %s: all members of a group wait in one queue, %s; submit the group anew", u.record.Name, u.group.id, u.record.Queue).Because(api.FailedPrecondition)

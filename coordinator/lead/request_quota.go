@@ -98,6 +98,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 	if status != nil {
 		return w, status
 	}
+	warnings = append(warnings, object.WarnOfClasses(l.hasClass)...)
 	w.UID = object.Metadata.UID
 	rec := charges.RecordOf(object.Metadata, object)
 	rec.ChangedMillis = l.millis()

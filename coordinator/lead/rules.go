@@ -30,6 +30,9 @@ type Rules struct {
 	RejectUnsatisfiable bool
 	// PlacementPolicy is a name of place.Policies; "" for the default.
 	PlacementPolicy string
+	// PreemptionPolicy is that of new work which has none, and whose class has none; "" is
+	// api.PreemptOwnQuota.
+	PreemptionPolicy string
 	// StartsWork: agents start the commands of jobs. Without it a job with a command is
 	// refused.
 	StartsWork bool

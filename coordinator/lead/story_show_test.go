@@ -192,6 +192,8 @@ func (s *story) reply(e lead.Effect) string {
 		return text + "tenant " + r.Metadata.Name
 	case *api.Namespace:
 		return text + "namespace " + r.Metadata.Name
+	case *api.PriorityClass:
+		return text + "priority class " + r.Metadata.Name
 	case *api.Queue:
 		return text + "queue " + r.Metadata.Name
 	case lead.NodeChanged:

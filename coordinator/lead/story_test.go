@@ -45,7 +45,7 @@ type story struct {
 	// The next fields configure the leaders that come.
 	evictOnDeviceLost, requireNamespaces, rejectUnsatisfiable bool
 
-	placementPolicy string
+	placementPolicy, preemptionPolicy string
 	// counts are the counted resources that nodes declare when they come.
 	counts     map[resource.NodeID][]grant.Count
 	namespaces map[string]lead.Namespace
@@ -151,7 +151,7 @@ func (s *story) lead() {
 	s.l = lead.NewLeader(lead.Beginning{
 		Rules: lead.Rules{
 			NamespaceAllocations: 100, VoteBudget: 2 * time.Second, ReservationTTL: 10 * time.Second, EvictionGrace: 30 * time.Second, RecordRetention: 10 * time.Minute,
-			Namespaces: s.namespaces, RequireNamespaces: s.requireNamespaces, EvictOnDeviceLost: s.evictOnDeviceLost, RejectUnsatisfiable: s.rejectUnsatisfiable, PlacementPolicy: s.placementPolicy,
+			Namespaces: s.namespaces, RequireNamespaces: s.requireNamespaces, EvictOnDeviceLost: s.evictOnDeviceLost, RejectUnsatisfiable: s.rejectUnsatisfiable, PlacementPolicy: s.placementPolicy, PreemptionPolicy: s.preemptionPolicy,
 		},
 		Epoch: s.epoch, Held: record.CreateRevIs("leader", resource.Revision(s.epoch)), MaxOps: 128, Now: s.now, Seed: [32]byte{byte(s.epoch)},
 	})
@@ -165,7 +165,7 @@ func (s *story) lead() {
 	effects, err := s.l.Load(s.now, lead.Loaded{
 		Nodes: all(record.NodesPrefix), Bans: all(record.BansPrefix), Quotas: all(record.QuotaPrefix), Jobs: all(record.JobsPrefix),
 		Units: all(record.UnitsPrefix), Orders: all(record.OrderPrefix), Txs: all(record.TxPrefix), Ready: all(record.ReadyPrefix), Requests: all(record.RequestsPrefix),
-		Objects: append(append(all(record.TenantsPrefix), queueing("a", "b")...), append(all(record.NamespacesPrefix), all(record.QueuesPrefix)...)...), Configured: all(record.ConfiguredKey),
+		Objects: append(append(all(record.TenantsPrefix), queueing("a", "b")...), slices.Concat(all(record.NamespacesPrefix), all(record.QueuesPrefix), all(record.PriorityClassesPrefix))...), Configured: all(record.ConfiguredKey),
 	}, nil)
 	if err != nil {
 		s.t.Fatal(err)

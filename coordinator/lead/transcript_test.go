@@ -33,7 +33,7 @@ import (
 //	node n3 rack=r2              registers n3, with labels, and opens the stream to its agent
 //	lead                         a new leader loads the store
 //	connect n1                   opens the stream to the agent of n1
-//	create a gpus=4              submits an allocation: priority=, policy=, namespace=,
+//	create a gpus=4              submits an allocation: priority=, class=, policy=, namespace=,
 //	                             labels=app:web, near=rack/app:web, apart=rack/app:web, spread=rack/1;
 //	                             near=rack is near the members of its own job; on=kind:h100 selects nodes,
 //	                             else=2/kind:a100+4/kind:b asks for other GPUs on other nodes
@@ -55,9 +55,10 @@ import (
 //	tenant vision                puts a tenant
 //	namespace a tenant=vision    puts a namespace: admission=, allocations=, ceiling=, lost=, queue=, unsatisfiable=
 //	queue q state=Hold           puts a queue: state=, order=, running=, waiting=, policy=
+//	class c value=5              puts a priority class: value=, policy=, default=
 //	move a q                     changes the queue of an allocation
 //	suspend a, resume a
-//	remove namespace a           deletes a namespace, a tenant or a queue
+//	remove namespace a           deletes a namespace, a tenant, a queue or a class
 //	fence n1 dead                fences a node; dead confirms that it is dead
 //	n1 obeys                     the agent carries out its oldest command
 //	n1 refuses                   the agent says No to its oldest Reserve
@@ -71,6 +72,7 @@ import (
 //	rule deviceLost evict        configures the leaders that come
 //	rule requireNamespaces       likewise
 //	rule placementPolicy spread  likewise
+//	rule preemptionPolicy Never  likewise
 //	rule unsatisfiable reject    likewise
 //	rule namespace a tenant=b    likewise: a namespace with tenant= and admission=
 //	store answers                the oldest write or read
@@ -247,6 +249,8 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(s.putNamespace(words[1], options))
 	case "queue":
 		s.ask(s.putQueue(words[1], options))
+	case "class":
+		s.ask(s.putClass(words[1], options))
 	case "move":
 		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"queue":%q}}`, words[2]))})
 	case "suspend", "resume":
@@ -273,6 +277,8 @@ func (s *story) doRule(words []string, options map[string]string) {
 		s.rejectUnsatisfiable = words[1] == "reject"
 	case "placementPolicy":
 		s.placementPolicy = words[1]
+	case "preemptionPolicy":
+		s.preemptionPolicy = words[1]
 	case "requireNamespaces":
 		s.requireNamespaces = true
 	case "namespace":
@@ -317,6 +323,17 @@ func (s *story) putQueue(name string, options map[string]string) lead.Put[api.Qu
 	return lead.Put[api.Queue]{Object: q}
 }
 
+// putClass is a request for a priority class with the rules of the options.
+func (s *story) putClass(name string, options map[string]string) lead.Put[api.PriorityClass] {
+	c := &api.PriorityClass{Kind: api.KindPriorityClass, Metadata: api.ObjectMeta{Name: name}, Spec: api.PriorityClassSpec{
+		Value: int32(s.number(options["value"])), PreemptionPolicy: options["policy"], GlobalDefault: options["default"] != "",
+	}}
+	if status := c.Validate(); status != nil {
+		s.t.Fatal(status)
+	}
+	return lead.Put[api.PriorityClass]{Object: c}
+}
+
 // patch is a change of work.
 func (s *story) patch(name, text string) api.WorkPatch {
 	p, status := api.DecodeWorkPatch(api.KindAllocation, "default", name, []byte(text))
@@ -326,8 +343,11 @@ func (s *story) patch(name, text string) api.WorkPatch {
 	return p
 }
 
-// remove is a request for the deletion of a namespace, a tenant or a queue.
+// remove is a request for the deletion of a namespace, a tenant, a queue or a class.
 func remove(kind, name string) lead.Request {
+	if kind == "class" {
+		return lead.Delete[api.PriorityClass]{Name: name}
+	}
 	if kind == "queue" {
 		return lead.Delete[api.Queue]{Name: name}
 	}
@@ -385,6 +405,9 @@ func document(kind, name string, options map[string]string) string {
 	}
 	if priority, err := strconv.Atoi(options["priority"]); err == nil {
 		top["priority"] = priority
+	}
+	if options["class"] != "" {
+		top["priorityClass"] = options["class"]
 	}
 	metadata := map[string]any{"name": name}
 	if key, value, given := strings.Cut(options["labels"], ":"); given {

@@ -119,6 +119,8 @@ func WithVersion(object any, at resource.Revision) any {
 		return versioned(o, func(o *api.Namespace) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Resource:
 		return versioned(o, func(o *api.Resource) *api.ObjectMeta { return &o.Metadata }, at)
+	case *api.PriorityClass:
+		return versioned(o, func(o *api.PriorityClass) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.Queue:
 		return versioned(o, func(o *api.Queue) *api.ObjectMeta { return &o.Metadata }, at)
 	case *api.AccessToken:

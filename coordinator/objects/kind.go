@@ -22,6 +22,7 @@ const (
 	Namespaces
 	Resources
 	Queues
+	PriorityClasses
 	AccessTokens
 	RoleBindings
 	QuotaTrees
@@ -32,7 +33,7 @@ const (
 // kindNames are the kinds as documents name them.
 var kindNames = [kinds]string{
 	api.KindAllocation, api.KindJob, api.KindNode, api.KindResourceQuota, api.KindQuotaForest, api.KindQuotaBinding, api.KindTenant, api.KindNamespace, api.KindResource,
-	api.KindQueue, api.KindAccessToken, api.KindRoleBinding, api.KindQuotaTree, api.KindEvent,
+	api.KindQueue, api.KindPriorityClass, api.KindAccessToken, api.KindRoleBinding, api.KindQuotaTree, api.KindEvent,
 }
 
 // String is the kind as documents name it.

@@ -32,6 +32,7 @@ type Cache struct {
 	counts     cachedCounts
 	resources  cachedResources
 	queues     cachedQueues
+	classes    cachedClasses
 	// accessTokens by id, roleBindings by name.
 	accessTokens map[string]*accessTokenEntry
 	roleBindings map[string]shown.Versioned[api.RoleBinding]
@@ -58,7 +59,7 @@ func New() *Cache {
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), trees: newCachedTrees(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
 		counts:    cachedCounts{used: map[string]count.Use{}},
-		resources: newCachedResources(), queues: newCachedQueues(),
+		resources: newCachedResources(), queues: newCachedQueues(), classes: newCachedClasses(),
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
 		touched:   map[string]bool{}, stale: map[Name]bool{}, known: map[string]any{}, queue: newOrder(), lines: newLines(),
@@ -69,6 +70,7 @@ func New() *Cache {
 	for _, e := range registry.BuiltIn() {
 		c.tables[Resources].Set(Name{Resources, "", string(e.Name)}.position(), c.resources.entry(string(e.Name)))
 	}
+	c.setBuiltInClasses()
 	c.tables[Queues].Set(Name{Queues, "", api.DefaultQueue}.position(), c.queues.entry(api.DefaultQueue))
 	return c
 }
@@ -84,7 +86,7 @@ func (c *Cache) Know(key string, of any) {
 // Touch notes that a key has changed.
 func (c *Cache) Touch(key string) {
 	delete(c.known, key)
-	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix, record.QueuesPrefix, record.AuthPrefix} {
+	for _, prefix := range []string{record.UnitsPrefix, record.JobsPrefix, record.OrderPrefix, record.TxPrefix, record.ReadyPrefix, record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.TenantsPrefix, record.NamespacesPrefix, record.ResourcesPrefix, record.QueuesPrefix, record.PriorityClassesPrefix, record.AuthPrefix} {
 		if strings.HasPrefix(key, prefix) {
 			c.touched[key] = true
 			return
@@ -177,6 +179,8 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		return c.remakeResource(key, kvs)
 	case strings.HasPrefix(key, record.QueuesPrefix):
 		return c.remakeQueue(key, kvs)
+	case strings.HasPrefix(key, record.PriorityClassesPrefix):
+		return c.remakeClass(key, kvs)
 	case strings.HasPrefix(key, record.AuthPrefix):
 		c.remakeCredential(key, kvs)
 	}

@@ -80,6 +80,8 @@ func (c *Cache) entry(n Name) entry {
 		return c.resources.entry(n.Name)
 	case Queues:
 		return c.queues.entry(n.Name)
+	case PriorityClasses:
+		return c.classes.entry(n.Name)
 	case AccessTokens:
 		if t := c.accessTokens[n.Name]; t != nil {
 			return t

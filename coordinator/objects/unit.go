@@ -235,6 +235,7 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 		if status != nil {
 			return fmt.Errorf("document: %w", status)
 		}
+		doc.Spec.CompleteBy(u.record.Admitted.Fill)
 		u.Document, spec = doc, &doc.Spec
 	}
 	request, status := api.MemberRequest(*spec)
@@ -373,6 +374,7 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 	if status != nil {
 		return fmt.Errorf("%s: document: %w", kv.Key, status)
 	}
+	doc.Spec.CompleteBy(rec.Admitted.Fill)
 	c.jobs[position] = &cachedJob{record: *rec, stored: kv.ModRev, doc: doc}
 	for _, path := range rec.Units {
 		units[path.String()] = true

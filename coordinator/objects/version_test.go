@@ -12,7 +12,7 @@ import (
 func TestEveryKindTakesARevision(t *testing.T) {
 	empty := map[Kind]any{
 		Allocations: &api.Allocation{}, Jobs: &api.Job{}, Nodes: &api.Node{}, ResourceQuotas: &api.ResourceQuota{}, QuotaForests: &api.QuotaForest{},
-		QuotaBindings: &api.QuotaBinding{}, Tenants: &api.Tenant{}, Namespaces: &api.Namespace{}, Resources: &api.Resource{}, Queues: &api.Queue{},
+		QuotaBindings: &api.QuotaBinding{}, Tenants: &api.Tenant{}, Namespaces: &api.Namespace{}, Resources: &api.Resource{}, Queues: &api.Queue{}, PriorityClasses: &api.PriorityClass{},
 		AccessTokens: &api.AccessToken{}, RoleBindings: &api.RoleBinding{}, QuotaTrees: &api.QuotaTree{}, Events: &api.Event{},
 	}
 	for k := range Kind(kinds) {

@@ -43,5 +43,8 @@ func (w Written[T]) all(v *View) iter.Seq[shown.Versioned[T]] {
 	}
 }
 
+// WrittenClasses is the kind PriorityClass.
+var WrittenClasses = Written[api.PriorityClass]{PriorityClasses, &edit.Classes, (*api.PriorityClass).Validate}
+
 // WrittenQueues is the kind Queue.
 var WrittenQueues = Written[api.Queue]{Queues, &edit.Queues, (*api.Queue).Validate}

@@ -27,6 +27,8 @@ const (
 	ResourcesPrefix = Root + "resources/"
 	// QueuesPrefix holds Object.
 	QueuesPrefix = Root + "queues/"
+	// PriorityClassesPrefix holds Object.
+	PriorityClassesPrefix = Root + "priorityclasses/"
 	// QuotaForestsPrefix and QuotaBindingsPrefix hold Quota: the keys of QuotaForests
 	// and QuotaNamespaces.
 	QuotaForestsPrefix  = QuotaPrefix + "forests/"

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Object is a tenant, a namespace, a resource or a queue as an operator set it (TenantKey,
-// NamespaceKey, ResourcesPrefix, QueuesPrefix).
+// Object is a tenant, a namespace, a resource, a queue or a priority class as an operator
+// set it (TenantKey, NamespaceKey, ResourcesPrefix, QueuesPrefix, PriorityClassesPrefix).
 type Object struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"`

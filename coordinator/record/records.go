@@ -166,6 +166,9 @@ type Unit struct {
 	// Document is an allocation's submitted document: all its values as they
 	// were written, without insignificant white space.
 	Document json.RawMessage `json:"document,omitempty"`
+	// Admitted completes an allocation's document; nil where nothing is left out, or an
+	// older version has accepted it. A unit of a job has that of its job.
+	Admitted *Admitted `json:"admitted,omitempty"`
 	// Parent is the unit that this one grows or mends, if any.
 	Parent resource.UnitUID `json:"parent,omitempty"`
 	// Ending is the end that an allocation's owner has asked for while it was the
@@ -252,6 +255,7 @@ type Job struct {
 	Phase     string            `json:"phase"`
 	// Document is the submitted document, as in Unit.
 	Document  json.RawMessage `json:"document"`
+	Admitted  *Admitted       `json:"admitted,omitempty"` // as in Unit
 	Units     []UnitPath      `json:"units,omitempty"`
 	Made      *Actor          `json:"made,omitempty"` // as in Unit
 	Cancelled *Cancellation   `json:"cancelled,omitempty"`

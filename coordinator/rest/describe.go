@@ -102,8 +102,9 @@ func FieldSelectors() map[string][]string {
 		api.KindQuotaTree: slices.Sorted(maps.Keys(service.ListedQuotaTrees.Fields)), api.KindQuotaForest: slices.Sorted(maps.Keys(service.ListedQuotaForests.Fields)),
 		api.KindQuotaBinding: slices.Sorted(maps.Keys(service.ListedQuotaBindings.Fields)),
 		api.KindTenant:       slices.Sorted(maps.Keys(service.ListedTenants.Fields)), api.KindNamespace: slices.Sorted(maps.Keys(service.ListedNamespaces.Fields)),
-		api.KindRoleBinding: slices.Sorted(maps.Keys(service.ListedRoleBindings.Fields)),
-		api.KindQueue:       slices.Sorted(maps.Keys(service.WrittenQueues.Listed.Fields)),
-		api.KindEvent:       slices.Sorted(maps.Keys(service.ListedEvents.Fields)),
+		api.KindRoleBinding:   slices.Sorted(maps.Keys(service.ListedRoleBindings.Fields)),
+		api.KindPriorityClass: slices.Sorted(maps.Keys(service.WrittenClasses.Listed.Fields)),
+		api.KindQueue:         slices.Sorted(maps.Keys(service.WrittenQueues.Listed.Fields)),
+		api.KindEvent:         slices.Sorted(maps.Keys(service.ListedEvents.Fields)),
 	}
 }

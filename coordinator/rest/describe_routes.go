@@ -229,13 +229,15 @@ func resourceRoutes() map[string]description {
 	return all
 }
 
-// writtenRoutes describes the routes of queues.
+// writtenRoutes describes the routes of queues and of priority classes.
 func writtenRoutes() map[string]description {
-	const queues = "/api/v1/queues"
+	const queues, classes = "/api/v1/queues", "/api/v1/priorityclasses"
 	all := map[string]description{
-		"GET " + queues: {text: "Lists the queues: the default one, those that live work names, and those that operators wrote, by name.", answer: "QueueList", code: 200, isList: true, example: queues},
+		"GET " + queues:  {text: "Lists the queues: the default one, those that live work names, and those that operators wrote, by name.", answer: "QueueList", code: 200, isList: true, example: queues},
+		"GET " + classes: {text: "Lists the priority classes: those that are built in, and those that operators wrote, by name.", answer: "PriorityClassList", code: 200, isList: true, example: classes},
 	}
 	maps.Copy(all, documentRoutes(queues, "/{name}", api.KindQueue, queues, "training", `{"kind": "Queue", "metadata": {"name": "NAME"}, "spec": {"order": "Strict", "maxRunningMembers": 64}}`, `{"spec": {"state": "Hold"}}`))
+	maps.Copy(all, documentRoutes(classes, "/{name}", api.KindPriorityClass, classes, "release", `{"kind": "PriorityClass", "metadata": {"name": "NAME"}, "spec": {"value": 500, "preemptionPolicy": "PreemptLowerPriority"}}`, `{"spec": {"value": 600}}`))
 	return all
 }
 

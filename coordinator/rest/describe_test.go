@@ -92,6 +92,7 @@ func inForest(t *testing.T, h http.Handler) {
 		`/api/v1/quotaforests {"kind": "QuotaForest", "metadata": {"name": "quota"}, "spec": {"trees": ["company"]}}`,
 		`/api/v1/tenants {"kind": "Tenant", "metadata": {"name": "vision"}}`,
 		`/api/v1/resources {"kind": "Resource", "metadata": {"name": "seat"}}`,
+		`/api/v1/priorityclasses {"kind": "PriorityClass", "metadata": {"name": "release"}, "spec": {"value": 500}}`,
 		`/api/v1/queues {"kind": "Queue", "metadata": {"name": "training"}}`,
 		`/api/v1/resources {"kind": "Resource", "metadata": {"name": "example.com/seat"}}`,
 		`/api/v1/namespaces {"kind": "Namespace", "metadata": {"name": "vision-dev"}, "spec": {"tenant": "vision-dev"}}`,
@@ -315,7 +316,7 @@ func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
 	h := documentedWorld(t)
 	at := map[string]string{
 		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
-		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings", "Event": "events", "Queue": "queues",
+		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings", "Event": "events", "Queue": "queues", "PriorityClass": "priorityclasses",
 	}
 	for kind, fields := range rest.FieldSelectors() {
 		for _, f := range fields {

@@ -26,14 +26,6 @@ func (d documented[T]) answered(code int, got *T, err error) (answer, error) {
 	return answer{code: code, body: got}, nil
 }
 
-// warned is answered, with a warning about fields that have no effect.
-func (d documented[T]) warned(c *call, code int, got *T, err error) (answer, error) {
-	if err == nil && d.RecordedOnly != nil {
-		c.warnRecordedOnly(d.RecordedOnly(got))
-	}
-	return d.answered(code, got, err)
-}
-
 // parameters reads the query of a change.
 func (d documented[T]) parameters(c *call) *api.Status {
 	if status := c.parameters(d.changeParameters...); status != nil {
@@ -69,7 +61,7 @@ func (d documented[T]) post(h *handler) endpoint {
 			return answer{}, status
 		}
 		got, err := d.Create(c.ctx(), v)
-		return d.warned(c, http.StatusCreated, got, err)
+		return d.answered(http.StatusCreated, got, err)
 	}
 }
 
@@ -81,9 +73,9 @@ func (d documented[T]) put(h *handler) endpoint {
 		}
 		got, created, err := d.Put(c.ctx(), v)
 		if created {
-			return d.warned(c, http.StatusCreated, got, err)
+			return d.answered(http.StatusCreated, got, err)
 		}
-		return d.warned(c, http.StatusOK, got, err)
+		return d.answered(http.StatusOK, got, err)
 	}
 }
 
@@ -101,7 +93,7 @@ func (d documented[T]) patch(h *handler) endpoint {
 		}
 		namespace, name := d.key(c)
 		got, err := d.Patch(c.ctx(), namespace, name, body)
-		return d.warned(c, http.StatusOK, got, err)
+		return d.answered(http.StatusOK, got, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // routeWritten registers the endpoints of the kinds of package service's Written.
 func (h *handler) routeWritten(v1 string) {
 	routeKind(h, v1, service.WrittenQueues, objects.Queues)
+	routeKind(h, v1, service.WrittenClasses, objects.PriorityClasses)
 }
 
 // routeKind registers the endpoints of one kind.

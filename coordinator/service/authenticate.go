@@ -90,6 +90,10 @@ func CheckName(kind Kind, name string) *api.Status {
 		}
 	case KindQuotaBindings, KindNamespaces:
 		return CheckNamespace(name)
+	case KindPriorityClasses:
+		if !api.IsSubdomain(name) {
+			return api.Errorf(http.StatusBadRequest, "name %q is not one of a priority class (1..253 of a-z, 0-9, '-' and '.')", Clip(name))
+		}
 	case KindQueues:
 		if !api.IsLabel(name) {
 			return api.Errorf(http.StatusBadRequest, "name %q is not one of a queue (1..63 of a-z, 0-9 and '-')", Clip(name))

@@ -15,32 +15,33 @@ type Kind string
 
 // The kinds of the public API.
 const (
-	KindAllocations    Kind = "allocations"
-	KindJobs           Kind = "jobs"
-	KindPreemptions    Kind = "preemptions"
-	KindNodes          Kind = "nodes"
-	KindEvictions      Kind = "evictions" // of a node, of all tenants
-	KindCoordinators   Kind = "coordinators"
-	KindResourceQuotas Kind = "resourcequotas"
-	KindQuotaTrees     Kind = "quotatrees"
-	KindQuotaForests   Kind = "quotaforests"
-	KindQuotaBindings  Kind = "quotabindings"
-	KindConsumers      Kind = "consumers" // of quota, tried without effect
-	KindTokens         Kind = "bootstraptokens"
-	KindAccessTokens   Kind = "tokens" // of people and programs, for this API
-	KindRoleBindings   Kind = "rolebindings"
-	KindAuthorities    Kind = "authorities"
-	KindOperators      Kind = "operatorcertificates"
-	KindBans           Kind = "nodebans"
-	KindMetrics        Kind = "metrics" // of the whole cluster, for Prometheus
-	KindUsage          Kind = "usage"   // of the cluster, its queues and its tenants
-	KindTenants        Kind = "tenants"
-	KindNamespaces     Kind = "namespaces"
-	KindResources      Kind = "resources"  // the names of resources
-	KindQueues         Kind = "queues"     // rules for the work that waits
-	KindQuotaModes     Kind = "quotamodes" // of the cluster: one
-	KindEvents         Kind = "events"     // of objects; those of nodes are in no namespace
-	KindWhoAmI         Kind = "whoami"     // of the caller
+	KindAllocations     Kind = "allocations"
+	KindJobs            Kind = "jobs"
+	KindPreemptions     Kind = "preemptions"
+	KindNodes           Kind = "nodes"
+	KindEvictions       Kind = "evictions" // of a node, of all tenants
+	KindCoordinators    Kind = "coordinators"
+	KindResourceQuotas  Kind = "resourcequotas"
+	KindQuotaTrees      Kind = "quotatrees"
+	KindQuotaForests    Kind = "quotaforests"
+	KindQuotaBindings   Kind = "quotabindings"
+	KindConsumers       Kind = "consumers" // of quota, tried without effect
+	KindTokens          Kind = "bootstraptokens"
+	KindAccessTokens    Kind = "tokens" // of people and programs, for this API
+	KindRoleBindings    Kind = "rolebindings"
+	KindAuthorities     Kind = "authorities"
+	KindOperators       Kind = "operatorcertificates"
+	KindBans            Kind = "nodebans"
+	KindMetrics         Kind = "metrics" // of the whole cluster, for Prometheus
+	KindUsage           Kind = "usage"   // of the cluster, its queues and its tenants
+	KindTenants         Kind = "tenants"
+	KindNamespaces      Kind = "namespaces"
+	KindResources       Kind = "resources"       // the names of resources
+	KindQueues          Kind = "queues"          // rules for the work that waits
+	KindPriorityClasses Kind = "priorityclasses" // names for priorities
+	KindQuotaModes      Kind = "quotamodes"      // of the cluster: one
+	KindEvents          Kind = "events"          // of objects; those of nodes are in no namespace
+	KindWhoAmI          Kind = "whoami"          // of the caller
 )
 
 // Verb is an action on a kind.
@@ -142,7 +143,7 @@ func table() map[Kind]rights {
 		KindTokens:    only(Operators, kept...), KindBans: only(Operators, kept...), KindMetrics: only(Operators, VerbGet),
 		KindAuthorities: only(Admins, kept...), KindOperators: only(Admins, kept...),
 		KindUsage:   only(Tenants, VerbGet), // of its own tenant alone: AuthorizeTenant
-		KindTenants: tenants, KindNamespaces: namespaces, KindResources: names, KindQueues: names,
+		KindTenants: tenants, KindNamespaces: namespaces, KindResources: names, KindQueues: names, KindPriorityClasses: names,
 		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.

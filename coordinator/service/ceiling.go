@@ -31,9 +31,8 @@ func (p Principal) CheckPriority(number *int32, class string) *api.Status {
 	if p.Ceiling == nil {
 		return nil
 	}
-	priority, status := api.PriorityOf(number, class)
-	if status != nil {
-		return status
+	if _, builtIn := api.BuiltInPriority(class); number == nil && class != "" && !builtIn {
+		return nil // the leader knows the value
 	}
-	return ceiling.Refuse(ceiling.Rules{}, ceiling.Caller{Token: p.Ceiling}, priority)
+	return ceiling.Refuse(ceiling.Rules{}, ceiling.Caller{Token: p.Ceiling}, api.PriorityOf(number, class))
 }

@@ -17,9 +17,7 @@ type Documents[T api.QuotaDocument] struct {
 	Meta   func(*T) *api.ObjectMeta
 	// Typed names version and kind, which a service may leave out.
 	Typed func(*T)
-	// RecordedOnly lists the fields that have no effect; it may be nil.
-	RecordedOnly func(*T) []string
-	Get          func(ctx context.Context, namespace, name string) (*T, error)
+	Get   func(ctx context.Context, namespace, name string) (*T, error)
 	// Remove deletes an object that has the required values, else the answer is 409.
 	Remove func(ctx context.Context, namespace, name string, require api.Preconditions) (*T, error)
 
@@ -165,12 +163,11 @@ func ResourceQuotas(q Quotas) Documents[api.ResourceQuota] {
 		Typed: func(q *api.ResourceQuota) {
 			q.APIVersion, q.Kind = cmp.Or(q.APIVersion, api.APIVersion), cmp.Or(q.Kind, api.KindResourceQuota)
 		},
-		bare:         func(q *api.ResourceQuota) { q.Status = api.ResourceQuotaStatus{} },
-		RecordedOnly: (*api.ResourceQuota).RecordedOnly,
-		Get:          q.GetResourceQuota,
-		create:       q.CreateResourceQuota,
-		update:       q.UpdateResourceQuota,
-		Remove:       q.DeleteResourceQuota,
+		bare:   func(q *api.ResourceQuota) { q.Status = api.ResourceQuotaStatus{} },
+		Get:    q.GetResourceQuota,
+		create: q.CreateResourceQuota,
+		update: q.UpdateResourceQuota,
+		Remove: q.DeleteResourceQuota,
 	}
 }
 

@@ -23,6 +23,7 @@ type Objects[T any] interface {
 // WrittenKind (ADR 69).
 type Written interface {
 	Queues() Objects[api.Queue]
+	PriorityClasses() Objects[api.PriorityClass]
 }
 
 // WrittenKind is all that the codecs know of such a kind. It is immutable.

@@ -58,7 +58,7 @@ func change(h *whatif.Hint, v Viewer) string {
 	case whatif.Tolerate:
 		return fmt.Sprintf("with a toleration of the taint %s", h.Taint)
 	case whatif.MayPreempt:
-		return "with preemptionPolicy: PreemptLowerPriority (the default takes back quota of its own and evicts nobody else)"
+		return "with preemptionPolicy: PreemptLowerPriority (OwnQuota takes back quota of its own and evicts nobody else)"
 	case whatif.HigherPriority:
 		return fmt.Sprintf("with priority %d in place of %d and preemptionPolicy: PreemptLowerPriority", h.To, h.From)
 	case whatif.LessCPU, whatif.LessMemory, whatif.FewerGPUs:

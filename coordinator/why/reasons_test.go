@@ -235,7 +235,7 @@ func TestEachChangeIsWorded(t *testing.T) {
 		"with 9 GPUs in place of 8 as the borrowing limit of node g of quota tree T: it would start now": {
 			Code: whatif.RaiseQuota, Resource: resource.GPU, From: 8000, To: 9000, Quota: quota.Refusal{Code: quota.OverBorrow, Tree: "T", Node: "g"}, Then: sched.Start,
 		},
-		"with preemptionPolicy: PreemptLowerPriority (the default takes back quota of its own and evicts nobody else): it would take the place of 1 unit of another tenant with 8 GPUs at priority 2": {
+		"with preemptionPolicy: PreemptLowerPriority (OwnQuota takes back quota of its own and evicts nobody else): it would take the place of 1 unit of another tenant with 8 GPUs at priority 2": {
 			Code: whatif.MayPreempt, Then: sched.Preempt, Victims: gives,
 		},
 		"with priority 3 in place of 0 and preemptionPolicy: PreemptLowerPriority: it would take the place of 1 unit of another tenant with 8 GPUs at priority 2": {

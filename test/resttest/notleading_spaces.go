@@ -97,6 +97,11 @@ func (NotLeading) DeleteResource(context.Context, string, api.Preconditions) (*a
 // Queues implements service.Service.
 func (NotLeading) Queues() service.Objects[api.Queue] { return notServed[api.Queue]{} }
 
+// PriorityClasses implements service.Service.
+func (NotLeading) PriorityClasses() service.Objects[api.PriorityClass] {
+	return notServed[api.PriorityClass]{}
+}
+
 // notServed are the objects of a kind that nobody serves.
 type notServed[T any] struct{}
 

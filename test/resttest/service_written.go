@@ -20,6 +20,11 @@ func (c *Cluster) Queues() service.Objects[api.Queue] {
 	return written[api.Queue]{objects.WrittenQueues, c}
 }
 
+// PriorityClasses implements service.Written.
+func (c *Cluster) PriorityClasses() service.Objects[api.PriorityClass] {
+	return written[api.PriorityClass]{objects.WrittenClasses, c}
+}
+
 // Put implements service.Objects. The answer is the object as reads show it.
 func (w written[T]) Put(ctx context.Context, o *T, create bool) (*T, error) {
 	if status := w.Validate(o); status != nil {

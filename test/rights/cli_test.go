@@ -20,7 +20,7 @@ import (
 var commandLines = map[string][]string{
 	"annotate":               {"node thing a=b", "job thing a=b -n TENANT"},
 	"api-resources":          nil,
-	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding", "-f FILE/queue", "-f FILE/resource", "-f FILE/quotaforest", "-f FILE/quotabinding", "-f FILE/resourcequota -n TENANT"},
+	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding", "-f FILE/queue", "-f FILE/priorityclass", "-f FILE/resource", "-f FILE/quotaforest", "-f FILE/quotabinding", "-f FILE/resourcequota -n TENANT"},
 	"audit":                  {""},
 	"history status":         {""},
 	"history verify":         {""},
@@ -38,7 +38,7 @@ var commandLines = map[string][]string{
 	"cordon":          {"thing"},
 	"decisions check": nil,
 	"decisions show":  nil,
-	"delete":          {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "allocations -l a=b -n TENANT", "queue thing", "resource thing", "quotaforest thing"},
+	"delete":          {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "allocations -l a=b -n TENANT", "queue thing", "priorityclass thing", "resource thing", "quotaforest thing"},
 	"describe":        {"job thing -n TENANT", "allocation thing -n TENANT", "node thing", "tenant TENANT", "namespace TENANT", "rolebinding TENANT.readers", "resourcequota thing -n TENANT", "quotatree thing"},
 	"doctor":          nil, // looks at this host
 	"docs man":        nil, // writes pages
@@ -48,7 +48,7 @@ var commandLines = map[string][]string{
 	"fence":           {"thing"},
 	"get": {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w",
 		"allocations -A", "resourcequotas -A", "allocations -n TENANT -w", "resourcequotas -n TENANT -w", "jobs -A -w", "allocations -A -w", "resourcequotas -A -w", "tenants -w", "namespaces -w", "rolebindings -w",
-		"quotatrees -w", "quotaforests -w", "quotabindings -w", "queues", "queue thing", "queues -w", "resources", "resource thing", "resources -w"},
+		"quotatrees -w", "quotaforests -w", "quotabindings -w", "queues", "queue thing", "queues -w", "priorityclasses", "priorityclass thing", "priorityclasses -w", "resources", "resource thing", "resources -w"},
 	"logs":                {"thing --member 0 -n TENANT", "-f thing --member 0 -n TENANT"},
 	"run":                 {"-n TENANT -- true"},
 	"kubelet pool":        {"thing", "thing --add GPU-0 --wait=false"},

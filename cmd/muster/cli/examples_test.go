@@ -65,6 +65,7 @@ var quotaExamples = map[string][]string{
 	"quota-consumer.json": nil,
 	"namespace.yaml":      {"tenant vision", "namespace vision-dev"},
 	"queue.yaml":          {"queue training"},
+	"priority-class.yaml": {"priorityclass release"},
 	"resource.yaml":       {"resource example.com/seat"},
 }
 

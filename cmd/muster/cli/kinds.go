@@ -22,6 +22,7 @@ const (
 	tenantKind        kind = "tenant"
 	namespaceKind     kind = "namespace"
 	resourceKind      kind = "resource"
+	priorityClassKind kind = "priorityclass"
 	queueKind         kind = "queue"
 	resourceQuotaKind kind = "resourcequota"
 	quotaTreeKind     kind = "quotatree"
@@ -127,6 +128,18 @@ func entries() []entry {
 			row:      func(o object, now time.Time) ([]string, []string) { return resourceRow(as[api.Resource](o), now) },
 			describe: func(a *app, _ context.Context, o object) error { a.describeResource(as[api.Resource](o)); return nil },
 			spec:     func(o object) any { return as[api.Resource](o).Spec },
+		},
+		{
+			kind: priorityClassKind, isName: api.IsSubdomain, nameRule: subdomainRule,
+			heads: []string{"NAME", "VALUE", "PREEMPTION", "DEFAULT", "AGE"}, wide: []string{"DESCRIPTION"},
+			row: func(o object, now time.Time) ([]string, []string) {
+				return priorityClassRow(as[api.PriorityClass](o), now)
+			},
+			describe: func(a *app, _ context.Context, o object) error {
+				a.describePriorityClass(as[api.PriorityClass](o))
+				return nil
+			},
+			spec: func(o object) any { return as[api.PriorityClass](o).Spec },
 		},
 		{
 			kind: queueKind, isName: api.IsLabel, nameRule: labelRule,

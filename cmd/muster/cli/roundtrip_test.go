@@ -40,13 +40,14 @@ kind: Node
 metadata: {name: x, labels: {zone: a}, annotations: {owner: ada}}
 spec: {capacity: {cpu: 96000m, nvidia.com/gpu: "8", pods: "110"}, allocatable: {cpu: 94000m}, taints: [{key: team, effect: NoSchedule}], unschedulable: true}
 `,
-	api.KindQuotaForest:  "kind: QuotaForest\nmetadata: {name: x}\nspec: {trees: [x]}\n",
-	api.KindQuotaBinding: "kind: QuotaBinding\nmetadata: {name: x}\nspec: {groups: {x: a}, admission: queue}\n",
-	api.KindTenant:       "kind: Tenant\nmetadata: {name: x}\nspec: {displayName: The team, owner: ada, contacts: [bob]}\n",
-	api.KindResource:     "kind: Resource\nmetadata: {name: x}\nspec: {displayName: Licence, unit: seats, scope: cluster, rank: 20}\n",
-	api.KindQueue:        "kind: Queue\nmetadata: {name: x}\nspec: {state: Hold, order: Strict, maxRunningMembers: 4, placementPolicy: packed}\n",
-	api.KindRoleBinding:  "kind: RoleBinding\nmetadata: {name: x}\nspec: {role: editor, tenant: vision, namespaces: [dev], subjects: [{kind: User, name: ada}]}\n",
-	api.KindNamespace:    "kind: Namespace\nmetadata: {name: x}\nspec: {priorityCeiling: 100, admission: queue, defaultQueue: q}\n",
+	api.KindQuotaForest:   "kind: QuotaForest\nmetadata: {name: x}\nspec: {trees: [x]}\n",
+	api.KindQuotaBinding:  "kind: QuotaBinding\nmetadata: {name: x}\nspec: {groups: {x: a}, admission: queue}\n",
+	api.KindTenant:        "kind: Tenant\nmetadata: {name: x}\nspec: {displayName: The team, owner: ada, contacts: [bob]}\n",
+	api.KindResource:      "kind: Resource\nmetadata: {name: x}\nspec: {displayName: Licence, unit: seats, scope: cluster, rank: 20}\n",
+	api.KindPriorityClass: "kind: PriorityClass\nmetadata: {name: x}\nspec: {value: 7, preemptionPolicy: Never, globalDefault: true, description: d}\n",
+	api.KindQueue:         "kind: Queue\nmetadata: {name: x}\nspec: {state: Hold, order: Strict, maxRunningMembers: 4, placementPolicy: packed}\n",
+	api.KindRoleBinding:   "kind: RoleBinding\nmetadata: {name: x}\nspec: {role: editor, tenant: vision, namespaces: [dev], subjects: [{kind: User, name: ada}]}\n",
+	api.KindNamespace:     "kind: Namespace\nmetadata: {name: x}\nspec: {priorityCeiling: 100, admission: queue, defaultQueue: q}\n",
 	api.KindResourceQuota: `
 kind: ResourceQuota
 metadata: {name: x, annotations: {why: "a limit"}}

@@ -244,10 +244,7 @@ func jobWide(o *api.Job) []string {
 }
 
 func priority(number *int32, class string) string {
-	value, status := api.PriorityOf(number, class)
-	if status != nil {
-		return class
-	}
+	value := api.PriorityOf(number, class)
 	if class != "" {
 		return fmt.Sprintf("%d (%s)", value, class)
 	}

@@ -46,6 +46,7 @@ func (n *Narrator) takeJob(c *change, e record.Event) error {
 	if status != nil {
 		return inKey(e.KV, "document", status)
 	}
+	doc.Spec.CompleteBy(rec.Admitted.Fill)
 	j.doc = doc
 	return nil
 }

@@ -85,6 +85,7 @@ func (n *Narrator) readWork(kv record.KV, u, before *unit) error {
 	if status != nil {
 		return inKey(kv, "document", status)
 	}
+	doc.Spec.CompleteBy(u.record.Admitted.Fill)
 	w, err := workOf(&doc.Spec, u.record.NodeResources, doc.Spec.PriorityClass)
 	if err != nil {
 		return inKey(kv, "document", err)

@@ -15,6 +15,7 @@ type Objects struct {
 	Bindings   *Table[api.QuotaBinding] // by namespace
 	Resources  *Table[api.Resource]
 	Queues     *Table[api.Queue]
+	Classes    *Table[api.PriorityClass]
 
 	rows []row
 }
@@ -29,9 +30,9 @@ type row interface {
 func New() *Objects {
 	o := &Objects{
 		Tenants: newTable(Tenants), Namespaces: newTable(Namespaces), Forests: newTable(Forests), Bindings: newTable(Bindings), Resources: newTable(Resources),
-		Queues: newTable(Queues),
+		Queues: newTable(Queues), Classes: newTable(Classes),
 	}
-	o.rows = []row{o.Tenants, o.Namespaces, o.Forests, o.Bindings, o.Resources, o.Queues}
+	o.rows = []row{o.Tenants, o.Namespaces, o.Forests, o.Bindings, o.Resources, o.Queues, o.Classes}
 	return o
 }
 

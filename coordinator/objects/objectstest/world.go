@@ -214,6 +214,10 @@ func (w *World) changeSpace() []record.Op {
 	}
 	if w.random.IntN(3) == 0 {
 		name = []string{"default", "q", name}[w.random.IntN(3)]
+		if w.random.IntN(3) == 0 {
+			class := []string{"low", "urgent"}[w.random.IntN(2)]
+			return w.writeOrRemove(record.NamedKey(record.PriorityClassesPrefix, class), class, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"value":0,"globalDefault":%t}}`, class, w.random.IntN(2) == 0))
+		}
 		return w.writeOrRemove(record.NamedKey(record.QueuesPrefix, name), name, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"maxRunningMembers":%d}}`, name, w.random.IntN(3)))
 	}
 	key, document := record.TenantKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":"o%d"}}`, name, w.random.IntN(3))

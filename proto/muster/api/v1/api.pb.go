@@ -2133,7 +2133,15 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a!.muster.api.v1.ResourceWatchEvent0\x01\x12:\n" +
 	"\x06Update\x12\x17.muster.api.v1.Resource\x1a\x17.muster.api.v1.Resource\x12=\n" +
 	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x17.muster.api.v1.Resource\x12?\n" +
-	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x17.muster.api.v1.Resource2\xac\x03\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x17.muster.api.v1.Resource2\xfd\x03\n" +
+	"\x0fPriorityClasses\x12D\n" +
+	"\x06Create\x12\x1c.muster.api.v1.PriorityClass\x1a\x1c.muster.api.v1.PriorityClass\x12>\n" +
+	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x1c.muster.api.v1.PriorityClass\x12D\n" +
+	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a .muster.api.v1.PriorityClassList\x12N\n" +
+	"\x05Watch\x12\x1b.muster.api.v1.WatchRequest\x1a&.muster.api.v1.PriorityClassWatchEvent0\x01\x12D\n" +
+	"\x06Update\x12\x1c.muster.api.v1.PriorityClass\x1a\x1c.muster.api.v1.PriorityClass\x12B\n" +
+	"\x05Patch\x12\x1b.muster.api.v1.PatchRequest\x1a\x1c.muster.api.v1.PriorityClass\x12D\n" +
+	"\x06Delete\x12\x1c.muster.api.v1.RemoveRequest\x1a\x1c.muster.api.v1.PriorityClass2\xac\x03\n" +
 	"\x06Queues\x124\n" +
 	"\x06Create\x12\x14.muster.api.v1.Queue\x1a\x14.muster.api.v1.Queue\x126\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x14.muster.api.v1.Queue\x12<\n" +
@@ -2271,66 +2279,69 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*QuotaBinding)(nil),                    // 57: muster.api.v1.QuotaBinding
 	(*Tenant)(nil),                          // 58: muster.api.v1.Tenant
 	(*Resource)(nil),                        // 59: muster.api.v1.Resource
-	(*Queue)(nil),                           // 60: muster.api.v1.Queue
-	(*Namespace)(nil),                       // 61: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 62: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 63: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 64: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 65: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 66: muster.api.v1.NodeBan
-	(*QuotaModePatch)(nil),                  // 67: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 68: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 69: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 70: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 71: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 72: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 73: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 74: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 75: muster.api.v1.JobWatchEvent
-	(*Boost)(nil),                           // 76: muster.api.v1.Boost
-	(*LogChunk)(nil),                        // 77: muster.api.v1.LogChunk
-	(*NodeList)(nil),                        // 78: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 79: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 80: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 81: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 82: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 83: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 84: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 85: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 86: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 87: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 88: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 89: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 90: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 91: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 92: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 93: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 94: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 95: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 96: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 97: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 98: muster.api.v1.ResourceWatchEvent
-	(*QueueList)(nil),                       // 99: muster.api.v1.QueueList
-	(*QueueWatchEvent)(nil),                 // 100: muster.api.v1.QueueWatchEvent
-	(*NamespaceList)(nil),                   // 101: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 102: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 103: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 104: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 105: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 106: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 107: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 108: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 109: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 110: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 111: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 112: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 113: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 114: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 115: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 116: muster.api.v1.Event
-	(*EventList)(nil),                       // 117: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 118: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 119: muster.api.v1.AuditEntryList
+	(*PriorityClass)(nil),                   // 60: muster.api.v1.PriorityClass
+	(*Queue)(nil),                           // 61: muster.api.v1.Queue
+	(*Namespace)(nil),                       // 62: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 63: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 64: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 65: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 66: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 67: muster.api.v1.NodeBan
+	(*QuotaModePatch)(nil),                  // 68: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 69: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 70: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 71: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 72: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 73: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 74: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 75: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 76: muster.api.v1.JobWatchEvent
+	(*Boost)(nil),                           // 77: muster.api.v1.Boost
+	(*LogChunk)(nil),                        // 78: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 79: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 80: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 81: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 82: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 83: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 84: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 85: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 86: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 87: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 88: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 89: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 90: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 91: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 92: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 93: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 94: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 95: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 96: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 97: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 98: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 99: muster.api.v1.ResourceWatchEvent
+	(*PriorityClassList)(nil),               // 100: muster.api.v1.PriorityClassList
+	(*PriorityClassWatchEvent)(nil),         // 101: muster.api.v1.PriorityClassWatchEvent
+	(*QueueList)(nil),                       // 102: muster.api.v1.QueueList
+	(*QueueWatchEvent)(nil),                 // 103: muster.api.v1.QueueWatchEvent
+	(*NamespaceList)(nil),                   // 104: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 105: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 106: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 107: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 108: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 109: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 110: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 111: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 112: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 113: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 114: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 115: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 116: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 117: muster.api.v1.TenantUsage
+	(*QuotaMode)(nil),                       // 118: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 119: muster.api.v1.Event
+	(*EventList)(nil),                       // 120: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 121: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 122: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	34,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
@@ -2439,188 +2450,202 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	59,  // 103: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
 	6,   // 104: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
 	2,   // 105: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 106: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
-	4,   // 107: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 108: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
-	50,  // 109: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
-	60,  // 110: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
-	6,   // 111: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 112: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
-	61,  // 113: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	4,   // 114: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 115: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	50,  // 116: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	61,  // 117: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	6,   // 118: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 119: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	62,  // 120: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	4,   // 121: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 122: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	50,  // 123: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	27,  // 124: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	2,   // 125: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	63,  // 126: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	4,   // 127: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 128: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	50,  // 129: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	63,  // 130: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	6,   // 131: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 132: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	64,  // 133: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	30,  // 134: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	26,  // 135: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	29,  // 136: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	31,  // 137: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	28,  // 138: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	65,  // 139: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	32,  // 140: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	26,  // 141: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	66,  // 142: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	33,  // 143: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	26,  // 144: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	22,  // 145: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	23,  // 146: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	24,  // 147: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	1,   // 148: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	67,  // 149: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	4,   // 150: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 151: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	50,  // 152: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 153: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	39,  // 154: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	68,  // 155: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	39,  // 156: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	69,  // 157: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	70,  // 158: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	39,  // 159: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	39,  // 160: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	71,  // 161: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	68,  // 162: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	72,  // 163: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	73,  // 164: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	40,  // 165: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	68,  // 166: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	40,  // 167: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	74,  // 168: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	75,  // 169: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	40,  // 170: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	40,  // 171: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	76,  // 172: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
-	40,  // 173: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	68,  // 174: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	72,  // 175: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	77,  // 176: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	51,  // 177: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	78,  // 178: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	79,  // 179: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	51,  // 180: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	51,  // 181: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	51,  // 182: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	51,  // 183: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	51,  // 184: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	80,  // 185: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	51,  // 186: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	51,  // 187: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	81,  // 188: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	51,  // 189: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	82,  // 190: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	83,  // 191: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	84,  // 192: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	53,  // 193: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	53,  // 194: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	85,  // 195: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	86,  // 196: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	53,  // 197: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	53,  // 198: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	53,  // 199: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	54,  // 200: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	54,  // 201: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	87,  // 202: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	88,  // 203: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	54,  // 204: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	54,  // 205: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	54,  // 206: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	89,  // 207: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	54,  // 208: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	90,  // 209: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	56,  // 210: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	56,  // 211: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	91,  // 212: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	92,  // 213: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	56,  // 214: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	56,  // 215: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	56,  // 216: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	57,  // 217: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	57,  // 218: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	93,  // 219: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	94,  // 220: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	57,  // 221: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	57,  // 222: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	57,  // 223: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	58,  // 224: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	58,  // 225: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	95,  // 226: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	96,  // 227: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	58,  // 228: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	58,  // 229: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	58,  // 230: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	59,  // 231: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	59,  // 232: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	97,  // 233: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	98,  // 234: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	59,  // 235: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	59,  // 236: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	59,  // 237: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	60,  // 238: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
-	60,  // 239: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
-	99,  // 240: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
-	100, // 241: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
-	60,  // 242: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
-	60,  // 243: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
-	60,  // 244: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
-	61,  // 245: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	61,  // 246: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	101, // 247: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	102, // 248: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	61,  // 249: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	61,  // 250: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	61,  // 251: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	62,  // 252: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	62,  // 253: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	103, // 254: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	104, // 255: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	62,  // 256: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	62,  // 257: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	63,  // 258: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	63,  // 259: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	105, // 260: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	106, // 261: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	63,  // 262: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	63,  // 263: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	63,  // 264: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	64,  // 265: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	107, // 266: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	64,  // 267: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	108, // 268: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	109, // 269: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	109, // 270: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	65,  // 271: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	110, // 272: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	110, // 273: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	66,  // 274: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	111, // 275: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	66,  // 276: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	112, // 277: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	113, // 278: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	114, // 279: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	115, // 280: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	115, // 281: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	116, // 282: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	117, // 283: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	118, // 284: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	119, // 285: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	154, // [154:286] is the sub-list for method output_type
-	22,  // [22:154] is the sub-list for method input_type
+	60,  // 106: muster.api.v1.PriorityClasses.Create:input_type -> muster.api.v1.PriorityClass
+	4,   // 107: muster.api.v1.PriorityClasses.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 108: muster.api.v1.PriorityClasses.List:input_type -> muster.api.v1.ListRequest
+	50,  // 109: muster.api.v1.PriorityClasses.Watch:input_type -> muster.api.v1.WatchRequest
+	60,  // 110: muster.api.v1.PriorityClasses.Update:input_type -> muster.api.v1.PriorityClass
+	6,   // 111: muster.api.v1.PriorityClasses.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 112: muster.api.v1.PriorityClasses.Delete:input_type -> muster.api.v1.RemoveRequest
+	61,  // 113: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
+	4,   // 114: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 115: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
+	50,  // 116: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
+	61,  // 117: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
+	6,   // 118: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 119: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
+	62,  // 120: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	4,   // 121: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 122: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	50,  // 123: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	62,  // 124: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	6,   // 125: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 126: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	63,  // 127: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	4,   // 128: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 129: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	50,  // 130: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	27,  // 131: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	2,   // 132: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	64,  // 133: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	4,   // 134: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 135: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	50,  // 136: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	64,  // 137: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	6,   // 138: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	2,   // 139: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	65,  // 140: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	30,  // 141: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	26,  // 142: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	29,  // 143: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	31,  // 144: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	28,  // 145: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	66,  // 146: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	32,  // 147: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	26,  // 148: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	67,  // 149: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	33,  // 150: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	26,  // 151: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	22,  // 152: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	23,  // 153: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	24,  // 154: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	1,   // 155: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	68,  // 156: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	4,   // 157: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 158: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	50,  // 159: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 160: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	39,  // 161: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	69,  // 162: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	39,  // 163: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	70,  // 164: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	71,  // 165: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	39,  // 166: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	39,  // 167: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	72,  // 168: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	69,  // 169: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	73,  // 170: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	74,  // 171: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	40,  // 172: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	69,  // 173: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	40,  // 174: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	75,  // 175: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	76,  // 176: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	40,  // 177: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	40,  // 178: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	77,  // 179: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
+	40,  // 180: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	69,  // 181: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	73,  // 182: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	78,  // 183: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	51,  // 184: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	79,  // 185: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	80,  // 186: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	51,  // 187: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	51,  // 188: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	51,  // 189: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	51,  // 190: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	51,  // 191: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	81,  // 192: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	51,  // 193: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	51,  // 194: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	82,  // 195: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	51,  // 196: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	83,  // 197: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	84,  // 198: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	85,  // 199: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	53,  // 200: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	53,  // 201: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	86,  // 202: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	87,  // 203: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	53,  // 204: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	53,  // 205: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	53,  // 206: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	54,  // 207: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	54,  // 208: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	88,  // 209: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	89,  // 210: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	54,  // 211: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	54,  // 212: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	54,  // 213: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	90,  // 214: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	54,  // 215: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	91,  // 216: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	56,  // 217: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	56,  // 218: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	92,  // 219: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	93,  // 220: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	56,  // 221: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	56,  // 222: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	56,  // 223: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	57,  // 224: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	57,  // 225: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	94,  // 226: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	95,  // 227: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	57,  // 228: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	57,  // 229: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	57,  // 230: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	58,  // 231: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	58,  // 232: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	96,  // 233: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	97,  // 234: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	58,  // 235: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	58,  // 236: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	58,  // 237: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	59,  // 238: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	59,  // 239: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	98,  // 240: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	99,  // 241: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	59,  // 242: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	59,  // 243: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	59,  // 244: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	60,  // 245: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
+	60,  // 246: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
+	100, // 247: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
+	101, // 248: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
+	60,  // 249: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
+	60,  // 250: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
+	60,  // 251: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
+	61,  // 252: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
+	61,  // 253: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
+	102, // 254: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
+	103, // 255: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
+	61,  // 256: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
+	61,  // 257: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
+	61,  // 258: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
+	62,  // 259: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	62,  // 260: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	104, // 261: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	105, // 262: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	62,  // 263: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	62,  // 264: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	62,  // 265: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	63,  // 266: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	63,  // 267: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	106, // 268: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	107, // 269: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	63,  // 270: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	63,  // 271: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	64,  // 272: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	64,  // 273: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	108, // 274: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	109, // 275: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	64,  // 276: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	64,  // 277: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	64,  // 278: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	65,  // 279: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	110, // 280: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	65,  // 281: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	111, // 282: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	112, // 283: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	112, // 284: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	66,  // 285: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	113, // 286: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	113, // 287: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	67,  // 288: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	114, // 289: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	67,  // 290: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	115, // 291: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	116, // 292: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	117, // 293: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	118, // 294: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	118, // 295: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	119, // 296: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	120, // 297: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	121, // 298: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	122, // 299: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	161, // [161:300] is the sub-list for method output_type
+	22,  // [22:161] is the sub-list for method input_type
 	22,  // [22:22] is the sub-list for extension type_name
 	22,  // [22:22] is the sub-list for extension extendee
 	0,   // [0:22] is the sub-list for field type_name
@@ -2648,7 +2673,7 @@ func file_muster_api_v1_api_proto_init() {
 			NumEnums:      0,
 			NumMessages:   34,
 			NumExtensions: 0,
-			NumServices:   22,
+			NumServices:   23,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

@@ -4038,6 +4038,350 @@ var Resources_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	PriorityClasses_Create_FullMethodName = "/muster.api.v1.PriorityClasses/Create"
+	PriorityClasses_Get_FullMethodName    = "/muster.api.v1.PriorityClasses/Get"
+	PriorityClasses_List_FullMethodName   = "/muster.api.v1.PriorityClasses/List"
+	PriorityClasses_Watch_FullMethodName  = "/muster.api.v1.PriorityClasses/Watch"
+	PriorityClasses_Update_FullMethodName = "/muster.api.v1.PriorityClasses/Update"
+	PriorityClasses_Patch_FullMethodName  = "/muster.api.v1.PriorityClasses/Patch"
+	PriorityClasses_Delete_FullMethodName = "/muster.api.v1.PriorityClasses/Delete"
+)
+
+// PriorityClassesClient is the client API for PriorityClasses service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// PriorityClasses are names for priorities. Everybody reads them, operators change them.
+type PriorityClassesClient interface {
+	Create(ctx context.Context, in *PriorityClass, opts ...grpc.CallOption) (*PriorityClass, error)
+	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*PriorityClass, error)
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*PriorityClassList, error)
+	// Follows the changes; see watch.proto.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[PriorityClassWatchEvent], error)
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(ctx context.Context, in *PriorityClass, opts ...grpc.CallOption) (*PriorityClass, error)
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*PriorityClass, error)
+	Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*PriorityClass, error)
+}
+
+type priorityClassesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewPriorityClassesClient(cc grpc.ClientConnInterface) PriorityClassesClient {
+	return &priorityClassesClient{cc}
+}
+
+func (c *priorityClassesClient) Create(ctx context.Context, in *PriorityClass, opts ...grpc.CallOption) (*PriorityClass, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriorityClass)
+	err := c.cc.Invoke(ctx, PriorityClasses_Create_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *priorityClassesClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*PriorityClass, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriorityClass)
+	err := c.cc.Invoke(ctx, PriorityClasses_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *priorityClassesClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*PriorityClassList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriorityClassList)
+	err := c.cc.Invoke(ctx, PriorityClasses_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *priorityClassesClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[PriorityClassWatchEvent], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &PriorityClasses_ServiceDesc.Streams[0], PriorityClasses_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, PriorityClassWatchEvent]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type PriorityClasses_WatchClient = grpc.ServerStreamingClient[PriorityClassWatchEvent]
+
+func (c *priorityClassesClient) Update(ctx context.Context, in *PriorityClass, opts ...grpc.CallOption) (*PriorityClass, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriorityClass)
+	err := c.cc.Invoke(ctx, PriorityClasses_Update_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *priorityClassesClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*PriorityClass, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriorityClass)
+	err := c.cc.Invoke(ctx, PriorityClasses_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *priorityClassesClient) Delete(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*PriorityClass, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriorityClass)
+	err := c.cc.Invoke(ctx, PriorityClasses_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// PriorityClassesServer is the server API for PriorityClasses service.
+// All implementations must embed UnimplementedPriorityClassesServer
+// for forward compatibility.
+//
+// PriorityClasses are names for priorities. Everybody reads them, operators change them.
+type PriorityClassesServer interface {
+	Create(context.Context, *PriorityClass) (*PriorityClass, error)
+	Get(context.Context, *GetRequest) (*PriorityClass, error)
+	List(context.Context, *ListRequest) (*PriorityClassList, error)
+	// Follows the changes; see watch.proto.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[PriorityClassWatchEvent]) error
+	// Replaces an object, or creates one where there is none and no
+	// metadata.resource_version asks for one.
+	Update(context.Context, *PriorityClass) (*PriorityClass, error)
+	Patch(context.Context, *PatchRequest) (*PriorityClass, error)
+	Delete(context.Context, *RemoveRequest) (*PriorityClass, error)
+	mustEmbedUnimplementedPriorityClassesServer()
+}
+
+// UnimplementedPriorityClassesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedPriorityClassesServer struct{}
+
+func (UnimplementedPriorityClassesServer) Create(context.Context, *PriorityClass) (*PriorityClass, error) {
+	return nil, status.Error(codes.Unimplemented, "method Create not implemented")
+}
+func (UnimplementedPriorityClassesServer) Get(context.Context, *GetRequest) (*PriorityClass, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedPriorityClassesServer) List(context.Context, *ListRequest) (*PriorityClassList, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedPriorityClassesServer) Watch(*WatchRequest, grpc.ServerStreamingServer[PriorityClassWatchEvent]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedPriorityClassesServer) Update(context.Context, *PriorityClass) (*PriorityClass, error) {
+	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
+}
+func (UnimplementedPriorityClassesServer) Patch(context.Context, *PatchRequest) (*PriorityClass, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedPriorityClassesServer) Delete(context.Context, *RemoveRequest) (*PriorityClass, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedPriorityClassesServer) mustEmbedUnimplementedPriorityClassesServer() {}
+func (UnimplementedPriorityClassesServer) testEmbeddedByValue()                         {}
+
+// UnsafePriorityClassesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to PriorityClassesServer will
+// result in compilation errors.
+type UnsafePriorityClassesServer interface {
+	mustEmbedUnimplementedPriorityClassesServer()
+}
+
+func RegisterPriorityClassesServer(s grpc.ServiceRegistrar, srv PriorityClassesServer) {
+	// If the following call panics, it indicates UnimplementedPriorityClassesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&PriorityClasses_ServiceDesc, srv)
+}
+
+func _PriorityClasses_Create_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PriorityClass)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PriorityClassesServer).Create(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PriorityClasses_Create_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PriorityClassesServer).Create(ctx, req.(*PriorityClass))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PriorityClasses_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PriorityClassesServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PriorityClasses_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PriorityClassesServer).Get(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PriorityClasses_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PriorityClassesServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PriorityClasses_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PriorityClassesServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PriorityClasses_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PriorityClassesServer).Watch(m, &grpc.GenericServerStream[WatchRequest, PriorityClassWatchEvent]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type PriorityClasses_WatchServer = grpc.ServerStreamingServer[PriorityClassWatchEvent]
+
+func _PriorityClasses_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PriorityClass)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PriorityClassesServer).Update(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PriorityClasses_Update_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PriorityClassesServer).Update(ctx, req.(*PriorityClass))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PriorityClasses_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PriorityClassesServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PriorityClasses_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PriorityClassesServer).Patch(ctx, req.(*PatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PriorityClasses_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PriorityClassesServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PriorityClasses_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PriorityClassesServer).Delete(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// PriorityClasses_ServiceDesc is the grpc.ServiceDesc for PriorityClasses service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var PriorityClasses_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.PriorityClasses",
+	HandlerType: (*PriorityClassesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Create",
+			Handler:    _PriorityClasses_Create_Handler,
+		},
+		{
+			MethodName: "Get",
+			Handler:    _PriorityClasses_Get_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _PriorityClasses_List_Handler,
+		},
+		{
+			MethodName: "Update",
+			Handler:    _PriorityClasses_Update_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _PriorityClasses_Patch_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _PriorityClasses_Delete_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _PriorityClasses_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
 	Queues_Create_FullMethodName = "/muster.api.v1.Queues/Create"
 	Queues_Get_FullMethodName    = "/muster.api.v1.Queues/Get"
 	Queues_List_FullMethodName   = "/muster.api.v1.Queues/List"

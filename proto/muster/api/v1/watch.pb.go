@@ -882,6 +882,66 @@ func (x *ResourceWatchEvent) GetObject() *Resource {
 	return nil
 }
 
+type PriorityClassWatchEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
+	Id            *WatchID               `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Object        *PriorityClass         `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PriorityClassWatchEvent) Reset() {
+	*x = PriorityClassWatchEvent{}
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PriorityClassWatchEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PriorityClassWatchEvent) ProtoMessage() {}
+
+func (x *PriorityClassWatchEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PriorityClassWatchEvent.ProtoReflect.Descriptor instead.
+func (*PriorityClassWatchEvent) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PriorityClassWatchEvent) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *PriorityClassWatchEvent) GetId() *WatchID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PriorityClassWatchEvent) GetObject() *PriorityClass {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
 type QueueWatchEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          WatchEventType         `protobuf:"varint,1,opt,name=type,proto3,enum=muster.api.v1.WatchEventType" json:"type,omitempty"`
@@ -893,7 +953,7 @@ type QueueWatchEvent struct {
 
 func (x *QueueWatchEvent) Reset() {
 	*x = QueueWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +965,7 @@ func (x *QueueWatchEvent) String() string {
 func (*QueueWatchEvent) ProtoMessage() {}
 
 func (x *QueueWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[13]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +978,7 @@ func (x *QueueWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueWatchEvent.ProtoReflect.Descriptor instead.
 func (*QueueWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *QueueWatchEvent) GetType() WatchEventType {
@@ -953,7 +1013,7 @@ type NamespaceWatchEvent struct {
 
 func (x *NamespaceWatchEvent) Reset() {
 	*x = NamespaceWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1025,7 @@ func (x *NamespaceWatchEvent) String() string {
 func (*NamespaceWatchEvent) ProtoMessage() {}
 
 func (x *NamespaceWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[14]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1038,7 @@ func (x *NamespaceWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceWatchEvent.ProtoReflect.Descriptor instead.
 func (*NamespaceWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NamespaceWatchEvent) GetType() WatchEventType {
@@ -1013,7 +1073,7 @@ type AccessTokenWatchEvent struct {
 
 func (x *AccessTokenWatchEvent) Reset() {
 	*x = AccessTokenWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1085,7 @@ func (x *AccessTokenWatchEvent) String() string {
 func (*AccessTokenWatchEvent) ProtoMessage() {}
 
 func (x *AccessTokenWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[15]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1098,7 @@ func (x *AccessTokenWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessTokenWatchEvent.ProtoReflect.Descriptor instead.
 func (*AccessTokenWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AccessTokenWatchEvent) GetType() WatchEventType {
@@ -1073,7 +1133,7 @@ type RoleBindingWatchEvent struct {
 
 func (x *RoleBindingWatchEvent) Reset() {
 	*x = RoleBindingWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[16]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +1145,7 @@ func (x *RoleBindingWatchEvent) String() string {
 func (*RoleBindingWatchEvent) ProtoMessage() {}
 
 func (x *RoleBindingWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[16]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +1158,7 @@ func (x *RoleBindingWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBindingWatchEvent.ProtoReflect.Descriptor instead.
 func (*RoleBindingWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RoleBindingWatchEvent) GetType() WatchEventType {
@@ -1135,7 +1195,7 @@ type EventWatchEvent struct {
 
 func (x *EventWatchEvent) Reset() {
 	*x = EventWatchEvent{}
-	mi := &file_muster_api_v1_watch_proto_msgTypes[17]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1207,7 @@ func (x *EventWatchEvent) String() string {
 func (*EventWatchEvent) ProtoMessage() {}
 
 func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_watch_proto_msgTypes[17]
+	mi := &file_muster_api_v1_watch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1220,7 @@ func (x *EventWatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventWatchEvent.ProtoReflect.Descriptor instead.
 func (*EventWatchEvent) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_watch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EventWatchEvent) GetType() WatchEventType {
@@ -1241,7 +1301,11 @@ const file_muster_api_v1_watch_proto_rawDesc = "" +
 	"\x12ResourceWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x12/\n" +
-	"\x06object\x18\x03 \x01(\v2\x17.muster.api.v1.ResourceR\x06object\"\x9a\x01\n" +
+	"\x06object\x18\x03 \x01(\v2\x17.muster.api.v1.ResourceR\x06object\"\xaa\x01\n" +
+	"\x17PriorityClassWatchEvent\x121\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
+	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x124\n" +
+	"\x06object\x18\x03 \x01(\v2\x1c.muster.api.v1.PriorityClassR\x06object\"\x9a\x01\n" +
 	"\x0fQueueWatchEvent\x121\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x1d.muster.api.v1.WatchEventTypeR\x04type\x12&\n" +
 	"\x02id\x18\x02 \x01(\v2\x16.muster.api.v1.WatchIDR\x02id\x12,\n" +
@@ -1282,7 +1346,7 @@ func file_muster_api_v1_watch_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_api_v1_watch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_muster_api_v1_watch_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_muster_api_v1_watch_proto_goTypes = []any{
 	(WatchEventType)(0),             // 0: muster.api.v1.WatchEventType
 	(*WatchRequest)(nil),            // 1: muster.api.v1.WatchRequest
@@ -1298,80 +1362,85 @@ var file_muster_api_v1_watch_proto_goTypes = []any{
 	(*QuotaBindingWatchEvent)(nil),  // 11: muster.api.v1.QuotaBindingWatchEvent
 	(*TenantWatchEvent)(nil),        // 12: muster.api.v1.TenantWatchEvent
 	(*ResourceWatchEvent)(nil),      // 13: muster.api.v1.ResourceWatchEvent
-	(*QueueWatchEvent)(nil),         // 14: muster.api.v1.QueueWatchEvent
-	(*NamespaceWatchEvent)(nil),     // 15: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenWatchEvent)(nil),   // 16: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingWatchEvent)(nil),   // 17: muster.api.v1.RoleBindingWatchEvent
-	(*EventWatchEvent)(nil),         // 18: muster.api.v1.EventWatchEvent
-	(*Allocation)(nil),              // 19: muster.api.v1.Allocation
-	(*Job)(nil),                     // 20: muster.api.v1.Job
-	(*Node)(nil),                    // 21: muster.api.v1.Node
-	(*EvictionNotice)(nil),          // 22: muster.api.v1.EvictionNotice
-	(*ResourceQuota)(nil),           // 23: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),               // 24: muster.api.v1.QuotaTree
-	(*QuotaForest)(nil),             // 25: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),            // 26: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                  // 27: muster.api.v1.Tenant
-	(*Resource)(nil),                // 28: muster.api.v1.Resource
-	(*Queue)(nil),                   // 29: muster.api.v1.Queue
-	(*Namespace)(nil),               // 30: muster.api.v1.Namespace
-	(*AccessToken)(nil),             // 31: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),             // 32: muster.api.v1.RoleBinding
-	(*Event)(nil),                   // 33: muster.api.v1.Event
+	(*PriorityClassWatchEvent)(nil), // 14: muster.api.v1.PriorityClassWatchEvent
+	(*QueueWatchEvent)(nil),         // 15: muster.api.v1.QueueWatchEvent
+	(*NamespaceWatchEvent)(nil),     // 16: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenWatchEvent)(nil),   // 17: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingWatchEvent)(nil),   // 18: muster.api.v1.RoleBindingWatchEvent
+	(*EventWatchEvent)(nil),         // 19: muster.api.v1.EventWatchEvent
+	(*Allocation)(nil),              // 20: muster.api.v1.Allocation
+	(*Job)(nil),                     // 21: muster.api.v1.Job
+	(*Node)(nil),                    // 22: muster.api.v1.Node
+	(*EvictionNotice)(nil),          // 23: muster.api.v1.EvictionNotice
+	(*ResourceQuota)(nil),           // 24: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),               // 25: muster.api.v1.QuotaTree
+	(*QuotaForest)(nil),             // 26: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),            // 27: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                  // 28: muster.api.v1.Tenant
+	(*Resource)(nil),                // 29: muster.api.v1.Resource
+	(*PriorityClass)(nil),           // 30: muster.api.v1.PriorityClass
+	(*Queue)(nil),                   // 31: muster.api.v1.Queue
+	(*Namespace)(nil),               // 32: muster.api.v1.Namespace
+	(*AccessToken)(nil),             // 33: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),             // 34: muster.api.v1.RoleBinding
+	(*Event)(nil),                   // 35: muster.api.v1.Event
 }
 var file_muster_api_v1_watch_proto_depIdxs = []int32{
 	3,  // 0: muster.api.v1.WatchRequest.after:type_name -> muster.api.v1.WatchID
 	3,  // 1: muster.api.v1.WatchEvictionsRequest.after:type_name -> muster.api.v1.WatchID
 	0,  // 2: muster.api.v1.AllocationWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 3: muster.api.v1.AllocationWatchEvent.id:type_name -> muster.api.v1.WatchID
-	19, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
+	20, // 4: muster.api.v1.AllocationWatchEvent.object:type_name -> muster.api.v1.Allocation
 	0,  // 5: muster.api.v1.JobWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 6: muster.api.v1.JobWatchEvent.id:type_name -> muster.api.v1.WatchID
-	20, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
+	21, // 7: muster.api.v1.JobWatchEvent.object:type_name -> muster.api.v1.Job
 	0,  // 8: muster.api.v1.NodeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 9: muster.api.v1.NodeWatchEvent.id:type_name -> muster.api.v1.WatchID
-	21, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
+	22, // 10: muster.api.v1.NodeWatchEvent.object:type_name -> muster.api.v1.Node
 	0,  // 11: muster.api.v1.EvictionWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 12: muster.api.v1.EvictionWatchEvent.id:type_name -> muster.api.v1.WatchID
-	22, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
+	23, // 13: muster.api.v1.EvictionWatchEvent.object:type_name -> muster.api.v1.EvictionNotice
 	0,  // 14: muster.api.v1.ResourceQuotaWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 15: muster.api.v1.ResourceQuotaWatchEvent.id:type_name -> muster.api.v1.WatchID
-	23, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
+	24, // 16: muster.api.v1.ResourceQuotaWatchEvent.object:type_name -> muster.api.v1.ResourceQuota
 	0,  // 17: muster.api.v1.QuotaTreeWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 18: muster.api.v1.QuotaTreeWatchEvent.id:type_name -> muster.api.v1.WatchID
-	24, // 19: muster.api.v1.QuotaTreeWatchEvent.object:type_name -> muster.api.v1.QuotaTree
+	25, // 19: muster.api.v1.QuotaTreeWatchEvent.object:type_name -> muster.api.v1.QuotaTree
 	0,  // 20: muster.api.v1.QuotaForestWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 21: muster.api.v1.QuotaForestWatchEvent.id:type_name -> muster.api.v1.WatchID
-	25, // 22: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
+	26, // 22: muster.api.v1.QuotaForestWatchEvent.object:type_name -> muster.api.v1.QuotaForest
 	0,  // 23: muster.api.v1.QuotaBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 24: muster.api.v1.QuotaBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	26, // 25: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
+	27, // 25: muster.api.v1.QuotaBindingWatchEvent.object:type_name -> muster.api.v1.QuotaBinding
 	0,  // 26: muster.api.v1.TenantWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 27: muster.api.v1.TenantWatchEvent.id:type_name -> muster.api.v1.WatchID
-	27, // 28: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
+	28, // 28: muster.api.v1.TenantWatchEvent.object:type_name -> muster.api.v1.Tenant
 	0,  // 29: muster.api.v1.ResourceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
 	3,  // 30: muster.api.v1.ResourceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	28, // 31: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
-	0,  // 32: muster.api.v1.QueueWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 33: muster.api.v1.QueueWatchEvent.id:type_name -> muster.api.v1.WatchID
-	29, // 34: muster.api.v1.QueueWatchEvent.object:type_name -> muster.api.v1.Queue
-	0,  // 35: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 36: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
-	30, // 37: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
-	0,  // 38: muster.api.v1.AccessTokenWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 39: muster.api.v1.AccessTokenWatchEvent.id:type_name -> muster.api.v1.WatchID
-	31, // 40: muster.api.v1.AccessTokenWatchEvent.object:type_name -> muster.api.v1.AccessToken
-	0,  // 41: muster.api.v1.RoleBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 42: muster.api.v1.RoleBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
-	32, // 43: muster.api.v1.RoleBindingWatchEvent.object:type_name -> muster.api.v1.RoleBinding
-	0,  // 44: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
-	3,  // 45: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
-	33, // 46: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	29, // 31: muster.api.v1.ResourceWatchEvent.object:type_name -> muster.api.v1.Resource
+	0,  // 32: muster.api.v1.PriorityClassWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 33: muster.api.v1.PriorityClassWatchEvent.id:type_name -> muster.api.v1.WatchID
+	30, // 34: muster.api.v1.PriorityClassWatchEvent.object:type_name -> muster.api.v1.PriorityClass
+	0,  // 35: muster.api.v1.QueueWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 36: muster.api.v1.QueueWatchEvent.id:type_name -> muster.api.v1.WatchID
+	31, // 37: muster.api.v1.QueueWatchEvent.object:type_name -> muster.api.v1.Queue
+	0,  // 38: muster.api.v1.NamespaceWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 39: muster.api.v1.NamespaceWatchEvent.id:type_name -> muster.api.v1.WatchID
+	32, // 40: muster.api.v1.NamespaceWatchEvent.object:type_name -> muster.api.v1.Namespace
+	0,  // 41: muster.api.v1.AccessTokenWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 42: muster.api.v1.AccessTokenWatchEvent.id:type_name -> muster.api.v1.WatchID
+	33, // 43: muster.api.v1.AccessTokenWatchEvent.object:type_name -> muster.api.v1.AccessToken
+	0,  // 44: muster.api.v1.RoleBindingWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 45: muster.api.v1.RoleBindingWatchEvent.id:type_name -> muster.api.v1.WatchID
+	34, // 46: muster.api.v1.RoleBindingWatchEvent.object:type_name -> muster.api.v1.RoleBinding
+	0,  // 47: muster.api.v1.EventWatchEvent.type:type_name -> muster.api.v1.WatchEventType
+	3,  // 48: muster.api.v1.EventWatchEvent.id:type_name -> muster.api.v1.WatchID
+	35, // 49: muster.api.v1.EventWatchEvent.object:type_name -> muster.api.v1.Event
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_watch_proto_init() }
@@ -1391,7 +1460,7 @@ func file_muster_api_v1_watch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_watch_proto_rawDesc), len(file_muster_api_v1_watch_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
