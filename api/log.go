@@ -7,6 +7,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// MaxFollowedMembers is the number of members whose output one request follows at most.
+const MaxFollowedMembers = 256
+
 // LogChunk is a piece of the output of one member of a job. The pieces of one start of a
 // member come in order; those of different members come as they are written.
 type LogChunk struct {

@@ -23,7 +23,7 @@ const (
 	// mostLogReaders bounds the members whose output this coordinator reads at a time.
 	mostLogReaders = 1024
 	// mostFollowed bounds the members whose output one request reads.
-	mostFollowed = 256
+	mostFollowed = api.MaxFollowedMembers
 )
 
 // memberStart is the start of one member in one transaction.

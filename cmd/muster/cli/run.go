@@ -208,7 +208,7 @@ func (a *app) runJob(interrupted context.Context, j *api.Job) error {
 	defer context.AfterFunc(interrupted, func() { a.cancelRun(ctx, leave, job) })()
 	started := make(chan struct{})
 	go func() { defer close(started); a.tellProgress(ctx, made) }()
-	err = a.showLogs(ctx, job.Metadata.Name, sdk.LogOptions{Follow: true}, a.newLogPrinter(job.Members()))
+	err = a.followRun(ctx, made, job)
 	if errors.Is(context.Cause(ctx), errLeft) {
 		<-started
 		return exitError{exitInterrupted}
@@ -223,6 +223,29 @@ func (a *app) runJob(interrupted context.Context, j *api.Job) error {
 		return fmt.Errorf("%s: %w", made, err)
 	}
 	return a.endOfRun(as[api.Job](end), interrupted.Err() != nil)
+}
+
+// followRun shows the output of a job until its end. Of more members than one request
+// follows it shows none, and waits.
+func (a *app) followRun(ctx context.Context, o object, j *api.Job) error {
+	if j.Members() <= api.MaxFollowedMembers {
+		return a.showLogs(ctx, j.Metadata.Name, sdk.LogOptions{Follow: true}, a.newLogPrinter(j.Members()))
+	}
+	a.notef("the output of %d members is not shown, of %d at most it is: muster logs %s --member INDEX shows one%s\n", j.Members(), api.MaxFollowedMembers, j.Metadata.Name, a.inNamespace(j.Metadata.Namespace))
+	for {
+		now, err := a.poll(ctx, o, 0)
+		if err != nil {
+			return err
+		}
+		if phase, _ := now.state(); phase.Ended() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // errLeft is why a run is over after a second Ctrl-C.
