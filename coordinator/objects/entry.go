@@ -31,6 +31,8 @@ type entry interface {
 type memberEntry struct {
 	shown.Member
 	key queue.Key
+	// together counts the running members of the group, this one included.
+	together int
 }
 
 func (e *memberEntry) base() any {
@@ -42,6 +44,9 @@ func (e *memberEntry) figures(object any, v *View) {
 	if e.Phase() == api.Pending {
 		object.(*api.Allocation).Status.QueuePosition = v.queuePosition(e.Record.Queue, e.key)
 	}
+	m := e.Member
+	m.Together = e.together
+	m.ShowGang(&object.(*api.Allocation).Status)
 }
 
 // jobEntry is a job. first is the place of its first unit that waits, the zero

@@ -42,6 +42,7 @@ func (v *View) Member(position string) (shown.Member, bool) {
 		return shown.Member{}, false
 	}
 	m := e.Member
+	m.Together = e.together
 	if m.Phase() == api.Pending {
 		m.Position = v.queuePosition(e.Record.Queue, e.key)
 	}

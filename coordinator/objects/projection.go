@@ -32,6 +32,7 @@ type Cache struct {
 	counts     cachedCounts
 	resources  cachedResources
 	queues     cachedQueues
+	gangs      cachedGangs
 	classes    cachedClasses
 	// accessTokens by id, roleBindings by name.
 	accessTokens map[string]*accessTokenEntry
@@ -59,7 +60,7 @@ func New() *Cache {
 		members: map[string]cachedMember{}, live: map[resource.TxID]*cachedUnit{}, quotas: newCachedQuotas(), trees: newCachedTrees(),
 		tenants: map[string]shown.Versioned[api.Tenant]{}, namespaces: map[string]shown.Versioned[api.Namespace]{},
 		counts:    cachedCounts{used: map[string]count.Use{}},
-		resources: newCachedResources(), queues: newCachedQueues(), classes: newCachedClasses(),
+		resources: newCachedResources(), queues: newCachedQueues(), classes: newCachedClasses(), gangs: cachedGangs{},
 		accessTokens: map[string]*accessTokenEntry{}, roleBindings: map[string]shown.Versioned[api.RoleBinding]{},
 		addresses: map[string]map[resource.NodeID]bool{},
 		touched:   map[string]bool{}, stale: map[Name]bool{}, known: map[string]any{}, queue: newOrder(), lines: newLines(),

@@ -279,6 +279,7 @@ func (u *cachedUnit) useAlternative(number int) error {
 func (c *Cache) addUnit(u *cachedUnit) {
 	c.units[u.path] = u
 	c.countQueued(u, 1)
+	c.countGang(u, true)
 	for i := range u.record.Members {
 		c.members[u.record.Namespace+"/"+u.MemberName(i)] = cachedMember{u, i}
 	}
@@ -322,6 +323,7 @@ func (c *Cache) hold(u *cachedUnit, rec *record.Tx, kv record.KV) {
 func (c *Cache) dropUnit(u *cachedUnit) {
 	delete(c.units, u.path)
 	c.countQueued(u, -1)
+	c.countGang(u, false)
 	c.discountUnit(u)
 	c.queue.Delete(u.waiting())
 	c.lines.Delete(u.waiting())
@@ -384,7 +386,7 @@ func (c *Cache) remakeJob(key string, kvs map[string]record.KV, units map[string
 
 // memberEntry makes the entry of an allocation.
 func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
-	m := &memberEntry{Member: shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}, key: u.key}
+	m := &memberEntry{Member: shown.Member{Unit: u.Unit, Index: index, Settled: u.Phase() != api.Pending}, key: u.key, together: c.runningWith(u)}
 	if m.Places == nil {
 		return m
 	}

@@ -53,6 +53,7 @@ func (m *Member) Show() *api.Allocation {
 			a.Status.NodeID, a.Status.NodeName = e.Node, string(e.Node)
 		}
 	}
+	m.ShowGang(&a.Status)
 	if m.Phase() == api.Terminating {
 		m.Ending.show(&a.Metadata, &a.Status.Conditions)
 	}
@@ -100,6 +101,19 @@ func (m *Member) showReady() api.Condition {
 		return api.Condition{Type: "Ready", Status: "True", LastTransitionTime: Instant(m.Ready)}
 	}
 	return api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent", LastTransitionTime: m.Record.Started}
+}
+
+// ShowGang adds the condition of a member that runs with fewer members of its group than
+// start together. The minimum counts at the start alone, so the member goes on.
+func (m *Member) ShowGang(s *api.AllocationStatus) {
+	g := m.Record.Gang
+	if g == nil || m.Phase() != api.Running || m.Together == 0 || m.Together >= g.MinMembers {
+		return
+	}
+	s.Conditions = append(s.Conditions, api.Condition{
+		Type: "GangBelowMinimum", Status: "True", Reason: "MembersGone",
+		Message: fmt.Sprintf("%d of %d members of the group run; the others have ended, and this one goes on", m.Together, g.MinMembers),
+	})
 }
 
 // showWaiting adds the place in the queue and, in one line, why it waits.

@@ -67,6 +67,9 @@ type Member struct {
 	Freed bool
 	// Position is the place in the queue of one that waits, 0 for none.
 	Position int
+	// Together counts the running members of its group, this one included; 0 where that is
+	// not known.
+	Together int
 
 	// Settled says that nobody waits for anything else of it.
 	Settled bool
