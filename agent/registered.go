@@ -59,6 +59,7 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 		committed[r.Tx] = r.State == grant.RecordCommitted
 	}
 	o.notice(follow.Registered{Committed: committed})
+	o.retainWork(committed)
 	o.log.Info("registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
 	if !news {
 		return

@@ -118,6 +118,19 @@ func (o *owner) resumeStops() {
 	}
 }
 
+// retainWork ends the reports of work that ended before an earlier agent ended: neither
+// the store has a record of the transaction that is not terminal, nor the ledger a grant.
+func (o *owner) retainWork(records map[resource.TxID]bool) {
+	if o.agent.runner == nil {
+		return
+	}
+	o.agent.runner.Retain(func(tx resource.TxID) bool {
+		_, recorded := records[tx]
+		_, held := o.ledger.Lookup(tx)
+		return recorded || held
+	})
+}
+
 // startWork has the runner start members of a grant that is held.
 func (o *owner) startWork(c *grant.Start) {
 	g, reasons := o.ledger.MayStart(*c)

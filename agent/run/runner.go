@@ -227,6 +227,17 @@ func (r *Runner) After(g follow.Group) {
 	}
 }
 
+// Retain ends the reports of transactions that are not known and of which nothing runs.
+// A runner that starts anew finds the folders of all ends that are kept for their output:
+// most of them were reported to their leader long ago.
+func (r *Runner) Retain(known func(resource.TxID) bool) {
+	for _, tx := range r.Transactions() {
+		if !known(tx) {
+			r.forget(tx)
+		}
+	}
+}
+
 // forget ends the reports of a transaction of which nothing runs. The folders stay,
 // for their output.
 func (r *Runner) forget(tx resource.TxID) {

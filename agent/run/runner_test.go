@@ -37,6 +37,7 @@ type host struct {
 	stop    func()
 	changed chan resource.TxID
 	devices func(context.Context) map[string]run.DeviceNow
+	keep    run.Kept
 	// measureEvery is the time between two measurements; 0 is the default.
 	measureEvery time.Duration
 }
@@ -61,7 +62,7 @@ func (h *host) start() {
 	h.changed = make(chan resource.TxID, 64)
 	changed := h.changed
 	r, err := run.Open(run.Config{
-		Root: h.root, Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now, Devices: h.devices,
+		Root: h.root, Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now, Devices: h.devices, Kept: h.keep,
 		Changed: func(ctx context.Context, tx resource.TxID) {
 			select {
 			case changed <- tx:
