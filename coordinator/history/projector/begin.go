@@ -95,6 +95,7 @@ func (p *Projector) beginWithoutDatabase(ctx, asking context.Context) (why strin
 		p.mark = last.Mark
 		return p.beginAt(ctx, asking, last.Upto, false)
 	case at.Revision > 0 && at.SpoolOwner == "":
+		p.position = max(p.position, at.Revision) // another projector has written since this one knew it
 		return p.beginAt(ctx, asking, at.Revision, false)
 	}
 	return "the database does not answer, and the store does not say how far it is", nil
