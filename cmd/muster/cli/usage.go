@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/sdk"
 )
 
 func (a *app) usageCommand() *cobra.Command {
@@ -18,8 +20,8 @@ func (a *app) usageCommand() *cobra.Command {
 		Short: "Show what a tenant has used, at what peak and for what money",
 		Long: "usage shows the present amounts of a tenant beside its quota, and the peak, the average and the\n" +
 			"cost of a period that ends now. Without a history database the numbers are those of the present\n" +
-			"leader's term, and there is no cost. With --html the numbers become a page with plots in a file\n" +
-			"that needs nothing else.",
+			"leader's term, and there is no cost. Without --tenant an operator sees all tenants. With --html the\n" +
+			"numbers of one tenant become a page with plots in a file that needs nothing else.",
 		Example: "  muster usage --period 30d\n  muster usage --tenant vision --period 7d -o json\n  muster usage --tenant vision --html usage.html",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +42,7 @@ func (a *app) usageCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&tenant, "tenant", "", "the tenant (default: your own)")
+	flags.StringVar(&tenant, "tenant", "", "the tenant (default: your own; all for an operator)")
 	flags.StringVar(&asked, "period", "24h", "the time that peak, average and cost are about: 1m to 366d")
 	flags.StringVar(&page, "html", "", "write a page with plots into this file")
 	return cmd
@@ -50,9 +52,12 @@ func (a *app) usage(ctx context.Context, tenant string, period time.Duration, pa
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if tenant == "" {
-		var err error
-		if tenant, err = a.ownTenant(ctx); err != nil {
+		me, err := a.client.WhoAmI(ctx)
+		if err != nil {
 			return err
+		}
+		if tenant = me.Tenant; tenant == "" {
+			return a.usageOfAll(ctx, period, page)
 		}
 	}
 	ask := func(ctx context.Context) (*api.TenantUsage, error) {
@@ -66,6 +71,49 @@ func (a *app) usage(ctx context.Context, tenant string, period time.Duration, pa
 		return err
 	}
 	return writeUsagePage(page, got)
+}
+
+// usageOfAll shows the tenants that the caller sees, in the order of their names.
+func (a *app) usageOfAll(ctx context.Context, period time.Duration, page string) error {
+	if page != "" {
+		return usagef("--html: a page is about one tenant: name it by --tenant")
+	}
+	tenants, err := a.client.Tenants().List(ctx, sdk.ListOptions{})
+	if err != nil {
+		return err
+	}
+	all := []api.TenantUsage{}
+	for i := range tenants.Items {
+		u, err := a.client.Metrics().Tenant(ctx, tenants.Items[i].Metadata.Name, period)
+		if err != nil {
+			return err
+		}
+		all = append(all, *u)
+	}
+	return measure(ctx, a, func(context.Context) (*[]api.TenantUsage, error) { return &all, nil }, a.drawUsageOfAll)
+}
+
+// drawUsageOfAll prints a line for each tenant and resource, and the costs.
+func (a *app) drawUsageOfAll(all *[]api.TenantUsage) {
+	t := newTable("TENANT", "RESOURCE", "QUOTA", "CURRENT", "PEAK", "AVERAGE", "OF-QUOTA")
+	costs := newTable("TENANT", "COST")
+	for _, u := range *all {
+		if u.Cost != nil {
+			costs.add(u.Tenant, u.Cost.Total)
+		}
+		for _, name := range slices.Sorted(maps.Keys(u.Resources)) {
+			r, part := u.Resources[name], "-"
+			if r.UtilizationOfQuota != nil {
+				part = percent(*r.UtilizationOfQuota)
+			}
+			t.add(u.Tenant, string(name), cmp.Or(r.Quota, "-"), cmp.Or(r.CurrentUsage, "-"), cmp.Or(r.PeakUsage, "-"), cmp.Or(r.AvgUsage, "-"), part)
+		}
+	}
+	t.write(a.Stdout, "")
+	if slices.ContainsFunc(*all, func(u api.TenantUsage) bool { return u.Cost != nil }) {
+		a.printf("\n")
+		costs.write(a.Stdout, "")
+	}
 }
 
 // drawUsage prints amounts and costs as tables.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 )
@@ -38,5 +40,29 @@ func TestTheUsagePageStandsAlone(t *testing.T) {
 		if strings.Contains(page, foreign) {
 			t.Errorf("the page has %q", foreign)
 		}
+	}
+}
+
+// TestTheUsageOfAllTenants: a line for each tenant and resource, and the costs of those
+// that have one.
+func TestTheUsageOfAllTenants(t *testing.T) {
+	half := 0.5
+	var out strings.Builder
+	a := &app{Program: Program{Stdout: &out}}
+	a.drawUsageOfAll(&[]api.TenantUsage{
+		{Tenant: "ml", Resources: map[resource.Name]api.TenantResource{resource.GPU: {Quota: "8", CurrentUsage: "4", PeakUsage: "6", AvgUsage: "3500m", UtilizationOfQuota: &half}, resource.CPU: {CurrentUsage: "2"}}, Cost: &api.TenantCost{Total: "$12.50"}},
+		{Tenant: "speech", Resources: map[resource.Name]api.TenantResource{resource.CPU: {CurrentUsage: "1"}}},
+	})
+	want := strings.Join([]string{
+		"TENANT   RESOURCE         QUOTA   CURRENT   PEAK   AVERAGE   OF-QUOTA",
+		"ml       cpu              -       2         -      -         -",
+		"ml       nvidia.com/gpu   8       4         6      3500m     50%",
+		"speech   cpu              -       1         -      -         -",
+		"",
+		"TENANT   COST",
+		"ml       $12.50",
+	}, "\n") + "\n"
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
 	}
 }
