@@ -95,7 +95,8 @@ type Retained struct {
 }
 
 // Retain deletes what is older than the retention of its kind, and makes the months
-// ahead. Of tables with months it detaches those that are older as a whole, so a row
+// ahead. Rows go by whole days (UTC): the sum of a day is priced anew from its hours, and
+// must have all of them or none. Of tables with months it detaches those that are older as a whole, so a row
 // stays up to a month longer. dryRun changes nothing. The answer has a line for each
 // table, whether anything goes or not.
 func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, dryRun bool) ([]Retained, error) {
@@ -113,7 +114,7 @@ func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, d
 	}
 	var all []Retained
 	for _, p := range periods {
-		r := Retained{Kind: p.kind, Table: p.table, Before: now.UTC().Add(-p.keep(keep))}
+		r := Retained{Kind: p.kind, Table: p.table, Before: now.UTC().Add(-p.keep(keep)).Truncate(day)}
 		var err error
 		if _, monthly := months[p.table]; monthly {
 			err = w.retainMonths(ctx, &r, now, dryRun)

@@ -60,6 +60,11 @@ func testRetention(t *testing.T, dsn string) {
 	if done, err := w.Retain(ctx, warehouse.Retention{Completed: 2 * 24 * time.Hour}, now, true); err != nil || goes(done) != 5 { // the new and the middle unit, with a grant each, and the late slice
 		t.Errorf("a period of 2 days takes %d rows, want 5 (%v)", goes(done), err)
 	}
+	for _, r := range retain(t, w, now.Add(13*time.Hour), true) {
+		if !r.Before.Equal(r.Before.Truncate(24 * time.Hour)) {
+			t.Errorf("table %s loses a part of the day of %s", r.Table, r.Before)
+		}
+	}
 	later := retain(t, w, now.AddDate(0, 0, 31), false)
 	holds("a month later", map[string]int64{"usage_slices": 1})
 	if w.Dialect() == warehouse.Postgres {
