@@ -206,3 +206,34 @@ func BenchmarkLives(b *testing.B) {
 		k.n.Take()
 	}
 }
+
+// TestAFullReadHasTheConditions: a history that begins, or goes on after a gap, states the
+// conditions that nodes have, as one that has followed each change does.
+func TestAFullReadHasTheConditions(t *testing.T) {
+	ops := []record.Op{
+		record.MustPutRecord(record.NodeSpecKey("n1"), record.NodeSpec{Hostname: "h", Created: "2000-01-01T00:00:00Z"}),
+		record.MustPutRecord(record.NodeStatusKey("n1"), record.NodeStatus{Conditions: []record.Condition{{Type: "DiskPressure", Status: "True", LastTransition: "2000-01-01T00:00:09Z"}}}),
+	}
+	k := newKeys()
+	for _, o := range ops {
+		k.write(o)
+	}
+	followed := history.NewestConditions(k.n.Take().Conditions)
+	whole := narrate.New("prod")
+	var kvs []record.KV
+	for i, o := range ops {
+		kvs = append(kvs, record.KV{Key: o.Key, Value: o.Value, CreateRev: resource.Revision(i + 2), ModRev: resource.Revision(i + 2)})
+	}
+	whole.LoadAll(kvs, 9)
+	read := history.NewestConditions(whole.Take().Conditions)
+	status := func(list []history.Condition) map[string]string {
+		all := map[string]string{}
+		for _, c := range list {
+			all[c.Type] = c.New
+		}
+		return all
+	}
+	if d := cmp.Diff(status(followed), status(read)); d != "" || status(read)["DiskPressure"] != "True" {
+		t.Errorf("(-followed +read)\n%s", d)
+	}
+}

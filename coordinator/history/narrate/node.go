@@ -115,9 +115,7 @@ func (n *Narrator) tellNode(c *change, id resource.NodeID) {
 		return
 	}
 	n.out.nodes.put(id, after.row)
-	if !c.whole {
-		n.tellConditions(c, id, before, after)
-	}
+	n.tellConditions(c, id, before, after)
 }
 
 // sameNode reports whether two rows differ by nothing but their revision.

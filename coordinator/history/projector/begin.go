@@ -163,6 +163,7 @@ func (p *Projector) beginFresh(ctx, asking context.Context, after, at resource.R
 			return err
 		}
 		closeVanished(&b, has)
+		b.Conditions = changedConditions(b.Conditions, has.Conditions)
 		p.metrics.gaps.Inc()
 		p.log.Error("history_gap", "from", int64(after)+1, "upto", int64(at), "reason", gap)
 	}

@@ -187,3 +187,19 @@ func latest(times ...time.Time) (at time.Time) {
 	}
 	return at
 }
+
+// changedConditions are the conditions of a full read whose status is not the newest that
+// the history has, with that as the old one.
+func changedConditions(all, has []history.Condition) (changed []history.Condition) {
+	newest := map[[2]string]string{}
+	for _, h := range has {
+		newest[[2]string{string(h.Node), h.Type}] = h.New
+	}
+	for _, c := range all {
+		c.Old = newest[[2]string{string(c.Node), c.Type}]
+		if c.Old != c.New {
+			changed = append(changed, c)
+		}
+	}
+	return changed
+}
