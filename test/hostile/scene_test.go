@@ -317,6 +317,9 @@ func (s *scene) judge() {
 			s.problem("the attacker got the answer %q: %v", never, s.report.Answers)
 		}
 	}
+	for _, odd := range s.beyondWanted() {
+		s.problem("the attacker got the answer %q, and the case has %v and %v alone", odd, s.attack.want, s.attack.may)
+	}
 	if shown := s.attack.shown; shown != "" && s.c != nil {
 		if err := s.poll(10*time.Second, func() error { return s.shows(shown) }); err != nil {
 			s.problem("%v", err)
@@ -335,6 +338,28 @@ func (s *scene) judge() {
 	if d := s.result.Disturbed.P99; *long && d > max(noticeable, s.attack.slowest, slower*s.undisturbed.P99) {
 		s.problem("the honest client's p99 is %s, more than %d times the undisturbed %s", d, slower, s.undisturbed.P99)
 	}
+}
+
+// beyondWanted are the answers to a tenant that its case does not have: those of a label for
+// which the case has an answer, but another one. A request may end without an answer, as
+// the attack ends amid some.
+func (s *scene) beyondWanted() (odd []string) {
+	if s.attack.level != a2 {
+		return nil
+	}
+	var right []string
+	for _, want := range slices.Concat(s.attack.want, s.attack.may) {
+		right = append(right, strings.Split(want, "|")...)
+	}
+	for answer := range s.report.Answers {
+		label, what, _ := strings.Cut(answer, ": ")
+		named := slices.ContainsFunc(right, func(r string) bool { return strings.HasPrefix(r, label+": ") })
+		if named && what != "no answer" && !slices.ContainsFunc(right, func(r string) bool { return strings.HasPrefix(answer, r) }) {
+			odd = append(odd, answer)
+		}
+	}
+	slices.Sort(odd)
+	return odd
 }
 
 // answered reports whether an answer begins with the text.

@@ -161,7 +161,8 @@ func highPriority(*run) []ask {
 		{label: "rights", method: "POST", path: "/api/v1/nodes/node-1/drain", body: `{}`},
 		{label: "rights", method: "POST", path: "/api/v1/bootstraptokens", body: `{"spec":{"nodes":"*"}}`},
 		{label: "rights", method: "PATCH", path: "/api/v1/quota", body: `{"mode":"Maintenance"}`},
-		{label: "boost", method: "POST", path: allocations + "/p/boost", body: `{"priority":1000000}`},
+		{label: "job to boost", method: "POST", path: jobs, body: `{"metadata":{"name":"boosted"},"spec":{"suspend":true,"template":{"spec":{` + request + `}}}}`},
+		{label: "boost", method: "POST", path: jobs + "/boosted/boost", body: `{"newPriority":1000000,"duration":"1h"}`},
 	}
 }
 
