@@ -277,3 +277,23 @@ func TestAJobThatWaitsForOthersObeysItsOwner(t *testing.T) {
 	x.answers()
 	x.check()
 }
+
+// The leader ends after the other job has, and before the answer is durable: the next
+// leader writes it.
+func TestAnAnswerThatWasNotWrittenIsWrittenByTheNextLeader(t *testing.T) {
+	x := newWorkScene(t)
+	first := x.suspended("first")
+	last := x.depends("last", "afterok:first")
+	x.runs(first)
+	x.ends(first, 0, 0, "Completed")
+	x.answers()
+	x.says(first, grant.Tombstone)
+	for !api.Phase(first.job.record.Phase).Ended() {
+		x.answer()
+	}
+	y := x.takesOver()
+	if got := y.units[last.path].job.record.Met; len(got) != 1 || len(last.job.record.Met) != 0 {
+		t.Errorf("the next leader finds %v met, the one before had %v", got, last.job.record.Met)
+	}
+	y.check()
+}
