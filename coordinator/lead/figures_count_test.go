@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/test/alone"
 )
 
 // A count in steps ends, says the same as a count at once, and is not upset by units

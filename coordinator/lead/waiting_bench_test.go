@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/test/alone"
 )
 
 // crowd is a cluster in which many units wait, of so many classes. A class differs

@@ -161,6 +161,7 @@ var table = map[string]row{
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/cli":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/manual", "cmd/reference", "cmd/muster/doctor", "cmd/muster/internal/clicontext", "cmd/muster/internal/login", "sdk"}},
+	"cmd/muster/alone":               {layer: edge},
 	"cmd/muster/doctor":              {layer: edge, neighbours: []string{"sdk"}},
 	"cmd/muster/dev":                 {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/muster/internal/clicontext", "sdk"}},
 	"cmd/muster/internal/login":      {layer: edge},

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterd/muster/test/alone"
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/test/philly"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/test/alone"
 )
 
 // Result is what a replay has counted and measured.

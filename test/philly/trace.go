@@ -1,5 +1,5 @@
 // Package philly plays the jobs of Microsoft's Philly clusters to a leader alone
-// (test/alone), in virtual time: each job arrives, waits, runs for its duration and
+// (cmd/muster/alone), in virtual time: each job arrives, waits, runs for its duration and
 // ends. It measures the leader and judges no schedule.
 //
 // The trace is no part of this repository (Read says where a copy is looked for). It

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
@@ -22,7 +23,6 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/test/alone"
 )
 
 // Cluster is the service. All methods are safe for concurrent use.

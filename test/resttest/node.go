@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rpc"
@@ -13,7 +14,6 @@ import (
 	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/bitset"
-	"github.com/musterd/muster/test/alone"
 )
 
 // Node describes one host of the cluster. Each of its CPUs is a core, and hosts

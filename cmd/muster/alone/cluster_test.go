@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/test/alone"
 )
 
 // TestAnAllocationBeginsWhenThereIsRoom: everything that follows from a request has
