@@ -110,6 +110,7 @@ func table() []entry {
 		kind[api.Coordinator](Answer, nil),
 		kind[api.AuditEntry](Answer, nil),
 		kind[api.HistoryStatus](Answer, nil), kind[api.HistoryReport](Answer, nil), kind[api.HistoryRetention](Answer, nil),
+		kind[api.ClusterSnapshot](Answer, nil),
 		kind[api.PastAllocation](Answer, nil),
 		kind[api.PastPreemption](Answer, nil),
 		kind[api.PastEvent](Answer, nil),

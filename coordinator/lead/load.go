@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/mix"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 )
 
 // Loaded is what the store has, all of one revision.
@@ -17,6 +19,12 @@ type Loaded struct {
 	// Objects are the keys below edit.Prefixes that are not among Quotas.
 	Objects []record.KV
 	Cached  map[RequestKey]Remembered // beside requests
+	// Mix is the mix of work that the leader before has learned, of a snapshot; nil where
+	// the new leader learns from the units alone.
+	Mix *mix.State
+	// Turn is the position at which the leader before looks for work that nothing has
+	// woken, of a snapshot; zero for the beginning.
+	Turn sched.Turn
 }
 
 // Load rebuilds the leader's view from what the store has. It comes before all
@@ -49,12 +57,24 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadRequests(in.Cached, in.Requests) },
 		func() error { return l.chargeRecovered(live) },
 		l.quotas.ApplyMode,
+		func() error { l.room.ResumeTurn(in.Turn); return l.resumeMix(in.Mix) },
 	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	return live, nil
+}
+
+// resumeMix has the leader go on from a learned mix, where there is one.
+func (v *view) resumeMix(learned *mix.State) error {
+	if learned == nil {
+		return nil
+	}
+	if err := v.learner.Resume(*learned); err != nil {
+		return fmt.Errorf("mix: %w", err)
+	}
+	return nil
 }
 
 func (v *view) loadNodes(kvs []record.KV) error {

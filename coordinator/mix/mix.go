@@ -50,12 +50,13 @@ const (
 // Tables are immutable.
 //
 // Invariant: total is the sum of counts, no count is 0, and there are at most
-// mostShapes counts.
+// mostShapes counts; table is that of tabled, and nil without tabled.
 type Mix struct {
 	counts map[Shape]int64
 	total  int64
 	due    int64 // total at which the next table is made
 	table  *Table
+	tabled map[Shape]int64 // the counts that table was made of
 }
 
 // Observe counts members of a shape that have arrived.
@@ -75,7 +76,7 @@ func (m *Mix) Observe(s Shape, members int) {
 		m.halve()
 	}
 	if m.total >= m.due {
-		m.table = newTable(m.counts, m.total)
+		m.setTable(maps.Clone(m.counts))
 		m.due = m.total + max(1, m.total/2)
 	}
 }

@@ -251,3 +251,52 @@ func BenchmarkUnusable(b *testing.B) {
 		v.Unusable(&p)
 	}
 }
+
+// TestARestoredMixGoesOn: a Mix that is made of the state of another one rates nodes as
+// the other does, now and after each further member.
+func TestARestoredMixGoesOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m mix.Mix
+		for range rapid.IntRange(0, 200).Draw(t, "members before") {
+			m.Observe(drawShape(t), rapid.SampledFrom([]int{1, 1, 2, 64}).Draw(t, "members"))
+		}
+		other, err := mix.Restore(m.State())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := mix.Profile{CPU: 8000, Memory: 2 * gib, Whole: 2, GPU: 2749, Parts: []uint16{500, 249}}
+		for range rapid.IntRange(1, 100).Draw(t, "members after") {
+			a, b := m.Table(), other.Table()
+			if (a == nil) != (b == nil) {
+				t.Fatal("one of them alone has a table")
+			}
+			for _, product := range []string{"", "a", "b", "c"} {
+				if a != nil && (a.View(product).Unusable(&p) != b.View(product).Unusable(&p) || a.View(product).Unserved(&p) != b.View(product).Unserved(&p)) {
+					t.Fatalf("on %q the restored mix rates otherwise", product)
+				}
+			}
+			s := drawShape(t)
+			m.Observe(s, 1)
+			other.Observe(s, 1)
+		}
+	})
+}
+
+func TestAStateThatNoMixHasIsRefused(t *testing.T) {
+	good := mix.Shape{GPUs: 1}
+	for name, c := range map[string]struct {
+		state mix.State
+		want  string
+	}{
+		"no members":            {mix.State{Due: 64, Shapes: []mix.Counted{{Shape: good}}}, "shapes[0]: 0 members"},
+		"fewer than none":       {mix.State{Due: 64, Shapes: []mix.Counted{{Shape: good, Members: -1}}}, "shapes[0]: -1 members"},
+		"too many":              {mix.State{Due: 64, Shapes: []mix.Counted{{Shape: good, Tabled: 1 << 40}}}, "in the table"},
+		"no GPU":                {mix.State{Due: 64, Shapes: []mix.Counted{{Members: 1}}}, "0 GPUs"},
+		"a shape twice":         {mix.State{Due: 64, Shapes: []mix.Counted{{Shape: good, Members: 1}, {Shape: good, Members: 1}}}, "shapes[1]: is not after"},
+		"no instant of a table": {mix.State{Shapes: []mix.Counted{{Shape: good, Members: 1}}}, "due: 0"},
+	} {
+		if _, err := mix.Restore(c.state); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -44,6 +44,20 @@ func (l *Learner) Observe(u *Unit) {
 	}, u.Members)
 }
 
+// Learned is the mix that the Learner has seen.
+func (l *Learner) Learned() mix.State { return l.mix.State() }
+
+// Resume has the Learner go on from a mix that another one has seen, and forget its own.
+// A mix that nobody can have seen is an error, and changes nothing.
+func (l *Learner) Resume(s mix.State) error {
+	m, err := mix.Restore(s)
+	if err != nil {
+		return err
+	}
+	*l = Learner{mix: m}
+	return nil
+}
+
 // Policy returns the policy with a name, "" for the default, for the nodes of a State.
 // The default is Packed until the Learner has seen enough members.
 func (l *Learner) Policy(name string, state *cluster.State) Policy {

@@ -168,6 +168,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeCredentials(v1)
 	h.routeAudit(v1)
 	h.routeHistory(v1)
+	h.routeSnapshot(v1)
 	h.routePast(v1)
 	h.routeCallers(v1)
 

@@ -152,8 +152,9 @@ func table() map[Kind]rights {
 		KindWhoAmI:       only(Known, VerbGet),
 		KindEvents:       {namespaced: true, noun: "event", verbs: map[Verb]Roles{VerbGet: Tenants, VerbList: Tenants, VerbWatch: Tenants}},
 		// Which entries a tenant-admin sees depends on the entry: SeesAudit.
-		KindAudit:   only(TenantAdmins, VerbList),
-		KindHistory: only(Operators, VerbGet, VerbUpdate),
+		KindAudit:    only(TenantAdmins, VerbList),
+		KindHistory:  only(Operators, VerbGet, VerbUpdate),
+		KindSnapshot: only(Operators, VerbGet),
 		// Which rows a caller sees depends on the row: PastOf.
 		KindPast: only(Tenants, VerbList),
 	}

@@ -28,6 +28,7 @@ type Service interface {
 	Spaces
 	Resources
 	Written
+	Snapshots
 	Events
 }
 

@@ -75,6 +75,7 @@ var commandLines = map[string][]string{
 	"quota rename":        {"thing a b"},
 	"quota replay":        nil, // computes by itself
 	"simulate":            nil, // computes by itself
+	"snapshot":            {"--file -"},
 	"quota what-if":       {"-f FILE/consumer"},
 	"reconcile":           {"thing"},
 	"resume":              {"job thing -n TENANT"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -132,7 +133,16 @@ func (a *Agent) Hello() lead.Input {
 
 func (a *Agent) occupancy() grant.Occupancy {
 	v := a.ledger.Snapshot()
-	o := grant.Occupancy{Cordoned: v.Cordoned, KubeletPool: v.KubeletPool}
+	o := grant.Occupancy{Cordoned: v.Cordoned, KubeletPool: v.KubeletPool, DiskFull: v.DiskFull, MemoryPressure: v.MemoryPressure}
+	for _, g := range v.GPUs {
+		if g.Health == devices.OK {
+			continue
+		}
+		if o.Health == nil {
+			o.Health = map[int]grant.DeviceHealth{}
+		}
+		o.Health[g.Index] = grant.DeviceHealth{Health: g.Health, Reason: g.Reason}
+	}
 	for _, g := range v.Grants {
 		o.Grants = append(o.Grants, grant.Grant{
 			Tx: g.Tx, Unit: g.Unit, Epoch: g.Epoch, State: g.State, Members: members(g.Members), Name: g.Name, Tenant: g.Tenant, UnitMembers: g.UnitMembers,

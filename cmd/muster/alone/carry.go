@@ -37,8 +37,10 @@ func (c *Cluster) carry(e *lead.Effect) {
 	switch e.Kind {
 	case lead.SendCommand:
 		c.noteCommand(e.Command)
-		for _, said := range c.agents[e.Node].Obey(e.Command, c.now) {
-			c.inputs = append(c.inputs, lead.AgentEvent{Event: said})
+		if a := c.agents[e.Node]; a != nil {
+			for _, said := range a.Obey(e.Command, c.now) {
+				c.inputs = append(c.inputs, lead.AgentEvent{Event: said})
+			}
 		}
 	case lead.WriteKeys:
 		c.inputs = append(c.inputs, c.write(e))
@@ -74,6 +76,7 @@ func (c *Cluster) write(e *lead.Effect) lead.WriteAnswer {
 	if !c.store.commit(compares, e.Write.Ops) {
 		return lead.WriteAnswer{Token: e.Token, Outcome: txn.Conflict}
 	}
+	c.noteDecisions(e.Write.Ops)
 	return lead.WriteAnswer{Token: e.Token, Outcome: txn.Landed, Revision: c.store.at}
 }
 

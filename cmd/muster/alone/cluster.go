@@ -3,11 +3,14 @@ package alone
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -23,6 +26,8 @@ type Options struct {
 	// Begun is called when a unit's transaction is committed, with the unit's path;
 	// nil for nobody.
 	Begun func(path string)
+	// Decided is called with each decision, in their order (decided.go); nil for nobody.
+	Decided func(line string)
 }
 
 // Cluster is a leader with a store and agents that answer at once.
@@ -49,11 +54,7 @@ var leaderKey = record.LeaderKey(1)
 
 // New starts a Cluster at a time. Its leader knows the nodes, and nothing waits.
 func New(o Options, now time.Time) *Cluster {
-	o.Rules.VoteBudget = cmp.Or(o.Rules.VoteBudget, 2*time.Second)
-	o.Rules.ReservationTTL = cmp.Or(o.Rules.ReservationTTL, 10*time.Second)
-	o.Rules.EvictionGrace = cmp.Or(o.Rules.EvictionGrace, lead.DefaultGrace*time.Second)
-	o.Rules.RecordRetention = cmp.Or(o.Rules.RecordRetention, 10*time.Minute)
-	c := &Cluster{options: o, store: keys{byID: map[string]record.KV{}}, agents: map[resource.NodeID]*Agent{}, now: now, second: now}
+	c := newCluster(o, now)
 	c.store.commit(nil, []record.Op{record.Put(leaderKey, nil)})
 	for i := range o.Nodes {
 		c.addNode(resource.NodeID(fmt.Sprintf("n%04d", i+1)))
@@ -62,24 +63,51 @@ func New(o Options, now time.Time) *Cluster {
 	return c
 }
 
+func newCluster(o Options, now time.Time) *Cluster {
+	o.Rules.VoteBudget = cmp.Or(o.Rules.VoteBudget, 2*time.Second)
+	o.Rules.ReservationTTL = cmp.Or(o.Rules.ReservationTTL, 10*time.Second)
+	o.Rules.EvictionGrace = cmp.Or(o.Rules.EvictionGrace, lead.DefaultGrace*time.Second)
+	o.Rules.RecordRetention = cmp.Or(o.Rules.RecordRetention, 10*time.Minute)
+	return &Cluster{options: o, store: keys{byID: map[string]record.KV{}}, agents: map[resource.NodeID]*Agent{}, now: now, second: now}
+}
+
 // Lead begins a term: a new leader loads the store, and the agents connect.
 func (c *Cluster) Lead() {
+	must(c.lead(c.loaded(), func() {}))
+}
+
+// loaded is the content of the store as a leader loads it.
+func (c *Cluster) loaded() *lead.Loaded {
+	in := &lead.Loaded{
+		Nodes: c.store.below(record.NodesPrefix), Jobs: c.store.below(record.JobsPrefix), Units: c.store.below(record.UnitsPrefix),
+		Orders: c.store.below(record.OrderPrefix), Txs: c.store.below(record.TxPrefix), Ready: c.store.below(record.ReadyPrefix), Quotas: c.store.below(record.QuotaPrefix),
+	}
+	for _, prefix := range edit.Prefixes() {
+		in.Objects = append(in.Objects, c.store.below(prefix)...)
+	}
+	return in
+}
+
+// lead begins a term on a content of the store. further adds inputs before the first
+// pass, once the agents have connected.
+func (c *Cluster) lead(in *lead.Loaded, further func()) error {
 	c.epoch++
 	c.inputs, c.wakeAt, c.paths = nil, time.Time{}, map[resource.TxID]string{}
 	c.leader = lead.NewLeader(lead.Beginning{
 		Rules: c.options.Rules, Epoch: c.epoch, Held: c.held(), MaxOps: 2048, Now: c.now, Seed: [32]byte{byte(c.epoch)},
 	})
-	effects, err := c.leader.Load(c.now, lead.Loaded{
-		Nodes: c.store.below(record.NodesPrefix), Jobs: c.store.below(record.JobsPrefix), Units: c.store.below(record.UnitsPrefix),
-		Orders: c.store.below(record.OrderPrefix), Txs: c.store.below(record.TxPrefix), Ready: c.store.below(record.ReadyPrefix), Quotas: c.store.below(record.QuotaPrefix),
-	}, nil)
-	must(err)
+	effects, err := c.leader.Load(c.now, *in, nil)
+	if err != nil {
+		return err
+	}
 	c.carryOut(effects)
 	c.inputs = append(c.inputs, lead.ConfigWritten{}, lead.BeginAccount{}, lead.ResumeWork{})
-	for id := range c.leader.Specifications() {
+	for _, id := range slices.SortedFunc(maps.Keys(c.agents), cmp.Compare[resource.NodeID]) {
 		c.inputs = append(c.inputs, c.agents[id].Hello())
 	}
+	further()
 	c.settle()
+	return nil
 }
 
 // held is the compare of the leader's key.

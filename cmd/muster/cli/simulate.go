@@ -36,19 +36,35 @@ type simulation struct {
 
 func (a *app) simulateCommand() *cobra.Command {
 	var s simulation
+	var r continued
 	cmd := &cobra.Command{
-		Use:   "simulate --nodes FILE --pods FILE",
-		Short: "Compare placement policies on lists of nodes and pods",
+		Use:   "simulate",
+		Short: "Compare placement policies on lists of nodes and pods, or on a snapshot of a cluster",
 		Long: "simulate lets the pods of a list arrive on the empty nodes, one after the other, by the code that\n" +
 			"places in production, and reports which part of the GPUs each policy allocates. The list is\n" +
 			"inflated by pods drawn from it, or cut, to --inflate percent of the GPUs, and its order is drawn,\n" +
 			"once for each seed. A pod without a place is dropped, and none leaves. The lists are CSV files in\n" +
-			"the format of Alibaba's cluster-trace-gpu-v2023. It talks to no server.",
+			"the format of Alibaba's cluster-trace-gpu-v2023. With --snapshot it goes on from a cluster that\n" +
+			"muster snapshot has written: it submits the work of --submit and shows each decision, as that\n" +
+			"cluster would make it, or under each of the policies. It talks to no server.",
 		Example: "  muster simulate --nodes nodes.csv --pods pods.csv\n" +
-			"  muster simulate --nodes nodes.csv --pods a.csv,b.csv --policy fragmentation,packed --html report.html",
+			"  muster simulate --nodes nodes.csv --pods a.csv,b.csv --policy fragmentation,packed --html report.html\n" +
+			"  muster simulate --snapshot cluster.json --submit train.yaml --policy packed,spread",
 		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.simulate(cmd.Context(), &s) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := r.check(cmd, &s); err != nil {
+				return err
+			}
+			if r.snapshot == "" {
+				return a.simulate(cmd.Context(), &s)
+			}
+			if !cmd.Flags().Changed("policy") {
+				return a.replaySnapshot(&r, []string{""})
+			}
+			return a.replaySnapshot(&r, s.policies)
+		},
 	}
+	r.flags(cmd)
 	cmd.Flags().StringVar(&s.nodes, "nodes", "", "list of nodes: columns sn, cpu_milli, memory_mib, gpu, model")
 	cmd.Flags().StringSliceVar(&s.pods, "pods", nil, "lists of pods: columns name, cpu_milli, memory_mib, num_gpu, gpu_milli and, if it is there, gpu_spec")
 	cmd.Flags().StringSliceVar(&s.policies, "policy", place.Policies(), "policies to compare: "+strings.Join(place.Policies(), ", "))
@@ -68,15 +84,24 @@ func (s *simulation) check() (seeds []int64, err error) {
 		return nil, usagef("--pods: not set; it is a CSV file with the columns name, cpu_milli, memory_mib, num_gpu, gpu_milli")
 	case s.inflate < 1 || s.inflate > mostInflate:
 		return nil, usagef("--inflate: %d is outside 1..%d", s.inflate, mostInflate)
-	case len(s.policies) == 0:
-		return nil, usagef("--policy: none is named; want %s", strings.Join(place.Policies(), ", "))
+	}
+	if err := s.checkPolicies(); err != nil {
+		return nil, err
+	}
+	return readSeeds(s.seeds)
+}
+
+// checkPolicies refuses policies that do not exist, or that are named twice.
+func (s *simulation) checkPolicies() error {
+	if len(s.policies) == 0 {
+		return usagef("--policy: none is named; want %s", strings.Join(place.Policies(), ", "))
 	}
 	for i, p := range s.policies {
 		if !slices.Contains(place.Policies(), p) || slices.Contains(s.policies[:i], p) {
-			return nil, usagef("--policy: %q: want each of %s at most once", p, strings.Join(place.Policies(), ", "))
+			return usagef("--policy: %q: want each of %s at most once", p, strings.Join(place.Policies(), ", "))
 		}
 	}
-	return readSeeds(s.seeds)
+	return nil
 }
 
 // readSeeds reads "42-51" or "1,2,7-9".

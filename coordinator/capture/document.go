@@ -1,0 +1,187 @@
+package capture
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/mix"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/resource"
+)
+
+// The format of a document.
+const (
+	Format  = "muster.io/snapshot"
+	Version = 1
+)
+
+// The bounds of a document that comes from outside.
+const (
+	MaxBytes = 1 << 30
+	maxNodes = 100_000
+	maxKeys  = 10_000_000
+)
+
+// Document is a snapshot. New and Decode return well-formed documents alone.
+//
+// Invariant: Nodes ascend by ID and Keys by Key, no key is newer than Revision, and
+// each Machine of a node is an index of Machines.
+type Document struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	// Cluster is the name of the cluster; "" where nobody has named it.
+	Cluster string    `json:"cluster,omitempty"`
+	TakenAt time.Time `json:"takenAt"` // by the leader's clock
+	// Revision is the store's revision that Keys are of.
+	Revision resource.Revision `json:"revision"`
+	Epoch    resource.Epoch    `json:"epoch"` // of the leader
+	// Undecided counts the units whose start was under way and not in the store yet.
+	// They wait in the document.
+	Undecided int        `json:"undecided"`
+	Rules     lead.Rules `json:"rules"`
+	Mix       mix.State  `json:"mix"`
+	Turn      sched.Turn `json:"turn"` // of the search for work that nothing has woken
+	// Machines are the different kinds of hosts; hosts of one kind differ by their
+	// devices alone.
+	Machines []Machine `json:"machines"`
+	Nodes    []Node    `json:"nodes"`
+	Keys     []Key     `json:"keys"`
+}
+
+// Key is a key of the store with its value, which is JSON.
+type Key struct {
+	Key      string            `json:"key"`
+	Created  resource.Revision `json:"created"`  // revision of the write that has created the key
+	Modified resource.Revision `json:"modified"` // of the last write
+	Value    json.RawMessage   `json:"value"`
+}
+
+// prefixes are the prefixes of the keys that a document has.
+func prefixes() []string {
+	return append([]string{
+		record.NodesPrefix, record.BansPrefix, record.QuotaPrefix, record.JobsPrefix, record.UnitsPrefix, record.OrderPrefix,
+		record.TxPrefix, record.ReadyPrefix, record.ConfiguredKey,
+	}, objectPrefixes()...)
+}
+
+// Prefixes are the prefixes of the store's keys that New wants, each key at most once.
+func Prefixes() []string { return prefixes() }
+
+// New makes a document of a leader's state and the keys below Prefixes at a revision that
+// is not older than the state.
+func New(cluster string, s *lead.Captured, revision resource.Revision, keys []record.KV) (*Document, error) {
+	if revision < s.Revision {
+		return nil, fmt.Errorf("the keys are of revision %d, the leader knows revision %d", revision, s.Revision)
+	}
+	d := &Document{
+		Format: Format, Version: Version, Cluster: cluster, TakenAt: s.At.UTC(), Revision: revision, Epoch: s.Epoch, Undecided: s.Undecided, Rules: s.Rules, Mix: s.Mix, Turn: s.Turn,
+	}
+	d.addNodes(s.Nodes)
+	for _, kv := range keys {
+		value, kept, err := redact(kv)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			d.Keys = append(d.Keys, Key{kv.Key, kv.CreateRev, kv.ModRev, value})
+		}
+	}
+	slices.SortFunc(d.Keys, func(a, b Key) int { return strings.Compare(a.Key, b.Key) })
+	return d, d.check()
+}
+
+// Decode reads a document and refuses one that New cannot have made: of another version,
+// beyond the bounds, or out of order.
+func Decode(text []byte) (*Document, error) {
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("the snapshot has %d bytes, want at most %d", len(text), MaxBytes)
+	}
+	var head struct {
+		Format  string
+		Version int
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("the snapshot is no JSON document: %w", err)
+	}
+	if head.Format != Format || head.Version != Version {
+		return nil, fmt.Errorf("format %.64q version %d: this program reads %q version %d, as muster snapshot writes it", head.Format, head.Version, Format, Version)
+	}
+	d := &Document{}
+	if err := json.Unmarshal(text, d); err != nil {
+		return nil, fmt.Errorf("the snapshot: %w", err)
+	}
+	return d, d.check()
+}
+
+func (d *Document) check() error {
+	switch {
+	case d.Revision < 1 || d.Epoch < 0 || d.Undecided < 0 || d.TakenAt.IsZero():
+		return fmt.Errorf("revision %d, epoch %d, undecided %d, takenAt %s: want a revision from 1, no negative number, and a time", d.Revision, d.Epoch, d.Undecided, d.TakenAt.Format(time.RFC3339))
+	case len(d.Nodes) > maxNodes || len(d.Machines) > len(d.Nodes):
+		return fmt.Errorf("%d nodes of %d machines: want at most %d nodes, and no more machines than nodes", len(d.Nodes), len(d.Machines), maxNodes)
+	case len(d.Turn.Heads) > len(d.Keys) || d.Turn.AtOnce < 0 || d.Turn.AtOnce > 1000 || d.Turn.CallsLeft < 0 || d.Turn.CallsLeft > 1000:
+		return fmt.Errorf("turn: %d heads, %d calls left, %d at once: want at most %d, 1000 and 1000, and no negative number", len(d.Turn.Heads), d.Turn.CallsLeft, d.Turn.AtOnce, len(d.Keys))
+	case len(d.Keys) > maxKeys:
+		return fmt.Errorf("%d keys: want at most %d", len(d.Keys), maxKeys)
+	}
+	for i := range d.Machines {
+		if err := d.Machines[i].check(); err != nil {
+			return fmt.Errorf("machines[%d]: %w", i, err)
+		}
+	}
+	for i := range d.Nodes {
+		if i > 0 && d.Nodes[i-1].ID >= d.Nodes[i].ID {
+			return fmt.Errorf("nodes[%d]: %s follows %s (nodes ascend)", i, d.Nodes[i].ID, d.Nodes[i-1].ID)
+		}
+		if err := d.Nodes[i].check(len(d.Machines)); err != nil {
+			return fmt.Errorf("nodes[%d] (%s): %w", i, d.Nodes[i].ID, err)
+		}
+	}
+	return d.checkKeys()
+}
+
+func (d *Document) checkKeys() error {
+	known := prefixes()
+	for i, k := range d.Keys {
+		switch {
+		case i > 0 && d.Keys[i-1].Key >= k.Key:
+			return fmt.Errorf("keys[%d]: %s follows %s (keys ascend)", i, k.Key, d.Keys[i-1].Key)
+		case k.Created < 1 || k.Modified < k.Created || k.Modified > d.Revision:
+			return fmt.Errorf("keys[%d] (%s): created at %d and modified at %d: want 1 to %d, in this order", i, k.Key, k.Created, k.Modified, d.Revision)
+		case !slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(k.Key, p) }):
+			return fmt.Errorf("keys[%d] (%s): a snapshot has no such key", i, k.Key)
+		}
+	}
+	return nil
+}
+
+// Below are the keys with a prefix, ascending, as a store has them.
+func (d *Document) Below(prefix string) []record.KV {
+	from, _ := slices.BinarySearchFunc(d.Keys, prefix, func(k Key, p string) int { return strings.Compare(k.Key, p) })
+	var found []record.KV
+	for _, k := range d.Keys[from:] {
+		if !strings.HasPrefix(k.Key, prefix) {
+			break
+		}
+		found = append(found, record.KV{Key: k.Key, Value: k.Value, CreateRev: k.Created, ModRev: k.Modified})
+	}
+	return found
+}
+
+// Loaded is the document as a leader loads it.
+func (d *Document) Loaded() lead.Loaded {
+	in := lead.Loaded{
+		Nodes: d.Below(record.NodesPrefix), Bans: d.Below(record.BansPrefix), Quotas: d.Below(record.QuotaPrefix), Jobs: d.Below(record.JobsPrefix),
+		Units: d.Below(record.UnitsPrefix), Orders: d.Below(record.OrderPrefix), Txs: d.Below(record.TxPrefix), Ready: d.Below(record.ReadyPrefix),
+		Configured: d.Below(record.ConfiguredKey), Mix: &d.Mix, Turn: d.Turn,
+	}
+	for _, prefix := range objectPrefixes() {
+		in.Objects = append(in.Objects, d.Below(prefix)...)
+	}
+	return in
+}

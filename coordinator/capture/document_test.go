@@ -1,0 +1,80 @@
+package capture_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterd/muster/coordinator/capture"
+)
+
+func committed(tb testing.TB) []byte {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "snapshot.json"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return text
+}
+
+// TestADocumentOfThisVersionStaysReadable: the committed document was written by the
+// first program of its version.
+func TestADocumentOfThisVersionStaysReadable(t *testing.T) {
+	d, err := capture.Decode(committed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again, bytes.TrimSpace(committed(t))) {
+		t.Error("the document is written otherwise than it was read: it is another version")
+	}
+}
+
+func TestDocumentsThatNobodyCanHaveWrittenAreRefused(t *testing.T) {
+	text := string(committed(t))
+	for name, c := range map[string]struct{ from, to, want string }{
+		"another format":       {`"format":"muster.io/snapshot"`, `"format":"x"`, `format "x" version 1`},
+		"a later version":      {`"version":1`, `"version":2`, "version 2"},
+		"no revision":          {`"revision":`, `"revision":-`, "want a revision from 1"},
+		"no such machine":      {`"machine":0`, `"machine":7`, "machine: 7, and there are"},
+		"another kind of keys": {`"key":"/registry/units/`, `"key":"/registry/auth/`, "keys ascend"},
+		"a negative turn":      {`"turn":{`, `"turn":{"atOnce":-1},"other":{`, "turn:"},
+	} {
+		changed := strings.Replace(text, c.from, c.to, 1)
+		if name == "no revision" {
+			changed = strings.Replace(text, `"revision":`, `"revision":-`, 1)
+		}
+		if changed == text {
+			t.Errorf("%s: the document has no %s", name, c.from)
+			continue
+		}
+		if _, err := capture.Decode([]byte(changed)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// FuzzDecode: whatever Decode takes is written and read again.
+func FuzzDecode(f *testing.F) {
+	f.Add(committed(f))
+	f.Add([]byte(`{"format":"muster.io/snapshot","version":1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := capture.Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := capture.Decode(again); err != nil {
+			t.Fatalf("%v, of\n%s", err, again)
+		}
+	})
+}

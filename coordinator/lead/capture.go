@@ -1,0 +1,106 @@
+package lead
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/mix"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file gives the part of the scheduling state that the store does not have, so that
+// another leader can go on from a copy of both.
+
+// CaptureState asks for that part; the result is a *Captured. Nothing changes.
+type CaptureState struct{}
+
+// Captured is the part of a leader's state that the store does not have. Others only
+// read it: its slices and maps are shared with nobody, and hosts never change.
+type Captured struct {
+	At    time.Time
+	Epoch resource.Epoch
+	// Revision is a revision of the store that is not newer than the state. Keys that
+	// are read at it or later belong to the state.
+	Revision resource.Revision
+	Rules    Rules // without a decision log
+	Mix      mix.State
+	Turn     sched.Turn     // of the search for work that nothing has woken
+	Nodes    []CapturedNode // ascending by ID
+	// Undecided counts the attempts that are not in the store yet. Their units wait in
+	// the copy.
+	Undecided int
+}
+
+// CapturedNode is the part of a node that its agent and gossip have told.
+type CapturedNode struct {
+	ID resource.NodeID
+	// Connected: a stream to the agent is open. All further fields are of its agent.
+	Connected   bool
+	Suspected   bool
+	Incarnation resource.Incarnation
+	Revision    resource.Revision // of the registration; 0 for none
+	Host        grant.Host
+	Health      map[int]grant.DeviceHealth // by index; devices that are ok are left out
+	DiskFull    bool
+	// MemoryPressure as in grant.HealthChanged, Quarantine as in grant.Hello.
+	MemoryPressure bool
+	Quarantine     string
+	// LastUntil is the instant until which placement takes the node last, because the
+	// agent has failed attempts; zero where it does not.
+	LastUntil time.Time
+	// Busy are the GPUs and MIG instances that something other than a transaction of a
+	// leader has: the kubelet's pool, and processes that nobody has granted. By UUID,
+	// ascending.
+	Busy []string
+}
+
+func (CaptureState) serve(l *Leader, c *call) { c.answer(l.capture(), nil) }
+
+func (l *Leader) capture() *Captured {
+	s := &Captured{At: l.now, Epoch: l.epoch, Revision: l.reached, Rules: l.rules, Mix: l.learner.Learned(), Turn: l.room.Turn()}
+	s.Rules.Decisions = nil
+	s.Rules.Namespaces = maps.Clone(l.rules.Namespaces)
+	for _, id := range slices.SortedFunc(maps.Keys(l.nodes), cmp.Compare[resource.NodeID]) {
+		s.Nodes = append(s.Nodes, l.captureNode(l.nodes[id]))
+	}
+	for _, a := range l.attempts {
+		if a.machine.State() < txn.Committed {
+			s.Undecided++
+		}
+	}
+	return s
+}
+
+func (l *Leader) captureNode(n *node) CapturedNode {
+	c := CapturedNode{ID: n.view.ID, Connected: n.connected && n.host.Inventory != nil, Suspected: n.view.Suspect}
+	if !c.Connected {
+		return c
+	}
+	c.Incarnation, c.Revision, c.Host = n.incarnation, n.revision, n.host
+	c.Health, c.DiskFull, c.MemoryPressure, c.Quarantine = maps.Clone(n.health), n.diskFull, n.memoryPressure, n.quarantine
+	for _, until := range []time.Time{n.loud, n.breaker.Until()} {
+		if until.After(l.now) && until.After(c.LastUntil) {
+			c.LastUntil = until
+		}
+	}
+	for tx, h := range n.reservations {
+		if _, ours := n.grants[tx]; ours || l.attempts[tx] != nil || !h.confirmed {
+			continue
+		}
+		for _, m := range h.members {
+			for _, g := range m.Assignment.GPUs {
+				c.Busy = append(c.Busy, g.UUID)
+			}
+			for _, g := range m.Assignment.MIG {
+				c.Busy = append(c.Busy, g.UUID)
+			}
+		}
+	}
+	slices.Sort(c.Busy)
+	return c
+}
