@@ -16,7 +16,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file removes objects that have ended, some time after their end (ADR 83):
+// This file removes objects that have ended, some time after their end (ADR 86):
 // ttlSecondsAfterFinished of a job, and life.KeptAfterEnd of an allocation. The instant of the
 // end is in the store, so every leader removes an object at the same time. The name of the
 // object is free then; the history keeps its rows.

@@ -87,6 +87,7 @@ var commandLines = map[string][]string{
 	"token list":          {"", "--bootstrap"},
 	"token revoke":        {"TOKEN", "abcdef"},
 	"token rotate":        {"TOKEN"},
+	"top":                 {"-n TENANT", "--jobs -n TENANT"},
 	"uncordon":            {"thing"},
 	"usage":               {"--tenant TENANT"},
 	"history allocations": {""}, "history events": {""}, "history preemptions": {""},
