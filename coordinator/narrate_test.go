@@ -138,12 +138,24 @@ func TestNarratorsAgree(t *testing.T) {
 }
 
 // comparable leaves out what a full read may say otherwise: the names that are built in,
-// and the revision of a node whose newest key makes no row.
+// the revision of a node whose newest key makes no row, and conditions whose status is that
+// of the row before, which a full read states again.
 func comparable(r mem.Rows) mem.Rows {
 	r.Slots = nil
 	for id, kept := range r.Nodes {
 		kept.Row.Revision = 0
 		r.Nodes[id] = kept
+	}
+	status := map[[2]string]string{}
+	for _, key := range slices.SortedFunc(maps.Keys(r.Conditions), func(a, b string) int {
+		return int(r.Conditions[a].Row.Revision - r.Conditions[b].Row.Revision)
+	}) {
+		row := r.Conditions[key].Row
+		of := [2]string{string(row.Node), row.Type}
+		if status[of] == row.New {
+			delete(r.Conditions, key)
+		}
+		status[of] = row.New
 	}
 	return r
 }
