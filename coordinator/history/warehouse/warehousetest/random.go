@@ -110,6 +110,7 @@ func (r *Random) add(b *history.Batch) {
 		b.Preemptions = append(b.Preemptions, history.Preemption{Tx: resource.TxID(r.id("t", 5)), Nodes: []resource.NodeID{"a", "b"}[:1+r.IntN(2)], Freed: r.vector(),
 			Initiated: r.key(), Grace: time.Duration(r.IntN(9)) * time.Second, Outcome: r.id("o", 3), Revision: r.revision(b)})
 		b.Conditions = append(b.Conditions, history.Condition{Node: resource.NodeID(r.id("n", 3)), Type: "Ready", New: "True", At: r.instant(), Revision: b.Upto})
+		b.Upto++ // an entry of the audit has an ID of its own
 		b.Audit = append(b.Audit, history.Audit{ID: fmt.Sprint("a", b.Upto), At: r.key(), Actor: r.document(), Verb: "create", Revision: b.Upto})
 	}
 }
