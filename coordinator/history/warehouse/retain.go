@@ -73,6 +73,14 @@ var periods = []period{
 	{"usage hourly", "usage_tenant_levels", "hour_start", keepHours, "tenant_id, slot_name, hour_start, level"},
 }
 
+// only is a further condition on the rows of a table that go. The newest change of a
+// condition says what the node has, however old it is: it stays while the node has a row.
+var only = map[string]string{
+	"node_condition_changes": ` AND (EXISTS (SELECT 1 FROM node_condition_changes later WHERE later.node_id = node_condition_changes.node_id AND later.reverted = 0
+		AND later.condition_type = node_condition_changes.condition_type AND later.resource_version > node_condition_changes.resource_version)
+		OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.node_id = node_condition_changes.node_id))`,
+}
+
 // keepDetached is how long a detached month stays as a table of its own, for whoever
 // archives it.
 const keepDetached = 30 * day
@@ -131,7 +139,7 @@ func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, d
 
 // retainRows deletes rows in portions, so that no statement holds locks for long.
 func (w *Warehouse) retainRows(ctx context.Context, p period, before time.Time, dryRun bool) (n int64, err error) {
-	old := fmt.Sprintf("FROM %s WHERE %s < ?", p.table, p.column)
+	old := fmt.Sprintf("FROM %s WHERE %s < ?%s", p.table, p.column, only[p.table])
 	bound := w.dialect.instant(before)
 	if dryRun {
 		err = w.db.QueryRowContext(ctx, w.dialect.sql("SELECT count(*) "+old), bound).Scan(&n)

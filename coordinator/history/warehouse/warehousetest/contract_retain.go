@@ -24,10 +24,16 @@ func testRetention(t *testing.T, dsn string) {
 		batch.Audit = append(batch.Audit, history.Audit{ID: name, At: at, Revision: 1})
 		batch.Slices = append(batch.Slices, history.Slice{Tx: resource.TxID(name), Slot: "cpu", From: at, To: at})
 	}
+	for i, days := range []int{800, 500, 3} { // the first two of n1 go: n1 has changed since; of n2 nothing is newer
+		batch.Conditions = append(batch.Conditions, history.Condition{Node: "n1", Type: "Ready", New: "True", At: ago(days), Revision: resource.Revision(i + 1)})
+	}
+	batch.Conditions = append(batch.Conditions, history.Condition{Node: "n2", Type: "Ready", New: "True", At: ago(800), Revision: 1})
+	batch.Conditions = append(batch.Conditions, history.Condition{Node: "n3", Type: "Ready", New: "True", At: ago(800), Revision: 1}) // its row has gone
+	batch.Nodes = append(batch.Nodes, history.Node{ID: "n1", Revision: 1}, history.Node{ID: "n2", Revision: 1})
 	batch.Units = append(batch.Units, history.Unit{UID: "running", Created: ago(2600), Revision: 1})
 	Write(t, w, batch)
-	want := map[string]int64{"allocations": 3, "allocation_requests": 2, "grants": 2, "grant_resources": 2, "preemption_events": 1, "preemption_nodes": 1, "audit_log": 2, "usage_slices": 1}
-	before := map[string]int64{"allocations": 4, "allocation_requests": 3, "grants": 3, "grant_resources": 3, "preemption_events": 3, "preemption_nodes": 3, "audit_log": 3, "usage_slices": 3}
+	want := map[string]int64{"allocations": 3, "allocation_requests": 2, "grants": 2, "grant_resources": 2, "preemption_events": 1, "preemption_nodes": 1, "audit_log": 2, "usage_slices": 1, "node_condition_changes": 2}
+	before := map[string]int64{"allocations": 4, "allocation_requests": 3, "grants": 3, "grant_resources": 3, "preemption_events": 3, "preemption_nodes": 3, "audit_log": 3, "usage_slices": 3, "node_condition_changes": 5}
 	holds := func(when string, want map[string]int64) {
 		t.Helper()
 		for table, n := range want {
