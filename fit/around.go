@@ -10,7 +10,7 @@ import (
 // weakest link, then by the sum of links, then by the fewest NUMA nodes, then by the links
 // that it leaves between the other devices of among. On hosts of more than 16 devices it
 // is a set grown from with, each time by the device that is linked best. It looks at
-// links alone: neither at what is free nor at CPUs and memory. The lists are indices of
+// links alone: neither at free amounts nor at CPUs and memory. The lists are indices of
 // devices. It returns false where an index is given twice or does not exist, with is no
 // part of among, or n lies outside len(with)..len(among).
 func (h *Host) Around(among, with []int, n int) ([]int, bool) {

@@ -63,7 +63,7 @@ func TestAroundNothingIsTheChoiceOfAnIdleHost(t *testing.T) {
 	})
 }
 
-// TestAroundOnAWideHost holds what is true of more than 16 devices too.
+// TestAroundOnAWideHost holds the size and the required devices of more than 16 devices.
 func TestAroundOnAWideHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHost(t, 4, 40)

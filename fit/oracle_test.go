@@ -180,7 +180,7 @@ func intactCores(h *fit.Host, f *fit.Free, node int) int {
 	return n
 }
 
-// naiveLeaves bounds what a request leaves free beside the withheld amounts: sure where it
+// naiveLeaves bounds the free amounts that a request leaves beside the withheld amounts: sure where it
 // leaves enough whichever cores it gets, never where it does not with the smallest cores.
 func naiveLeaves(h *fit.Host, f *fit.Free, req resource.Request) (sure, never bool) {
 	cpu, memory := -f.Withheld.CPU, -f.Withheld.Memory

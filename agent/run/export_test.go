@@ -2,7 +2,7 @@ package run
 
 import "time"
 
-// Sweep removes what is kept no more.
+// Sweep removes the folders whose time is over.
 func (r *Runner) Sweep(now time.Time) { r.sweep(now) }
 
 // SetMeasureEvery sets the time between two measurements, before Run.

@@ -68,7 +68,7 @@ func TestTheOutputOfEndedMembersIsKeptWithinBounds(t *testing.T) {
 	}
 }
 
-// What runs is reported, whoever knows the transaction.
+// A member that runs is reported, also where its record has ended.
 func TestOnlyEndsAreForgotten(t *testing.T) {
 	h := newHost(t)
 	h.start()

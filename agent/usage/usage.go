@@ -37,7 +37,7 @@ type Usage struct {
 	OOMKills int64
 }
 
-// UnknownKills stands for a number of kills that nobody counts.
+// UnknownKills stands for a number of kills that the host does not count.
 const UnknownKills = -1
 
 // Sampler measures one host. It may be used by several goroutines.

@@ -16,7 +16,7 @@ import (
 type redisConfig struct {
 	Address      string `json:"address"`      // "" = none
 	PasswordFile string `json:"passwordFile"` // "" = none, or that of address
-	CAFile       string `json:"caFile"`       // "" = what the host trusts
+	CAFile       string `json:"caFile"`       // "" = the authorities of the host
 	KeyPrefix    string `json:"keyPrefix"`
 }
 

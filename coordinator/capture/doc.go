@@ -6,6 +6,6 @@
 //
 // The document has nothing that only work or people need: no commands, arguments,
 // environments and annotations, no addresses, tokens, certificates and request ids. The
-// package decides what belongs to a document and which documents are well-formed. It
+// package decides the content of a document and which documents are well-formed. It
 // reads no store and drives no leader.
 package capture

@@ -34,7 +34,7 @@ const (
 type Document struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	// Cluster is the name of the cluster; "" where nobody has named it.
+	// Cluster is the name of the cluster; "" where it has none.
 	Cluster string    `json:"cluster,omitempty"`
 	TakenAt time.Time `json:"takenAt"` // by the leader's clock
 	// Revision is the store's revision that Keys are of.

@@ -33,7 +33,7 @@ func (m *Machine) check() error {
 	return errors.Join(m.Topology.Validate(), grant.CheckCounts(m.Counts))
 }
 
-// Node is the part of a node that its agent and gossip have told.
+// Node is the part of a node that its agent and gossip have reported.
 type Node struct {
 	ID        resource.NodeID `json:"id"`
 	Suspected bool            `json:"suspected,omitempty"` // gossip believes it dead

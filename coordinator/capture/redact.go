@@ -41,7 +41,7 @@ func rewrite[R record.Type](kv record.KV, change func(*R) error) (value []byte, 
 	return value, true, nil
 }
 
-// redactNode keeps the registration of a node and what leaders have noted of it. Reports
+// redactNode keeps the registration of a node and the notes of leaders about it. Reports
 // and leases of agents are no part of a document: its nodes have their content.
 func redactNode(kv record.KV) (value []byte, kept bool, err error) {
 	key, err := record.ParseNodeKey(kv.Key)

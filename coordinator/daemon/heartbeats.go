@@ -41,7 +41,7 @@ func (d *Daemon) openRedis(registry prometheus.Registerer) (err error) {
 	return nil
 }
 
-// heard is the hook of heartbeats; nil where nobody keeps them.
+// heard is the hook of heartbeats; nil where they are not kept.
 func (d *Daemon) heard() func(history.Heartbeat) {
 	if d.history == nil && d.redis == nil {
 		return nil
@@ -61,7 +61,7 @@ func (d *Daemon) heard() func(history.Heartbeat) {
 	}
 }
 
-// freeOf is what this coordinator knows that a node has left; false for a node that is
+// freeOf is the free amount of a node by this coordinator's copy of the store; false for a node that is
 // not registered.
 func freeOf(ctx context.Context, nodes interface {
 	GetNode(ctx context.Context, name string) (*api.Node, error)

@@ -21,7 +21,7 @@ const (
 	MinOperatorTTL     = time.Minute
 	MaxOperatorTTL     = 30 * 24 * time.Hour
 	// maxOperators bounds the operators with certificates that have not expired, and
-	// maxOfOperator the certificates of one operator. Agents are told of all that were
+	// maxOfOperator the certificates of one operator. Agents get all that were
 	// revoked. The bounds count apart, so that many operators keep no known one from
 	// renewing a certificate.
 	maxOperators  = 1000

@@ -29,7 +29,7 @@ type attempt struct {
 	// was another leader's.
 	asked  map[resource.NodeID]uint64
 	failed map[resource.NodeID]breaker.Fault // nodes that failed it
-	said   map[resource.NodeID]string        // the reasons of nodes that said No
+	said   map[resource.NodeID]string        // the reasons of nodes that refused
 	late   map[resource.NodeID]bool          // nodes that had not voted in good time
 	budget *alarm
 	// victims end for this attempt, in the order of their transactions; claims:

@@ -20,7 +20,7 @@ import (
 type CaptureState struct{}
 
 // Captured is the part of a leader's state that the store does not have. Others only
-// read it: its slices and maps are shared with nobody, and hosts never change.
+// read it: its slices and maps are not shared, and hosts never change.
 type Captured struct {
 	At    time.Time
 	Epoch resource.Epoch
@@ -36,7 +36,7 @@ type Captured struct {
 	Undecided int
 }
 
-// CapturedNode is the part of a node that its agent and gossip have told.
+// CapturedNode is the part of a node that its agent and gossip have reported.
 type CapturedNode struct {
 	ID resource.NodeID
 	// Connected: a stream to the agent is open. All further fields are of its agent.

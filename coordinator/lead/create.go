@@ -15,7 +15,7 @@ const DefaultQueue = api.DefaultQueue
 // Submitted is a validated document, and what its client says of it.
 type Submitted struct {
 	Namespace string
-	Document  []byte // without blanks between its tokens; nobody changes it
+	Document  []byte // without blanks between its tokens; it is not changed
 	Hash      string // of the document as it was submitted
 	RequestID string // "" = none
 	// User is the caller, for a dry run, of which no record notes the caller.

@@ -125,7 +125,7 @@ func (l *Leader) failDependent(j *job, d api.JobDependency) {
 // refusesCycle refuses a new job that would wait for itself over other jobs. The jobs may
 // come in any order, so the last of a cycle is the one that is refused.
 func (l *Leader) refusesCycle(s *submission) *api.Status {
-	if s.job == nil || len(l.dependents.of[s.job.position()]) == 0 { // nobody waits for it
+	if s.job == nil || len(l.dependents.of[s.job.position()]) == 0 { // no job waits for it
 		return nil
 	}
 	from := map[string]string{} // the job that has led to a position
@@ -166,7 +166,7 @@ func cycleOf(first, last *job, from map[string]string) string {
 	return strings.Join(names, " waits for ")
 }
 
-// wantsOf says what a job waits for, in words.
+// wantsOf lists the jobs that a job waits for, in words.
 func (l *Leader) wantsOf(j *job) (list []string) {
 	for _, i := range j.open() {
 		d := j.dependencies()[i]

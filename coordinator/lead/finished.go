@@ -52,7 +52,7 @@ func (j *job) keepFor() time.Duration {
 	return time.Duration(*j.doc.Spec.TTLSecondsAfterFinished) * time.Second
 }
 
-// removalOf is the instant of the removal of what has ended at an instant, and which the
+// removalOf is the instant of the removal of an object that has ended at an instant, and which the
 // record of an older version has as a time alone. An unknown end is that of this input.
 func (l *Leader) removalOf(millis int64, stamp string, keep time.Duration) int64 {
 	if millis == 0 {
@@ -83,7 +83,7 @@ func (l *Leader) noteFinishedUnit(u *unit) {
 	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(u.record.EndedMillis, u.record.Ended, life.KeptAfterEnd), key: u.path, unit: u})
 }
 
-// noteAllFinished notes what has ended under earlier leaders.
+// noteAllFinished notes the objects that have ended under earlier leaders.
 func (l *Leader) noteAllFinished() {
 	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
 		l.noteFinishedJob(l.jobs[name])

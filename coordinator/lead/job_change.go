@@ -268,7 +268,7 @@ func (l *Leader) dropJobChange(change *jobChange) {
 	}
 }
 
-// answer runs what follows the change.
+// answer runs the steps behind the change.
 func (c *jobChange) answer(refused *api.Status) {
 	if c.then != nil {
 		c.then(refused)

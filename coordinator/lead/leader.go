@@ -152,7 +152,7 @@ func (l *Leader) notifyJob(j *job) {
 	l.goOnWith(j)
 }
 
-// goOnWith goes on with what waits for a job.
+// goOnWith goes on with the steps that wait for a job.
 func (l *Leader) goOnWith(j *job) {
 	for _, then := range j.takeThen() {
 		l.after(0, then)

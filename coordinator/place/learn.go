@@ -48,7 +48,7 @@ func (l *Learner) Observe(u *Unit) {
 func (l *Learner) Learned() mix.State { return l.mix.State() }
 
 // Resume has the Learner go on from a mix that another one has seen, and forget its own.
-// A mix that nobody can have seen is an error, and changes nothing.
+// A mix with impossible numbers is an error, and changes nothing.
 func (l *Learner) Resume(s mix.State) error {
 	m, err := mix.Restore(s)
 	if err != nil {

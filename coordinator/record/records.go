@@ -265,7 +265,7 @@ type Job struct {
 	// Boost is the greater priority that the units which wait have for a while.
 	Boost *Boost `json:"boost,omitempty"`
 	// Met are the dependencies of the document that have come true, by their index,
-	// ascending. What they name may be gone.
+	// ascending. The jobs may be gone.
 	Met     []int  `json:"met,omitempty"`
 	Created string `json:"created,omitempty"` // RFC 3339
 	Ended   string `json:"ended,omitempty"`   // RFC 3339

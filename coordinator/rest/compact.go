@@ -20,7 +20,7 @@ func compacted(doc []byte) []byte {
 	return out
 }
 
-// tokens yields what is between the white space outside of strings.
+// tokens yields the parts between the white space outside of strings.
 func tokens(doc []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		begin, inside := 0, false

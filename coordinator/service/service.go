@@ -36,7 +36,7 @@ type Service interface {
 type Create struct {
 	Namespace string
 	// Document is the body as JSON without blanks between its tokens, which is kept and
-	// echoed. Nobody changes it.
+	// echoed. It is not changed.
 	Document []byte
 	// Hash is the HashOf the body exactly as it was submitted (a YAML body as the JSON
 	// that it was converted to); "" = that of Document.

@@ -197,7 +197,7 @@ func pretend(w http.ResponseWriter, r *http.Request, got *httptest.ResponseRecor
 	_, _ = w.Write(body)
 }
 
-// pretends sets what is stored.
+// pretends sets the stored objects.
 func (h *house) pretends(stored func(*http.Request) (int, []byte)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

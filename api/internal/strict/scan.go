@@ -45,7 +45,7 @@ const longText = 1 << 10
 // part is the string of a part of the document.
 func (d *decoder) part(from, to int) string {
 	if d.sharing && to-from >= longText {
-		return unsafe.String(&d.data[from], to-from) // Sharing: nobody changes the document
+		return unsafe.String(&d.data[from], to-from) // Sharing: the document is not changed
 	}
 	return string(d.data[from:to])
 }

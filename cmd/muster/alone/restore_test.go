@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/test/canary"
 )
 
-// history draws what clients and operators do.
+// history draws acts of clients and operators.
 type history struct {
 	lots  *rand.Rand
 	made  int

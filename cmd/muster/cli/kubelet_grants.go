@@ -13,7 +13,7 @@ import (
 // ofKubelets is the value of --origin for the grants of kubelets.
 const ofKubelets = "kubelet"
 
-// checkOrigin refuses --origin beside what selects objects. A namespace that was given is
+// checkOrigin refuses --origin beside flags that select objects. A namespace that was given is
 // refused too: it would be taken for the pods' namespace, which is not one of Muster.
 func (f *getFlags) checkOrigin(a *app, groups []group, namespaceGiven bool) error {
 	switch {

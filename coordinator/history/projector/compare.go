@@ -15,7 +15,7 @@ type table interface {
 	open(want, has, to *history.Batch)
 }
 
-// columns are a table's rows: which they are, what is compared, and which have no end.
+// columns are a table's rows: their keys, the compared fields, and which have no end.
 type columns[R any] struct {
 	kind   string
 	rows   func(*history.Batch) *[]R

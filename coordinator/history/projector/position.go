@@ -88,7 +88,7 @@ func (p *Projector) storePosition(ctx context.Context) {
 // closeVanished adds an end to the rows that the history has without one and that the
 // store does not have any more: they ended at an unknown instant within a gap. The end is
 // the newest instant that the store knows, or that of the row itself if it is newer: the
-// records of what ended last may be gone.
+// records of the newest ends may be gone.
 func closeVanished(b *history.Batch, has history.Batch) {
 	units, grants, jobs, nodes := map[resource.UnitUID]bool{}, map[resource.TxID]bool{}, map[string]bool{}, map[resource.NodeID]bool{}
 	for i := range b.Units {

@@ -112,7 +112,7 @@ func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string) 
 		b.Repair = true
 		b.After, b.Upto, b.Mark, b.At = at.Revision, at.Revision, at.Mark, want.At
 		closeVanished(&b, onlyOpen(want, has))
-		stamp(&b, r.Revision) // what the history has learned since the comparison stays
+		stamp(&b, r.Revision) // rows that are newer than the comparison stay
 		err = w.Write(ctx, b)
 		var moved *history.PositionError
 		if err == nil || !errors.As(err, &moved) || try == verifyTries {

@@ -52,14 +52,14 @@ type Beat struct {
 	Pods int // the members that the node holds
 }
 
-// Free is what a node has left: millicores, bytes, GPUs (rounded down).
+// Free is the free amount of a node: millicores, bytes, GPUs (rounded down).
 type Free struct {
 	CPU    resource.Millicores
 	Memory resource.Bytes
 	GPUs   int
 }
 
-// Options are a server and what is written there.
+// Options are a server and the content of its keys.
 type Options struct {
 	// Address is redis://, rediss:// (TLS) or unix://, with user and database as of the
 	// Redis documentation.
@@ -70,7 +70,7 @@ type Options struct {
 	Roots *x509.CertPool
 	// Prefix is put before each key.
 	Prefix string
-	// Free returns what a node has left; false: no such node is registered. With an error
+	// Free returns the free amount of a node; false: no such node is registered. With an error
 	// the heartbeat is written without these fields.
 	Free func(ctx context.Context, node resource.NodeID) (Free, bool, error)
 	Log  *slog.Logger

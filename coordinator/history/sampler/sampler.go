@@ -52,7 +52,7 @@ type Sampler struct {
 	waiting []history.Heartbeat
 }
 
-// New returns a sampler whose counters are in r; nil: nobody reads them.
+// New returns a sampler whose counters are in r; nil: they are not read.
 func New(write Write, log *slog.Logger, r prometheus.Registerer) *Sampler {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "muster", Subsystem: "history", Name: name, Help: help})
@@ -94,7 +94,7 @@ func (s *Sampler) keep(samples []history.Heartbeat) {
 	}
 }
 
-// Run writes the samples every 5 s until ctx ends, and then what is left, within 2 s.
+// Run writes the samples every 5 s until ctx ends, and then the rest, within 2 s.
 // While the database does not answer it tries again after 5 s, 10 s, … 60 s.
 func (s *Sampler) Run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
@@ -183,7 +183,7 @@ func (s *Sampler) forget(now time.Time) {
 	}
 }
 
-// giveUp counts what waits as lost.
+// giveUp counts the waiting samples as lost.
 func (s *Sampler) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

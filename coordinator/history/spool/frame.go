@@ -31,7 +31,7 @@ var errTorn = errors.New("the frame is cut off or damaged")
 // program has written it.
 type VersionError struct{ Has int }
 
-// Error names both versions, and says what to do.
+// Error names both versions and the next step.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("a frame of the spool has version %d, and this program reads version %d: start the program that has written it until the database has its rows, or move the folder away and accept a gap", e.Has, version)
 }

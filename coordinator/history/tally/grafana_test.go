@@ -31,7 +31,7 @@ type dashboard struct {
 	}
 }
 
-// macros replaces what Grafana replaces: variables, and the macros of its data source for
+// macros replaces, as Grafana does, variables, and the macros of its data source for
 // PostgreSQL.
 func macros(query string) string {
 	from, to := time.Now().Add(-30*24*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)

@@ -74,7 +74,7 @@ var periods = []period{
 }
 
 // only is a further condition on the rows of a table that go. The newest change of a
-// condition says what the node has, however old it is: it stays while the node has a row.
+// condition is the present one, however old it is: it stays while the node has a row.
 var only = map[string]string{
 	"node_condition_changes": ` AND (EXISTS (SELECT 1 FROM node_condition_changes later WHERE later.node_id = node_condition_changes.node_id AND later.reverted = 0
 		AND later.condition_type = node_condition_changes.condition_type AND later.resource_version > node_condition_changes.resource_version)

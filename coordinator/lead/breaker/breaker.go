@@ -1,6 +1,6 @@
 // Package breaker keeps, for one node, how its agent answers Reserve commands: whether
 // the node is the last choice of placement, and until when. It knows neither the attempts
-// nor the clock: the leader tells it what happened and when.
+// nor the clock: the leader passes each event with its time.
 package breaker
 
 import (
@@ -128,7 +128,7 @@ func (b *Breaker) String() string {
 	return fmt.Sprintf("%d reserves in a row failed (%s); the node is the last choice until it answers one", b.failures, strings.Join(parts, ", "))
 }
 
-// Sentence says what the agent did, in words for people.
+// Sentence is the fault in words for people.
 func (f Fault) Sentence() string {
 	return map[Fault]string{
 		Silent: "the agent did not answer in time", Refused: "the agent refused", WrongVote: "the agent answered wrongly",
