@@ -101,8 +101,8 @@ func (l *Leader) removeFinished() {
 		switch {
 		case o.job != nil:
 			l.removeFinishedJob(o)
-		case o.unit.gone || o.unit.ending != nil || !o.unit.phase().Ended():
-		case o.unit.isBeingWritten():
+		case o.unit.gone || !o.unit.phase().Ended():
+		case o.unit.ending != nil || o.unit.isBeingWritten(): // the store may refuse the deletion
 			l.removeLater(o)
 		default:
 			l.removeFinishedUnit(o)

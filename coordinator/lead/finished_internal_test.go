@@ -209,3 +209,34 @@ func TestARemovalThatIsRefused(t *testing.T) {
 	}
 	x.check()
 }
+
+// A deletion that the store refuses while the time of the removal comes leaves the
+// allocation for a later removal.
+func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 2, `"suspend":true,`)
+	x.answers()
+	x.do(func() {
+		x.writeFailed(u, record.WaitTimeout, "WaitTimeout: x", func() {}, func() { x.finishOverdue(u) })
+	})
+	x.answers()
+	x.pass(life.KeptAfterEnd + clockError)
+	x.clear()
+	x.ask(DeleteAllocation{Namespace: "default", Name: "a"})
+	x.give(SecondPassed{})
+	for e := x.next(); ; e = x.next() { // the store has no space for the deletion
+		if e.Kind == WriteKeys {
+			x.give(WriteAnswer{e.Token, txn.Conflict, 0, errors.New("no space")})
+			break
+		}
+	}
+	x.answers()
+	if u.gone || u.ending != nil {
+		t.Fatalf("gone %t, ending %+v: want the allocation as before the deletion", u.gone, u.ending)
+	}
+	x.keepsHouse(removalAgain)
+	if !u.gone || x.listed(record.UnitsPrefix) != 0 {
+		t.Error("it is not removed later")
+	}
+	x.check()
+}
