@@ -202,6 +202,8 @@ func (r Unit) check() error {
 		return fmt.Errorf("n %d is negative", r.N)
 	case r.Members < 1:
 		return fmt.Errorf("members %d: want at least 1", r.Members)
+	case r.EndedMillis < 0:
+		return fmt.Errorf("endedMillis %d: want milliseconds since 1970", r.EndedMillis)
 	}
 	return checkExits("exits", r.Exits)
 }
@@ -214,6 +216,13 @@ func (r Job) check() error {
 		return fmt.Errorf("namespace %q and name %q: want both", r.Namespace, r.Name)
 	case len(r.Document) == 0:
 		return errors.New("document is empty")
+	case r.EndedMillis < 0:
+		return fmt.Errorf("endedMillis %d: want milliseconds since 1970", r.EndedMillis)
+	}
+	for i, index := range r.Met {
+		if index < 0 || i > 0 && index <= r.Met[i-1] {
+			return fmt.Errorf("met %v: want ascending indices", r.Met)
+		}
 	}
 	return nil
 }

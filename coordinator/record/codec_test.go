@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -297,6 +298,40 @@ func TestRecordsKeepTheirRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRecordsOfWorkKeepTheirRules(t *testing.T) {
+	unit := `{"v":1,"uid":"u","kind":"alloc","namespace":"ml","name":"a","members":1,"endedMillis":%d}`
+	job := `{"v":1,"uid":"j","namespace":"ml","name":"a","document":{},"met":%s,"endedMillis":%d}`
+	cases := map[string]struct {
+		decode func(value string) error
+		value  string
+		want   string // "" = it is taken
+	}{
+		"an allocation":                      {decodes[record.Unit], fmt.Sprintf(unit, 1), ""},
+		"the end of a unit before 1970":      {decodes[record.Unit], fmt.Sprintf(unit, -1), "endedMillis -1"},
+		"a job":                              {decodes[record.Job], fmt.Sprintf(job, "[0,2]", 1), ""},
+		"the end of a job before 1970":       {decodes[record.Job], fmt.Sprintf(job, "[]", -1), "endedMillis -1"},
+		"a dependency that came true twice":  {decodes[record.Job], fmt.Sprintf(job, "[1,1]", 0), "met [1 1]"},
+		"dependencies out of order":          {decodes[record.Job], fmt.Sprintf(job, "[2,0]", 0), "met [2 0]"},
+		"a dependency with a negative index": {decodes[record.Job], fmt.Sprintf(job, "[-1]", 0), "met [-1]"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := c.decode(c.value)
+			if c.want == "" && err != nil {
+				t.Fatal(err)
+			}
+			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func decodes[R record.Type](value string) error {
+	_, err := record.Decode[R]("/registry/x", []byte(value))
+	return err
 }
 
 func TestQuotaRecordsKeepTheirRules(t *testing.T) {
