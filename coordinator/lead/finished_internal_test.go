@@ -240,3 +240,15 @@ func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
 	}
 	x.check()
 }
+
+// Each end of a unit has its instant, also of one that has never run.
+func TestTheEndOfAUnitThatWaitedHasAnInstant(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitLife("j", 1, `"suspend":true,`, "")
+	x.answers()
+	x.cancels(u.job, false)
+	if got := x.stored(u); got.Phase != string(api.Cancelled) || got.EndedMillis != x.millis() {
+		t.Errorf("the unit is %s at %d, want Cancelled at %d", got.Phase, got.EndedMillis, x.millis())
+	}
+	x.check()
+}

@@ -169,7 +169,8 @@ func (l *Leader) endQueued(u *unit) {
 		d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
 	}
 	unit := u.record
-	unit.Phase, unit.Reason, unit.Ended = string(api.Cancelled), u.ending.Reason, l.stamp()
+	unit.Phase, unit.Reason = string(api.Cancelled), u.ending.Reason
+	unit.Ended, unit.EndedMillis = l.stamp(), l.millis()
 	if u.job == nil {
 		d.ops = append(d.ops, record.Delete(key))
 	} else {
