@@ -20,11 +20,25 @@ func redact(kv record.KV) (value []byte, kept bool, err error) {
 	case strings.HasPrefix(kv.Key, record.NodesPrefix):
 		return redactNode(kv)
 	case strings.HasPrefix(kv.Key, record.JobsPrefix):
-		return rewrite(kv, func(r *record.Job) error { return bare(&r.Document) })
+		return rewrite(kv, func(r *record.Job) error {
+			r.Made = named(r.Made)
+			return bare(&r.Document)
+		})
 	case strings.HasPrefix(kv.Key, record.UnitsPrefix):
-		return rewrite(kv, func(r *record.Unit) error { return bare(&r.Document) })
+		return rewrite(kv, func(r *record.Unit) error {
+			r.Made = named(r.Made)
+			return bare(&r.Document)
+		})
 	}
 	return kv.Value, true, nil
+}
+
+// named is a caller by name alone: without token, address and request id.
+func named(a *record.Actor) *record.Actor {
+	if a == nil {
+		return nil
+	}
+	return &record.Actor{ID: a.ID, Person: a.Person, Tenant: a.Tenant}
 }
 
 // rewrite changes a record.
