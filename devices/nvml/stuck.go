@@ -48,7 +48,7 @@ func (w *watch) wait(ctx context.Context, limit time.Duration) (o occurrence, an
 		w.stuck = append(w.stuck, stuckCard{stuckCall: call, late: got})
 		w.session.source.stuck.Store(int32(len(w.stuck)))
 		w.session.set, w.session.kept = nil, false // the set goes with the library
-		w.tellOfDriver("XIDs are not received: " + call.question.silence(time.Now()))
+		w.tellOfDriver(w.waitThatHangs())
 		return false
 	})
 	if !answered || !ok {
@@ -60,6 +60,16 @@ func (w *watch) wait(ctx context.Context, limit time.Duration) (o occurrence, an
 // waitHangs reports whether a wait for events has been left behind.
 func (w *watch) waitHangs() bool {
 	return slices.ContainsFunc(w.stuck, func(s stuckCard) bool { return s.isOfWait() })
+}
+
+// waitThatHangs says that a wait for events has been left behind, "" where none has.
+func (w *watch) waitThatHangs() string {
+	for _, s := range w.stuck {
+		if s.isOfWait() {
+			return "XIDs are not received: " + s.question.silence(time.Now())
+		}
+	}
+	return ""
 }
 
 // tellOfDriver reports the call about the driver that hangs, and with "" that it has

@@ -158,6 +158,39 @@ func TestAWatchEndsWhileTheWaitForEventsHangs(t *testing.T) {
 	}
 }
 
+// Another call about the driver hangs and returns while the wait for events hangs: the
+// wait still counts as the call that hangs.
+func TestTheWaitForEventsStaysNamedAfterAnotherCallReturned(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "host.script")
+	text := func(driver string) []byte {
+		return []byte(strings.Replace(string(threeCards("", "", "")), "driver 1\n", "driver 1\n"+driver, 1))
+	}
+	nvmltest.ReplaceScript(t, script, text(""))
+	v := newViewer(t, nvmltest.Build(t), script, "2ms 30ms 100ms")
+	v.untilRunning()
+	nvmltest.ReplaceScript(t, script, text("hang wait\n"))
+	for len(v.hangs) == 0 {
+		v.take()
+	}
+	nvmltest.ReplaceScript(t, script, text("hang wait\nhang count\n"))
+	for len(v.hangs) < 2 {
+		v.take()
+	}
+	nvmltest.ReplaceScript(t, script, text("hang wait\n"))
+	for len(v.hangs) < 3 {
+		v.take()
+	}
+	if !strings.Contains(v.hangs[1], "nvmlDeviceGetCount") || !strings.HasPrefix(v.hangs[2], "XIDs are not received: nvmlEventSetWait") {
+		t.Errorf("the calls about the driver that hung are %q, want the wait, the count and the wait again", v.hangs)
+	}
+	nvmltest.ReplaceScript(t, script, text(""))
+	for v.hangs[len(v.hangs)-1] != "" {
+		v.take()
+	}
+	v.must("unwatch")
+	v.must("close")
+}
+
 // untilRunning waits until the watch has asked a card.
 func (v *viewer) untilRunning() {
 	v.t.Helper()

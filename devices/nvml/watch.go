@@ -429,7 +429,7 @@ func (w *watch) answered() {
 	}
 	w.tellOf(w.hung, devices.EventAnswered, fmt.Sprintf("%v returned after %s", w.hung, rounded(time.Since(w.hung.since))))
 	if w.hung.position < 0 {
-		w.tellOfDriver("")
+		w.tellOfDriver(w.waitThatHangs())
 	}
 	w.hung = nil
 }
