@@ -38,9 +38,16 @@ type Replayed struct {
 }
 
 // Replay has a leader go on from a snapshot under a policy, "" for that of the snapshot:
-// it submits work, in order, and lets time pass. The same values give the same outcome.
-func Replay(d *capture.Document, policy string, work []Work, wait time.Duration) (*Replayed, error) {
-	r := &Replayed{Policy: policy, Decisions: []Decision{}}
+// it submits work, in order, and lets time pass. The same values give the same outcome. An
+// error means a snapshot that contradicts itself: the leader and the agents take the
+// content of a store for whole, so some contradictions come out as their panics.
+func Replay(d *capture.Document, policy string, work []Work, wait time.Duration) (r *Replayed, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			r, err = nil, fmt.Errorf("the snapshot contradicts itself, take it anew with muster snapshot: %v", fault)
+		}
+	}()
+	r = &Replayed{Policy: policy, Decisions: []Decision{}}
 	o := Options{Rules: lead.Rules{PlacementPolicy: policy}, Decided: func(line string) {
 		var one Decision
 		must(json.Unmarshal([]byte(line), &one))
