@@ -116,7 +116,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster run --queue":               refusedThere("x", "queue", "Zzz!", "Zzz!"),
 		"muster run --priority":            append(bad("x", "zzz"), refusedThere("x", "priority", "-1", "-1")...),
 		"muster run --retries":             bad("x", "-1", "zzz"),
-		"muster run --array":               bad("x", "1-4", "0-", "0-4%", "0-4%0", "0-4096", "0,3", "zzz", "0--1", "0-9:2"),
+		"muster run --array":               bad("x", "1-4", "0-", "0-4%", "0-4%0", "0-4096", "0,3", "zzz", "0--1", "0-9:2", ""),
 		"muster run --dependency":          bad("x", "soon:a", "afterok", "afterok:", "afterok:A!", "afterok:a?afterok:b", ""),
 		"muster run --chdir":               refusedThere("x", "workingDir", "there", "there"),
 		"muster drain --timeout":           bad("gpu-1", "0s", "-1s"),

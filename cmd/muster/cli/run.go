@@ -47,6 +47,9 @@ func (a *app) runCommand() *cobra.Command {
 			if a.allNamespaces {
 				return usagef("-A: a job is in one namespace")
 			}
+			if cmd.Flags().Changed("array") && f.array == "" { // of a variable that is not set
+				return usagef("--array \"\": want 0-LAST or 0-LAST%%MOST, or leave the flag out")
+			}
 			j, err := f.job(args)
 			if err != nil {
 				return err
