@@ -76,12 +76,12 @@ func (h historyState) HistoryStatus(ctx context.Context) (*api.HistoryStatus, er
 
 // VerifyHistory implements service.Histories.
 func (h historyState) VerifyHistory(ctx context.Context) (*api.HistoryReport, error) {
-	return reported(projector.Verify(ctx, h.d.store, h.d.history.door, h.d.config.Cluster))
+	return reported(projector.Verify(ctx, h.d.store, h.d.history.door, h.d.config.Cluster, h.d.config.History.Retention.Audit))
 }
 
 // RebuildHistory implements service.Histories.
 func (h historyState) RebuildHistory(ctx context.Context) (*api.HistoryReport, error) {
-	return reported(projector.Rebuild(ctx, h.d.store, h.d.history.door, h.d.config.Cluster))
+	return reported(projector.Rebuild(ctx, h.d.store, h.d.history.door, h.d.config.Cluster, h.d.config.History.Retention.Audit))
 }
 
 func reported(r projector.Report, err error) (*api.HistoryReport, error) {

@@ -97,7 +97,7 @@ func awaitHistory(t *testing.T, c *cluster.Cluster, w *warehouse.Warehouse, upto
 	defer cancel()
 	before := "no look has ended"
 	for {
-		r, err := projector.Verify(ctx, c.Store, w, cluster.Name)
+		r, err := projector.Verify(ctx, c.Store, w, cluster.Name, 0)
 		text := fmt.Sprintf("error %v; %d rows at revision %d of %d, differences %v", err, r.Rows, r.Revision, upto, r.Differences)
 		if err == nil && r.Revision >= upto && len(r.Differences) == 0 {
 			all, err := w.All(ctx)

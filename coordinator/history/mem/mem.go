@@ -186,6 +186,13 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// LoseAudit forgets the audit, as retention does with one that is old.
+func (h *History) LoseAudit() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.rows.Audit)
+}
+
 // Lose forgets the row of a unit, as a fault of a disk might.
 func (h *History) Lose(unit string) {
 	h.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/narrate"
@@ -48,13 +49,15 @@ var ErrNoHistory = errors.New("the history is empty: no projector has begun")
 
 // Verify compares the history with the store at one revision, the history's own. It
 // writes nothing, and any coordinator may call it. A history that moves on meanwhile is
-// compared again, and the differences count that come again.
-func Verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (Report, error) {
-	_, _, r, err := verify(ctx, s, w, cluster)
+// compared again, and the differences count that come again. auditKept is how long the
+// history keeps the audit, 0 for ever: the submission of work that runs for longer is in
+// the store alone, and is not compared.
+func Verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, auditKept time.Duration) (Report, error) {
+	_, _, r, err := verify(ctx, s, w, cluster, auditKept)
 	return r, err
 }
 
-func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (want, has history.Batch, r Report, err error) {
+func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, auditKept time.Duration) (want, has history.Batch, r Report, err error) {
 	for try := 0; ; try++ {
 		before, err := w.Position(ctx)
 		if err != nil {
@@ -70,6 +73,10 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (
 		n := narrate.New(cluster)
 		n.LoadAll(kvs, before.Revision)
 		want = n.Take()
+		if auditKept > 0 {
+			oldest := time.Now().Add(-auditKept)
+			want.Audit = slices.DeleteFunc(want.Audit, func(a history.Audit) bool { return a.At.Before(oldest) })
+		}
 		want.Slices = expectedSlices(want.Grants, witnessIn(before.Mark).SlicedMillis)
 		if has, err = w.Read(ctx, want); err != nil {
 			return want, has, r, err
@@ -96,10 +103,10 @@ func rowsOf(b history.Batch) int {
 
 // Rebuild writes the compared rows anew where the history differs, and
 // ends those that the store does not have. Rows of the past stay. It returns the
-// differences that it has found.
-func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string) (Report, error) {
+// differences that it has found. auditKept is that of Verify.
+func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string, auditKept time.Duration) (Report, error) {
 	for try := 0; ; try++ {
-		want, has, r, err := verify(ctx, s, w, cluster)
+		want, has, r, err := verify(ctx, s, w, cluster, auditKept)
 		if err != nil || len(r.Differences) == 0 {
 			return r, err
 		}

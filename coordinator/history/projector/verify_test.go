@@ -16,13 +16,13 @@ import (
 // it moves on; a row that somebody has changed, lost or added is found and put right.
 func TestVerifyAndRebuild(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		if _, err := projector.Verify(t.Context(), w.store, mem.New(), "test"); !errors.Is(err, projector.ErrNoHistory) {
+		if _, err := projector.Verify(t.Context(), w.store, mem.New(), "test", 0); !errors.Is(err, projector.ErrNoHistory) {
 			t.Errorf("an empty history: %v", err)
 		}
 		w.start("c1")
 		for range 20 {
 			w.pass(3 * time.Second)
-			r, err := projector.Verify(t.Context(), w.store, w.history, "test")
+			r, err := projector.Verify(t.Context(), w.store, w.history, "test", 0)
 			if err != nil || len(r.Differences) > 0 || r.Rows == 0 {
 				t.Fatalf("%d rows at %d, error %v: %v", r.Rows, r.Revision, err, r.Differences)
 			}
@@ -47,11 +47,11 @@ func TestVerifyAndRebuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.history.Lose(string(all.Units[2].UID))
-		r, err := projector.Rebuild(t.Context(), w.store, w.history, "test")
+		r, err := projector.Rebuild(t.Context(), w.store, w.history, "test", 0)
 		if err != nil || len(r.Differences) != 5 {
 			t.Errorf("error %v, differences %v", err, r.Differences)
 		}
-		if r, err = projector.Verify(t.Context(), w.store, w.history, "test"); err != nil || len(r.Differences) > 0 {
+		if r, err = projector.Verify(t.Context(), w.store, w.history, "test", 0); err != nil || len(r.Differences) > 0 {
 			t.Errorf("after the rebuild: error %v, differences %v", err, r.Differences)
 		}
 	})
@@ -111,12 +111,39 @@ func TestRebuildLeavesNewerRows(t *testing.T) {
 				t.Error(err)
 			}
 		}}
-		r, err := projector.Rebuild(t.Context(), w.store, h, "test")
+		r, err := projector.Rebuild(t.Context(), w.store, h, "test", 0)
 		if err != nil || len(r.Differences) != 1 {
 			t.Errorf("error %v, differences %v", err, r.Differences)
 		}
 		if got := w.history.Rows().Units[string(newer.UID)].Row; got.State != newer.State || !got.Ended.Equal(newer.Ended) {
 			t.Errorf("the newer row is %+v", got)
+		}
+	})
+}
+
+// TestVerifyForgivesAShortAudit: work may run for longer than the audit of its submission
+// is kept. The entry that is gone is no difference, and a rebuild does not bring it back.
+func TestVerifyForgivesAShortAudit(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start("c1")
+		entry := record.Audit{Actor: record.Actor{ID: "e1", Person: "ann"}, AtMillis: time.Now().UnixMilli(), Verb: "update", Kind: "jobs", Name: "j"}
+		value, err := record.Encode(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.AuditKey(&entry), value)}}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(10 * time.Second)
+		w.rest(15 * time.Second)
+		w.kill("c1")
+		w.history.LoseAudit()
+		if r, err := projector.Verify(t.Context(), w.store, w.history, "test", time.Hour); err != nil || len(r.Differences) == 0 {
+			t.Errorf("an audit that is younger than it is kept: error %v, differences %v", err, r.Differences)
+		}
+		r, err := projector.Rebuild(t.Context(), w.store, w.history, "test", time.Second)
+		if err != nil || len(r.Differences) > 0 || len(w.history.Rows().Audit) > 0 {
+			t.Errorf("an audit that is older than it is kept: error %v, differences %v, %d rows", err, r.Differences, len(w.history.Rows().Audit))
 		}
 	})
 }
