@@ -138,6 +138,23 @@ func closeVanished(b *history.Batch, has history.Batch) {
 		}
 	}
 	closeWaits(b, has)
+	closeConditions(b, has)
+}
+
+// closeConditions is closeVanished for the conditions of nodes: one that the store does
+// not show any more is False.
+func closeConditions(b *history.Batch, has history.Batch) {
+	shown := map[[2]string]bool{}
+	for _, c := range b.Conditions {
+		shown[[2]string{string(c.Node), c.Type}] = true
+	}
+	for _, c := range has.Conditions {
+		if !shown[[2]string{string(c.Node), c.Type}] && c.New != "False" {
+			c.Old, c.New, c.Reason, c.Message = c.New, "False", "", vanished
+			c.At, c.Revision = latest(c.At, b.At), b.Upto
+			b.Conditions = append(b.Conditions, c)
+		}
+	}
 }
 
 // closeWaits is closeVanished for waits and limits, whose keys have an instant.

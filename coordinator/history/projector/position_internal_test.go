@@ -36,3 +36,20 @@ func TestNothingEndsBeforeItBegan(t *testing.T) {
 		}
 	}
 }
+
+// TestAConditionThatVanishedIsFalse: one that the store does not show any more gets a row
+// that ends it; those that the store shows, and those that were False, get none.
+func TestAConditionThatVanishedIsFalse(t *testing.T) {
+	at := time.Unix(1_000_000, 0)
+	b := history.Batch{Upto: 9, At: at, Conditions: []history.Condition{{Node: "n", Type: "Ready", New: "True", Revision: 8}}}
+	has := history.Batch{Conditions: []history.Condition{
+		{Node: "n", Type: "Ready", New: "False", Revision: 2}, {Node: "n", Type: "Banned", New: "True", Revision: 3}, {Node: "n", Type: "Fenced", New: "False", Revision: 4},
+	}}
+	closeVanished(&b, has)
+	if len(b.Conditions) != 2 {
+		t.Fatalf("rows %+v, want one more", b.Conditions)
+	}
+	if c := b.Conditions[1]; c.Type != "Banned" || c.Old != "True" || c.New != "False" || !c.At.Equal(at) || c.Revision != 9 {
+		t.Errorf("row %+v", c)
+	}
+}
