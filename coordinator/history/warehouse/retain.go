@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/musterd/muster/coordinator/history"
 )
 
 const day = 24 * time.Hour
@@ -74,11 +76,23 @@ var periods = []period{
 }
 
 // only is a further condition on the rows of a table that go. The newest change of a
-// condition is the present one, however old it is: it stays while the node has a row.
+// condition is the present one, however old it is: it stays while the node has a row. The
+// rows of work that has not ended stay: an earlier wait or run of a unit, a unit of a job
+// that goes on. So does an eviction that goes on.
 var only = map[string]string{
+	"queue_history":     ofEndedWork("queue_history"),
+	"grants":            ofEndedWork("grants"),
+	"allocations":       ` AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.job_id = allocations.job_id AND j.reverted = 0 AND j.completed_at IS NULL)`,
+	"preemption_events": ` AND outcome IS DISTINCT FROM '` + history.OutcomeEvicting + `'`,
 	"node_condition_changes": ` AND (EXISTS (SELECT 1 FROM node_condition_changes later WHERE later.node_id = node_condition_changes.node_id AND later.reverted = 0
 		AND later.condition_type = node_condition_changes.condition_type AND later.resource_version > node_condition_changes.resource_version)
 		OR NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.node_id = node_condition_changes.node_id))`,
+}
+
+// ofEndedWork is the condition that the allocation of a row has ended, and its job.
+func ofEndedWork(table string) string {
+	return ` AND NOT EXISTS (SELECT 1 FROM allocations a LEFT JOIN jobs j ON j.job_id = a.job_id AND j.reverted = 0 AND j.completed_at IS NULL
+		WHERE a.allocation_id = ` + table + `.allocation_id AND a.reverted = 0 AND (a.completed_at IS NULL OR j.job_id IS NOT NULL))`
 }
 
 // keepDetached is how long a detached month stays as a table of its own, for whoever

@@ -31,9 +31,21 @@ func testRetention(t *testing.T, dsn string) {
 	batch.Conditions = append(batch.Conditions, history.Condition{Node: "n3", Type: "Ready", New: "True", At: ago(800), Revision: 1}) // its row has gone
 	batch.Nodes = append(batch.Nodes, history.Node{ID: "n1", Revision: 1}, history.Node{ID: "n2", Revision: 1})
 	batch.Units = append(batch.Units, history.Unit{UID: "running", Created: ago(2600), Revision: 1})
+	running := map[string]int64{}
+	for _, unit := range []resource.UnitUID{"running", "ended"} { // the second's job goes on
+		batch.Grants = append(batch.Grants, history.Grant{Tx: resource.TxID(unit), Unit: unit, Ended: ago(800), Revision: 1})
+		batch.Waits = append(batch.Waits, history.Wait{Unit: unit, Since: ago(801), Until: ago(800), Revision: 1})
+		running["SELECT count(*) FROM grants WHERE allocation_id = '"+string(unit)+"'"] = 1
+		running["SELECT count(*) FROM queue_history WHERE allocation_id = '"+string(unit)+"'"] = 1
+		running["SELECT count(*) FROM allocations WHERE allocation_id = '"+string(unit)+"'"] = 1
+	}
+	batch.Jobs = append(batch.Jobs, history.Job{UID: "job", Revision: 1})
+	batch.Units = append(batch.Units, history.Unit{UID: "ended", JobUID: "job", Ended: ago(800), Revision: 1})
+	batch.Preemptions = append(batch.Preemptions, history.Preemption{Tx: "evicting", Outcome: history.OutcomeEvicting, Initiated: ago(800), Revision: 1})
+	running["SELECT count(*) FROM preemption_events WHERE preemption_id = 'evicting'"] = 1
 	Write(t, w, batch)
-	want := map[string]int64{"allocations": 3, "allocation_requests": 2, "grants": 2, "grant_resources": 2, "preemption_events": 1, "preemption_nodes": 1, "audit_log": 2, "usage_slices": 1, "node_condition_changes": 2}
-	before := map[string]int64{"allocations": 4, "allocation_requests": 3, "grants": 3, "grant_resources": 3, "preemption_events": 3, "preemption_nodes": 3, "audit_log": 3, "usage_slices": 3, "node_condition_changes": 5}
+	want := map[string]int64{"allocations": 4, "allocation_requests": 2, "grants": 4, "grant_resources": 2, "preemption_events": 2, "preemption_nodes": 1, "audit_log": 2, "usage_slices": 1, "node_condition_changes": 2}
+	before := map[string]int64{"allocations": 5, "allocation_requests": 3, "grants": 5, "grant_resources": 3, "preemption_events": 4, "preemption_nodes": 3, "audit_log": 3, "usage_slices": 3, "node_condition_changes": 5}
 	holds := func(when string, want map[string]int64) {
 		t.Helper()
 		for table, n := range want {
@@ -46,6 +58,11 @@ func testRetention(t *testing.T, dsn string) {
 	holds("a dry run", before)
 	done := retain(t, w, now, false)
 	holds("retention", want)
+	for query, n := range running {
+		if got := Count(t, w, query); got != n {
+			t.Errorf("rows of work that runs: %s: %d, want %d", query, got, n)
+		}
+	}
 	if len(announced) != len(done) {
 		t.Fatalf("a dry run names %d tables, retention %d", len(announced), len(done))
 	}
