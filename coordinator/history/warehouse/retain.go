@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,7 +121,7 @@ type Retained struct {
 // ahead. Rows go by whole days (UTC): the sum of a day is priced anew from its hours, and
 // must have all of them or none. Of tables with months it detaches those that are older as a whole, so a row
 // stays up to a month longer. dryRun changes nothing. The answer has a line for each
-// table, whether anything goes or not.
+// table, whether anything goes or not; after an error, for each table that had none.
 func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, dryRun bool) ([]Retained, error) {
 	months := map[string]string{}
 	if w.dialect == Postgres {
@@ -135,6 +136,7 @@ func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, d
 		}
 	}
 	var all []Retained
+	var failed []error
 	for _, p := range periods {
 		r := Retained{Kind: p.kind, Table: p.table, Before: now.UTC().Add(-p.keep(keep)).Truncate(day)}
 		var err error
@@ -144,11 +146,15 @@ func (w *Warehouse) Retain(ctx context.Context, keep Retention, now time.Time, d
 			r.Rows, err = w.retainRows(ctx, p, r.Before, dryRun)
 		}
 		if err != nil {
-			return all, fmt.Errorf("retention of table %s: %w", p.table, err)
+			failed = append(failed, fmt.Errorf("retention of table %s: %w", p.table, err))
+			if ctx.Err() != nil {
+				break
+			}
+			continue
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return all, errors.Join(failed...)
 }
 
 // retainRows deletes rows in portions, so that no statement holds locks for long.
@@ -202,13 +208,13 @@ func (w *Warehouse) retainMonths(ctx context.Context, r *Retained, now time.Time
 		return err
 	}
 	for _, name := range r.Dropped {
-		if err := w.both(ctx, "DROP TABLE IF EXISTS "+name, "DELETE FROM history_detached WHERE table_name = '"+name+"'"); err != nil {
+		if err := w.both(ctx, "", "DROP TABLE IF EXISTS "+name, "DELETE FROM history_detached WHERE table_name = '"+name+"'"); err != nil {
 			return err
 		}
 	}
 	for _, name := range r.Detached {
 		month := attached[name]
-		if err := w.both(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", r.Table, name),
+		if err := w.both(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass('%s'))", name), fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", r.Table, name),
 			fmt.Sprintf("INSERT INTO history_detached (table_name, parent, from_at, to_at, detached_at) VALUES ('%s', '%s', '%s', '%s', '%s')", name, r.Table,
 				month.Format(time.RFC3339), month.AddDate(0, 1, 0).Format(time.RFC3339), now.UTC().Format(time.RFC3339))); err != nil {
 			return err
@@ -218,9 +224,16 @@ func (w *Warehouse) retainMonths(ctx context.Context, r *Retained, now time.Time
 	return nil
 }
 
-// both runs two statements of the schema in one transaction.
-func (w *Warehouse) both(ctx context.Context, first, second string) error {
+// both runs two statements of the schema in one transaction, unless the answer to a
+// question is no: then another coordinator has run them. "" asks nothing.
+func (w *Warehouse) both(ctx context.Context, question, first, second string) error {
 	return w.alone(ctx, func(conn *sql.Conn) error {
+		needed := true
+		if question != "" {
+			if err := conn.QueryRowContext(ctx, question).Scan(&needed); err != nil || !needed {
+				return err
+			}
+		}
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err

@@ -35,5 +35,9 @@ func (w *Warehouse) record(ctx context.Context, r *rows) error {
 	if err := w.ensureMonths(ctx, r); err != nil {
 		return err
 	}
-	return w.transact(ctx, func(t *transaction) error { return t.put(ctx, r) })
+	err := w.transact(ctx, func(t *transaction) error { return t.put(ctx, r) })
+	if err != nil {
+		w.forgetMonths() // another process may have detached one
+	}
+	return err
 }
