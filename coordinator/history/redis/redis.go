@@ -88,8 +88,10 @@ type Sink struct {
 	options Options
 	client  *client.Client
 	wake    chan struct{} // 1: a wake-up that waits is enough
-	// written are the nodes with keys of this sink, and their last heartbeats; of Run.
+	// written are the nodes with keys in the server, and their last heartbeats; of Run.
+	// adopted: those that were there before this sink are among them.
 	written map[resource.NodeID]time.Time
+	adopted bool
 
 	mu      sync.Mutex
 	waiting map[resource.NodeID]Beat
@@ -149,6 +151,9 @@ func (s *Sink) Offer(b Beat) {
 // look has the keys of nodes be removed that have been silent and are not registered any
 // more.
 func (s *Sink) look(ctx context.Context) {
+	if !s.adopted {
+		s.adopted = s.adopt(ctx) == nil // else the next look tries again
+	}
 	for node, at := range s.written {
 		if time.Since(at) < silence {
 			continue
@@ -158,6 +163,29 @@ func (s *Sink) look(ctx context.Context) {
 			s.forget(node)
 		}
 	}
+}
+
+// adopt learns the nodes that have keys already: one may have been deleted while no
+// coordinator ran that had written them.
+func (s *Sink) adopt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for first := int64(0); first < most; first += batch {
+		part, err := s.client.ZRangeWithScores(ctx, s.options.Prefix+timestamps, first, first+batch-1).Result()
+		if err != nil {
+			return err
+		}
+		for _, z := range part {
+			name, _ := z.Member.(string)
+			if node := resource.NodeID(name); s.written[node].IsZero() {
+				s.written[node] = time.Unix(int64(z.Score), 0)
+			}
+		}
+		if len(part) < batch {
+			return nil
+		}
+	}
+	return nil
 }
 
 // forget removes the node's keys with the next write.
