@@ -54,7 +54,7 @@ func (a *app) describeNamespace(n *api.Namespace) {
 	s := &n.Spec
 	a.facts(append(metaFacts(&n.Metadata),
 		"Tenant", cmp.Or(s.Tenant, n.Metadata.Name), "Admission", cmp.Or(s.Admission, "reject"), "Unsatisfiable", cmp.Or(s.Unsatisfiable, "as its tenant or the coordinators' configuration says"),
-		"Device lost", cmp.Or(s.DeviceLost, "as the coordinators' configuration says"), "Priority ceiling", cmp.Or(ceilingOf(s), "none"), "Role ceilings", roleCeilingsOf(s),
+		"Device lost", cmp.Or(s.DeviceLost, "as the coordinators' configuration says"), "Priority ceiling", cmp.Or(ceilingOf(s), "none (roles of tenants: 1000)"), "Role ceilings", roleCeilingsOf(s),
 		"Default queue", cmp.Or(s.DefaultQueue, "default"))...)
 	if n.Status.Used != nil && n.Status.Hard != nil {
 		a.describeCounts(n.Status.Used, n.Status.Hard)
