@@ -46,12 +46,13 @@ type NamespaceSpec struct {
 	// of the coordinators' configuration.
 	DeviceLost string `json:"deviceLost,omitempty" oneof:"keep,evict"`
 	// PriorityCeiling is the greatest priority that work may ask for, 0 to 1000000000.
-	// Absent: no ceiling.
+	// Absent: no ceiling but that of 1000 which each role of a tenant has.
 	PriorityCeiling *int32 `json:"priorityCeiling,omitempty" example:"1000"`
 	// RoleCeilings are the greatest priorities that callers may ask for by their role
 	// editor, tenant-admin or admin, beside priorityCeiling: 0 to 1000000000. A caller of
 	// several roles has the ceiling of the role that may do most. A role that is absent has
-	// no ceiling of its own.
+	// no ceiling of its own where priorityCeiling is set, and as a role of a tenant 1000
+	// elsewhere.
 	RoleCeilings map[string]int32 `json:"roleCeilings,omitempty" example:"{editor: 200}"`
 	// DefaultQueue is the queue of work that names none; default: the queue default.
 	DefaultQueue string `json:"defaultQueue,omitempty" example:"research"`
