@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/mix"
 	"github.com/musterd/muster/coordinator/record"
@@ -155,6 +156,15 @@ func (d *Document) checkKeys() error {
 			return fmt.Errorf("keys[%d] (%s): created at %d and modified at %d: want 1 to %d, in this order", i, k.Key, k.Created, k.Modified, d.Revision)
 		case !slices.ContainsFunc(known, func(p string) bool { return strings.HasPrefix(k.Key, p) }):
 			return fmt.Errorf("keys[%d] (%s): a snapshot has no such key", i, k.Key)
+		}
+		if strings.HasPrefix(k.Key, record.UnitsPrefix) {
+			u, err := record.Decode[record.Unit](k.Key, k.Value)
+			if err == nil && (u.Members < 1 || u.Members > api.MaxParallelism) {
+				err = fmt.Errorf("members: %d is outside 1..%d", u.Members, api.MaxParallelism)
+			}
+			if err != nil {
+				return fmt.Errorf("keys[%d] (%s): %w", i, k.Key, err)
+			}
 		}
 	}
 	return nil

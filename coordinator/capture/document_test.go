@@ -80,6 +80,7 @@ func TestDocumentsThatNobodyCanHaveWrittenAreRefused(t *testing.T) {
 		"no revision":          {`"revision":`, `"revision":-`, "want a revision from 1"},
 		"no such machine":      {`"machine":0`, `"machine":7`, "machine: 7, and there are"},
 		"another kind of keys": {`"key":"/registry/units/`, `"key":"/registry/auth/`, "keys ascend"},
+		"members without end":  {`"members":1,"document"`, `"members":9223372036854775807,"document"`, "members: 9223372036854775807 is outside 1..4096"},
 		"a negative turn":      {`"turn":{`, `"turn":{"atOnce":-1},"other":{`, "turn:"},
 	} {
 		changed := strings.Replace(text, c.from, c.to, 1)
