@@ -1,6 +1,10 @@
 package etcdcluster
 
 import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -30,31 +34,44 @@ func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
 }
 
 // enableAuth makes the users and turns authentication on. The role of
-// MusterUser is the one that docs/store.md tells operators to make.
+// MusterUser is the one that docs/store.md tells operators to make. Each step is
+// repeated while the members change their leader; done is what etcd answers to a
+// repetition of a step that it had done without an answer.
 func (c *Cluster) enableAuth() {
 	c.t.Helper()
-	admin := c.Admin()
-	ctx, cancel := within()
-	defer cancel()
-	step := func(what string, err error) {
+	step := func(what string, done error, do func(context.Context, *clientv3.Client) error) {
 		c.t.Helper()
-		if err != nil {
-			c.t.Fatalf("%s: %v", what, err)
-		}
+		c.insist(what, nil, func(ctx context.Context, admin *clientv3.Client) error {
+			if err := do(ctx, admin); err != nil && (done == nil || !errors.Is(err, done)) {
+				return err
+			}
+			return nil
+		})
 	}
-	_, err := admin.UserAdd(ctx, RootUser, Password)
-	step("add user root", err)
-	_, err = admin.UserGrantRole(ctx, RootUser, "root")
-	step("grant role root", err)
-	_, err = admin.RoleAdd(ctx, MusterUser)
-	step("add role", err)
-	_, err = admin.RoleGrantPermission(ctx, MusterUser, "/registry/", clientv3.GetPrefixRangeEnd("/registry/"), clientv3.PermissionType(clientv3.PermReadWrite))
-	step("grant permission", err)
-	_, err = admin.UserAdd(ctx, MusterUser, Password)
-	step("add user", err)
-	_, err = admin.UserGrantRole(ctx, MusterUser, MusterUser)
-	step("grant role", err)
-	_, err = admin.AuthEnable(ctx)
-	step("enable authentication", err)
+	user := func(name, role string) {
+		c.t.Helper()
+		step("add user "+name, rpctypes.ErrUserAlreadyExist, func(ctx context.Context, admin *clientv3.Client) error {
+			_, err := admin.UserAdd(ctx, name, Password)
+			return err
+		})
+		step("grant role "+role, nil, func(ctx context.Context, admin *clientv3.Client) error {
+			_, err := admin.UserGrantRole(ctx, name, role)
+			return err
+		})
+	}
+	user(RootUser, "root")
+	step("add role "+MusterUser, rpctypes.ErrRoleAlreadyExist, func(ctx context.Context, admin *clientv3.Client) error {
+		_, err := admin.RoleAdd(ctx, MusterUser)
+		return err
+	})
+	step("grant permission", nil, func(ctx context.Context, admin *clientv3.Client) error {
+		_, err := admin.RoleGrantPermission(ctx, MusterUser, "/registry/", clientv3.GetPrefixRangeEnd("/registry/"), clientv3.PermissionType(clientv3.PermReadWrite))
+		return err
+	})
+	user(MusterUser, MusterUser)
+	step("enable authentication", rpctypes.ErrUserEmpty, func(ctx context.Context, admin *clientv3.Client) error {
+		_, err := admin.AuthEnable(ctx)
+		return err
+	})
 	c.locked = true
 }

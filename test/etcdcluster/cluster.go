@@ -191,9 +191,14 @@ func (c *Cluster) ClientTLS() TLSFiles {
 // closed with the test.
 func (c *Cluster) Admin(members ...int) *clientv3.Client {
 	c.t.Helper()
+	ctx, cancel := within()
+	defer cancel()
 	client, err := c.dial(members...)
-	if err != nil {
-		c.t.Fatalf("etcd client: %v", err)
+	for err != nil { // a login fails while the members change their leader
+		if !pause(ctx) {
+			c.t.Fatalf("etcd client: not made within %v: %v", patience, err)
+		}
+		client, err = c.dial(members...)
 	}
 	c.t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -24,10 +23,25 @@ func (c *Cluster) Stop(i int) {
 }
 
 // Pause freezes a member: its connections stay open and nothing is answered.
+// It returns once no thread of the process runs.
 func (c *Cluster) Pause(i int) {
 	c.t.Helper()
 	if err := c.members[i].signal(syscall.SIGSTOP); err != nil {
 		c.t.Fatalf("pause member %d: %v", i, err)
+	}
+	ctx, cancel := within()
+	defer cancel()
+	for {
+		stopped, err := c.members[i].stopped()
+		if err != nil {
+			c.t.Fatalf("pause member %d: %v", i, err)
+		}
+		if stopped {
+			return
+		}
+		if !pause(ctx) {
+			c.t.Fatalf("pause member %d: a thread of it still runs after %v", i, patience)
+		}
 	}
 }
 
@@ -109,7 +123,7 @@ func (c *Cluster) Snapshot(dir string) {
 		}
 	}
 	for _, m := range c.members {
-		if err := os.CopyFS(filepath.Join(dir, m.name), os.DirFS(m.dir)); err != nil {
+		if err := copyFolder(filepath.Join(dir, m.name), m.dir); err != nil {
 			c.t.Fatalf("copy the folder of member %s: %v", m.name, err)
 		}
 	}
@@ -126,10 +140,7 @@ func (c *Cluster) RestoreAll(dir string) {
 		if err := m.wipe(); err != nil {
 			c.t.Fatalf("remove the folder of member %d: %v", i, err)
 		}
-		if err := os.CopyFS(m.dir, os.DirFS(filepath.Join(dir, m.name))); err != nil {
-			c.t.Fatalf("restore the folder of member %d: %v", i, err)
-		}
-		if err := os.Chmod(m.dir, 0o700); err != nil {
+		if err := copyFolder(m.dir, filepath.Join(dir, m.name)); err != nil {
 			c.t.Fatalf("restore the folder of member %d: %v", i, err)
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -102,6 +104,30 @@ func (m *member) signal(s syscall.Signal) error {
 	}
 	m.paused = s == syscall.SIGSTOP
 	return m.cmd.Process.Signal(s)
+}
+
+// stopped reports whether every thread of the process is stopped: SIGSTOP lets a
+// thread finish the system call that it is in, such as the rename of a file.
+func (m *member) stopped() (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", m.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		return false, fmt.Errorf("no threads of process %d in /proc (%v)", m.cmd.Process.Pid, err)
+	}
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // this thread has ended
+		}
+		if err != nil {
+			return false, err
+		}
+		// The state is the field after the name, which is in brackets.
+		_, rest, _ := bytes.Cut(text, []byte(") "))
+		if !bytes.HasPrefix(rest, []byte("T")) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func (m *member) wipe() error { return os.RemoveAll(m.dir) }
