@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 )
@@ -44,12 +46,38 @@ func (a *app) snapshot(ctx context.Context, file string) error {
 		a.printf("%s\n", s.Document)
 		return nil
 	}
-	if err := os.WriteFile(file, []byte(s.Document), 0o600); err != nil {
-		return fmt.Errorf("--file: %w", err)
+	if err := replaceFile(file, []byte(s.Document)); err != nil {
+		return fmt.Errorf("--file %s: %w", file, err)
 	}
 	a.printf("%s: revision %d with %d nodes and %d units\n", file, s.Revision, s.Nodes, s.Units)
 	if s.Undecided > 0 {
 		a.notef("%d units were about to start; in the snapshot they wait\n", s.Undecided)
 	}
 	return nil
+}
+
+// replaceFile puts data into the file in one step, for its owner alone: a reader sees the
+// old content or the new one, and after an error the old one is still there. What is no
+// regular file, such as /dev/stdout, is written to as it is. A symbolic link stays.
+func replaceFile(path string, data []byte) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o600)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".snapshot-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temporary.Name()))
+		}
+	}()
+	_, writeErr := temporary.Write(data)
+	if err := errors.Join(writeErr, temporary.Sync(), temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
 }

@@ -68,3 +68,42 @@ func TestASnapshotIsReplayed(t *testing.T) {
 		}
 	}
 }
+
+// TestASnapshotReplacesAFile: for its owner alone, through a link, and without a trace
+// where it could not.
+func TestASnapshotReplacesAFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "cluster.json"), filepath.Join(dir, "link.json")
+	if err := os.WriteFile(file, []byte("an older and longer one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, link, filepath.Join(dir, "new.json")} {
+		if err := replaceFile(path, []byte("new "+path)); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || string(data) != "new "+path || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %q, mode %v (errors %v, %v)", path, data, info.Mode(), err, statErr)
+		}
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v (error %v)", info.Mode(), err)
+	}
+	if err := replaceFile(dir, []byte("x")); err == nil {
+		t.Error("a folder was written to")
+	}
+	if err := replaceFile(filepath.Join(dir, "none", "cluster.json"), []byte("x")); err == nil {
+		t.Error("a folder that is not there was written to")
+	}
+	if err := replaceFile(os.DevNull, []byte("x")); err != nil {
+		t.Errorf("a device: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+		t.Errorf("%d files are left, want 3 (error %v)", len(left), err)
+	}
+}
