@@ -88,7 +88,8 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 		t.asked++
 		mine = t.asked
 		t.clients[mine] = replies
-		if caller, bounded := service.CeilingsOf(ctx); bounded {
+		_, boost := r.(lead.BoostJob)
+		if caller, bounded := service.CeilingsOf(ctx, boost); bounded {
 			r = lead.Bounded{Caller: caller, Request: r}
 		}
 		if by := service.ChangeOf(ctx); by != nil {

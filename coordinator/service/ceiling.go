@@ -8,15 +8,20 @@ import (
 )
 
 // CeilingsOf is the caller of a request as far as ceilings of priorities depend on the
-// caller; false where they do not.
-func CeilingsOf(ctx context.Context) (ceiling.Caller, bool) {
+// caller; false where they do not. The roles that count are those that may send the
+// request: editors submit and change work, enders may boost it too.
+func CeilingsOf(ctx context.Context, boost bool) (ceiling.Caller, bool) {
+	roles := Editors
+	if boost {
+		roles = Enders
+	}
 	by, found := ctx.Value(callerKey{}).(*Caller)
 	if !found {
 		return ceiling.Caller{}, false
 	}
 	c := ceiling.Caller{Token: by.Ceiling}
 	for g := range by.everyGrant {
-		if Editors.Has(g.Role) {
+		if roles.Has(g.Role) {
 			c.Grants = append(c.Grants, ceiling.Grant{Role: g.Role.String(), Tenant: g.Tenant, Namespaces: g.Namespaces})
 		}
 	}

@@ -28,7 +28,8 @@ func ask[T any](ctx context.Context, c *Cluster, r lead.Request) (T, error) {
 	c.asked++
 	mine := c.asked
 	c.clients[mine] = replies
-	if caller, bounded := service.CeilingsOf(ctx); bounded {
+	_, boost := r.(lead.BoostJob)
+	if caller, bounded := service.CeilingsOf(ctx, boost); bounded {
 		r = lead.Bounded{Caller: caller, Request: r}
 	}
 	if by := service.ChangeOf(ctx); by != nil {
