@@ -26,7 +26,7 @@ func (l *Leader) followChanges() {
 	for len(l.dependents.news) > 0 {
 		for _, j := range l.dependents.take() {
 			l.followDependencies(j)
-			for _, o := range slices.Clone(l.dependents.of[j.position()]) {
+			for _, o := range slices.Clone(l.dependents.jobs(j.position())) {
 				l.followDependencies(o)
 				l.noteWaiting(o.units[0])
 			}
@@ -125,38 +125,72 @@ func (l *Leader) failDependent(j *job, d api.JobDependency) {
 // refusesCycle refuses a new job that would wait for itself over other jobs. The jobs may
 // come in any order, so the last of a cycle is the one that is refused.
 func (l *Leader) refusesCycle(s *submission) *api.Status {
-	if s.job == nil || len(l.dependents.of[s.job.position()]) == 0 { // no job waits for it
+	if s.job == nil {
 		return nil
 	}
-	from := map[string]string{} // the job that has led to a position
-	next := []*job{s.job}
-	for len(next) > 0 {
-		j := next[len(next)-1]
-		next = next[:len(next)-1]
-		for _, i := range j.open() {
-			position := j.record.Namespace + "/" + j.dependencies()[i].Job
-			if position == s.job.position() {
-				return api.Errorf(422, "spec.dependencies: a cycle: %s; leave out one of them", cycleOf(s.job, j, from))
-			}
-			if _, seen := from[position]; seen {
-				continue
-			}
-			if from[position] = j.record.Name; len(from) > mostAwaited {
-				return api.Errorf(422, "spec.dependencies: job %s waits for more than %d jobs, directly and over others: submit it when some have ended", s.job.record.Name, mostAwaited)
-			}
-			if o := l.jobs[position]; o != nil && o.awaits() {
-				next = append(next, o)
-			}
-		}
+	switch cycle, tooMany := l.searchCycle(s.job, mostAwaited); {
+	case cycle != "":
+		return api.Errorf(422, "spec.dependencies: a cycle: %s; leave out one of them", cycle)
+	case tooMany:
+		return api.Errorf(422, "spec.dependencies: job %s waits for more than %d jobs, directly and over others: submit it when some have ended", s.job.record.Name, mostAwaited)
 	}
 	return nil
 }
 
-// cycleOf words the way from a new job to the job that waits for it.
-func cycleOf(first, last *job, from map[string]string) string {
+// searchCycle looks for a way from a new job back to it, over at most so many positions, and
+// words it. It looks only where a job waits for the new one: no other can close a cycle.
+func (v *view) searchCycle(first *job, most int) (cycle string, tooMany bool) {
+	goal := v.dependents.of[first.position()]
+	if goal == nil || !goal.isOpen() {
+		return "", false
+	}
+	search := v.dependents.beginSearch()
+	needs, seen := v.needsOf(first), 0
+	var next []*job
+	for j := first; ; j, next = next[len(next)-1], next[:len(next)-1] {
+		if j != first {
+			needs = j.needs
+		}
+		for i, a := range needs {
+			switch {
+			case j.hasMet(i) || a.searched == search:
+				continue
+			case a == goal:
+				return v.wordCycle(first, j), false
+			}
+			a.reach(search, j)
+			if seen++; seen > most {
+				return "", true
+			}
+			if a.job != nil && a.job.awaits() {
+				next = append(next, a.job)
+			}
+		}
+		if len(next) == 0 {
+			return "", false
+		}
+	}
+}
+
+// beginSearch numbers a search for a cycle.
+func (d *dependents) beginSearch() uint64 {
+	d.searches++
+	return d.searches
+}
+
+// reach notes that a search has come to the position from a job.
+func (a *awaited) reach(search uint64, from *job) { a.searched, a.from = search, from.record.Name }
+
+// wordCycle words the way from a new job to the job that waits for it. A position that no job
+// of the view names was reached from the new job.
+func (v *view) wordCycle(first, last *job) string {
 	names := []string{first.record.Name}
-	for name := last.record.Name; name != first.record.Name; name = from[first.record.Namespace+"/"+name] {
+	for name := last.record.Name; name != first.record.Name; {
 		names = append(names, name)
+		a := v.dependents.of[first.record.Namespace+"/"+name]
+		if name = first.record.Name; a != nil {
+			name = a.from
+		}
 	}
 	names = append(names, first.record.Name)
 	slices.Reverse(names)

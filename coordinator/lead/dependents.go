@@ -10,14 +10,26 @@ import (
 
 // dependents is which jobs wait for which. The zero value is empty.
 //
-// Invariant: of has each job of the view under each name of its dependencies, once, in the
-// order in which the jobs have come.
+// Invariant: of has the positions that dependencies of jobs of the view name, and no others.
 type dependents struct {
-	// of are the jobs with a dependency, by the position of the job that it names, which
-	// may not exist.
-	of map[string][]*job
+	of map[string]*awaited
 	// news are the jobs that have changed since they were looked at.
 	news []*job
+	// searches counts the searches for a cycle.
+	searches uint64
+}
+
+// awaited is a position that dependencies name.
+//
+// Invariant: by has each job of the view with such a dependency, once, in the order in which
+// the jobs have come; job is the one at the position, nil where there is none.
+type awaited struct {
+	position string
+	job      *job
+	by       []*job
+	// searched is the last search that came here, and from the name of the job that led it.
+	searched uint64
+	from     string
 }
 
 // position is the name of the job with its namespace.
@@ -37,10 +49,13 @@ func (j *job) awaits() bool {
 	return len(j.record.Met) < len(j.dependencies()) && j.record.Cancelled == nil && !api.Phase(j.record.Phase).Ended()
 }
 
+// hasMet reports whether the dependency of an index has come true.
+func (j *job) hasMet(i int) bool { return slices.Contains(j.record.Met, i) }
+
 // open are the indices of the dependencies that have not come true.
 func (j *job) open() (list []int) {
 	for i := range j.dependencies() {
-		if !slices.Contains(j.record.Met, i) {
+		if !j.hasMet(i) {
 			list = append(list, i)
 		}
 	}
@@ -57,29 +72,68 @@ func (j *job) awaited() []string {
 	return slices.Compact(list)
 }
 
-// insert takes a job in.
-func (d *dependents) insert(j *job) {
-	for _, position := range j.awaited() {
-		if d.of == nil {
-			d.of = map[string][]*job{}
+// needsOf are the positions that the dependencies of a job name, by their index. Those that
+// no job of the view names are new.
+func (v *view) needsOf(j *job) []*awaited {
+	list := j.dependencies()
+	needs := make([]*awaited, len(list))
+	for i, d := range list {
+		position := j.record.Namespace + "/" + d.Job
+		if needs[i] = v.dependents.of[position]; needs[i] != nil {
+			continue
 		}
-		d.of[position] = append(d.of[position], j)
+		if same := slices.IndexFunc(list, func(o api.JobDependency) bool { return o.Job == d.Job }); same < i {
+			needs[i] = needs[same]
+			continue
+		}
+		needs[i] = &awaited{position: position, job: v.jobs[position]}
+	}
+	return needs
+}
+
+// insert takes a job in that needs these.
+func (d *dependents) insert(j *job, needs []*awaited) {
+	if a := d.of[j.position()]; a != nil {
+		a.job = j
+	}
+	j.setNeeds(needs)
+	for i, a := range needs {
+		if slices.Contains(needs[:i], a) {
+			continue
+		}
+		if d.of == nil {
+			d.of = map[string]*awaited{}
+		}
+		d.of[a.position] = a
+		a.by = append(a.by, j)
 	}
 }
 
 // remove takes a job out.
 func (d *dependents) remove(j *job) {
-	for _, position := range j.awaited() {
-		d.of[position] = slices.DeleteFunc(d.of[position], func(o *job) bool { return o == j })
-		if len(d.of[position]) == 0 {
-			delete(d.of, position)
+	for _, a := range j.needs {
+		a.by = slices.DeleteFunc(a.by, func(o *job) bool { return o == j })
+		if len(a.by) == 0 {
+			delete(d.of, a.position)
 		}
 	}
+	j.setNeeds(nil)
+	if a := d.of[j.position()]; a != nil {
+		a.job = nil
+	}
+}
+
+// jobs are those with a dependency on a position.
+func (d *dependents) jobs(position string) []*job {
+	if a := d.of[position]; a != nil {
+		return a.by
+	}
+	return nil
 }
 
 // note notes that a job has changed, if others depend on it or it depends on others.
 func (d *dependents) note(j *job) {
-	if (len(j.dependencies()) > 0 || len(d.of[j.position()]) > 0) && !slices.Contains(d.news, j) {
+	if (len(j.dependencies()) > 0 || d.of[j.position()] != nil) && !slices.Contains(d.news, j) {
 		d.news = append(d.news, j)
 	}
 }
@@ -113,7 +167,21 @@ func (v *view) progressOf(position string) life.Progress {
 // isAwaited reports whether the answer of a dependency on a job is not durable yet. The
 // job keeps its key until then: a later leader could not tell how it has ended.
 func (v *view) isAwaited(j *job) bool {
-	return slices.ContainsFunc(v.dependents.of[j.position()], func(o *job) bool {
-		return !o.gone && o.awaits() && slices.ContainsFunc(o.open(), func(i int) bool { return o.dependencies()[i].Job == j.record.Name })
-	})
+	a := v.dependents.of[j.position()]
+	return a != nil && a.isOpen()
+}
+
+// isOpen reports whether a job waits for an answer about the position.
+func (a *awaited) isOpen() bool {
+	return slices.ContainsFunc(a.by, func(o *job) bool { return o.awaits() && o.needsStill(a) })
+}
+
+// needsStill reports whether a dependency of the job on the position has not come true.
+func (j *job) needsStill(a *awaited) bool {
+	for i, need := range j.needs {
+		if need == a && !j.hasMet(i) {
+			return true
+		}
+	}
+	return false
 }

@@ -20,6 +20,9 @@ type job struct {
 	// writing: a Txn about the job's own key is under way.
 	writing bool
 	gone    bool // the object was removed
+	// needs are the positions that the dependencies name, by their index; none while the
+	// view does not have the job.
+	needs []*awaited
 	// priorities is the alarm at which the priorities of the units are looked at.
 	priorities *alarm
 	// then runs, once, after the next change.
@@ -69,6 +72,9 @@ func (j *job) keep(written record.Job, rev resource.Revision) { j.record, j.stor
 
 // setDocument takes over the document that was written with the job.
 func (j *job) setDocument(doc *api.Job) { j.doc = doc }
+
+// setNeeds notes the positions that the dependencies name.
+func (j *job) setNeeds(needs []*awaited) { j.needs = needs }
 
 // remove notes that the object is gone.
 func (j *job) remove() { j.gone = true }

@@ -118,7 +118,7 @@ func (v *view) deleteUnit(u *unit) {
 // insertJob takes a job in; its units are added by themselves.
 func (v *view) insertJob(j *job) {
 	v.jobs[j.position()] = j
-	v.dependents.insert(j)
+	v.dependents.insert(j, v.needsOf(j))
 }
 
 // deleteJob takes a job out.
