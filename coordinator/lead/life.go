@@ -157,15 +157,8 @@ func (l *Leader) endUnwanted(j *job) {
 		return
 	}
 	l.endSurplus(j)
-	reason := ""
-	switch e := j.policy().EndOf(j.states()); {
-	case e.Stops && isOverdueEnd(j.units[e.Of]):
-		return // finishOverdue ends the others
-	case e.Stops:
-		reason = "the job has failed: " + j.units[e.Of].record.Reason
-	case j.gang && hasWorkEnded(j.units[0]):
-		reason = "the first unit of the gang has ended"
-	default:
+	reason := j.whyUnwanted()
+	if reason == "" {
 		return
 	}
 	for _, u := range j.units {
@@ -177,4 +170,17 @@ func (l *Leader) endUnwanted(j *job) {
 			l.end(u, asked)
 		}
 	}
+}
+
+// whyUnwanted is why the units of a job that still go on are to end, "" where they are not.
+func (j *job) whyUnwanted() string {
+	switch e := j.policy().EndOf(j.states()); {
+	case e.Stops && isOverdueEnd(j.units[e.Of]):
+		return "" // finishOverdue ends the others
+	case e.Stops:
+		return "the job has failed: " + j.units[e.Of].record.Reason
+	case j.gang && hasWorkEnded(j.units[0]):
+		return "the first unit of the gang has ended"
+	}
+	return ""
 }

@@ -181,13 +181,14 @@ func (l *Leader) endQueued(u *unit) {
 		if o != txn.Landed {
 			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
 		}
-		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.isSurplus()) {
-			l.after(lastBackoff, write) // the wish is durable: nobody asks for it again
+		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.isSurplus() || u.job.whyUnwanted() != "") {
+			l.after(lastBackoff, write) // the cause is durable: nobody asks for the end again
 			return
 		}
 		u.finishWrite(writeEnd)
 		if o != txn.Landed {
 			u.dropWish() // it waits as before; the client asks again
+			l.awaitStart(u)
 			l.offer(u)
 			l.notify(u)
 			return

@@ -80,6 +80,10 @@ func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, t
 		u.finishWrite(writeFailure)
 		if o != txn.Landed {
 			l.out.warn("failure_not_written", "unit", u.path, "outcome", o, "error", err)
+			if u.ending != nil { // asked for meanwhile: again does nothing for it
+				l.endQueued(u)
+				return
+			}
 			l.offer(u)
 			l.after(lastBackoff, again)
 			return

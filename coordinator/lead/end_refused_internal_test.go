@@ -1,0 +1,132 @@
+package lead
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/txn"
+)
+
+// refuseOnce has the store answer all questions, and refuse the write of that number, from
+// 0 on. It counts the writes on in n.
+func (x *scene) refuseOnce(n *int, number int) {
+	x.t.Helper()
+	for len(x.asked) > 0 {
+		if x.asked[0].Kind == ReadKey {
+			x.answer()
+			continue
+		}
+		if *n++; *n-1 == number {
+			x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, errors.New("no space")})
+			continue
+		}
+		x.answer()
+	}
+}
+
+// cancelsUntilTaken asks for the end of a job, again and again where the store refuses it.
+func (x *scene) cancelsUntilTaken(j *job) {
+	x.do(func() {
+		x.cancelJob(j, record.Cancellation{Reason: "UserRequested"}, func(s *api.Status) {
+			if s != nil && s.Code == 503 {
+				x.after(time.Second, func() { x.cancelJob(j, record.Cancellation{Reason: "UserRequested"}, func(*api.Status) {}) })
+			}
+		})
+	})
+}
+
+// A job that waits for another one ends, whichever of its writes the store refuses once:
+// where the dependency cannot come true, where its time to start is over, where its owner
+// cancels it, and where these come together.
+func TestADependentEndsThoughAWriteIsRefused(t *testing.T) {
+	const wait = `"gangScheduling":{"minMembers":1,"timeout":"60s"},`
+	for _, members := range []int{1, 3} {
+		for name, events := range map[string]string{
+			"its time":                       "t",
+			"never":                          "n",
+			"never, and its time":            "nt",
+			"its time, and never":            "tn",
+			"its time, and cancelled":        "tc",
+			"never, and cancelled":           "nc",
+			"never, its time and cancelled":  "ntc",
+			"its time, never, and cancelled": "tnc",
+			"cancelled, its time, and never": "ctn",
+			"cancelled, never, and its time": "cnt",
+		} {
+			t.Run(fmt.Sprintf("%d/%s", members, name), func(t *testing.T) {
+				for number, writes := 0, 1; number < writes; number++ {
+					x := newWorkScene(t)
+					first := x.suspended("first")
+					u := x.submitLife("last", members, dependenciesOf("afterok:first"), wait)
+					x.answers()
+					writes = 0
+					for _, e := range events { // what comes meets the writes of what came before
+						switch e {
+						case 't':
+							x.pass(60*time.Second + clockError)
+						case 'n':
+							x.cancelsUntilTaken(first.job)
+							for range 3 {
+								if len(x.asked) > 0 && api.Phase(first.job.record.Phase) != api.Cancelled {
+									x.answer()
+								}
+							}
+						case 'c':
+							x.cancelsUntilTaken(u.job)
+						}
+					}
+					for range 20 {
+						x.refuseOnce(&writes, number)
+						x.pass(time.Second)
+					}
+					for _, o := range u.job.units {
+						if !o.phase().Ended() {
+							t.Errorf("write %d refused: unit %s is %s, ending %t, its job %s", number, o.path, o.phase(), o.ending != nil, u.job.record.Phase)
+						}
+					}
+					if !api.Phase(u.job.record.Phase).Ended() {
+						t.Errorf("write %d refused: the job is %s", number, u.job.record.Phase)
+					}
+					x.check()
+				}
+			})
+		}
+	}
+}
+
+// An allocation that is deleted as its time to start ends, ends also where the store
+// refuses both writes: nobody asks for its deletion again, and its time stays over.
+func TestAnOverdueAllocationEndsThoughItsDeletionIsRefused(t *testing.T) {
+	for name, deletedFirst := range map[string]bool{"its time, then deleted": false, "deleted, then its time": true} {
+		t.Run(name, func(t *testing.T) {
+			x := newWorkScene(t)
+			u := x.submit("a", 64, `"gangScheduling":{"timeout":"60s"},`)
+			x.answers()
+			deletion := func() { x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "UserRequested"}) }) }
+			if deletedFirst {
+				deletion()
+			}
+			x.pass(60*time.Second + clockError)
+			if !deletedFirst {
+				deletion()
+			}
+			for range 2 {
+				if len(x.asked) > 0 {
+					x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, errors.New("no space")})
+				}
+			}
+			for range 10 {
+				x.answers()
+				x.pass(time.Second)
+			}
+			if !u.phase().Ended() {
+				t.Errorf("the allocation is %s, its end is asked for: %t", u.phase(), u.ending != nil)
+			}
+			x.check()
+		})
+	}
+}
