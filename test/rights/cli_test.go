@@ -17,8 +17,10 @@ import (
 
 // commandLines are runs of the command line, by the command. TENANT is the tenant, TOKEN
 // the id of a token of the tenant, and FILE/ the folder with a document of each kind.
+// Each run asks the server something. No command patches the kinds that apply replaces, reads
+// one token, or watches tokens and notices of evictions: those rows have no door CLI.
 var commandLines = map[string][]string{
-	"annotate":               {"node thing a=b", "job thing a=b -n TENANT"},
+	"annotate":               {"node thing a=b", "job thing a=b -n TENANT", "allocation thing a=b -n TENANT"},
 	"api-resources":          nil,
 	"apply":                  {"-f FILE/job -n TENANT", "-f FILE/quotatree", "-f FILE/tenant", "-f FILE/namespace", "-f FILE/rolebinding", "-f FILE/queue", "-f FILE/priorityclass", "-f FILE/resource", "-f FILE/quotaforest", "-f FILE/quotabinding", "-f FILE/resourcequota -n TENANT"},
 	"audit":                  {""},
@@ -46,13 +48,13 @@ var commandLines = map[string][]string{
 	"events":          {"-n TENANT", "-A", "-n TENANT -w", "-A -w"},
 	"explain":         nil, // knows the fields by itself
 	"fence":           {"thing"},
-	"get": {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w",
+	"get": {"jobs -n TENANT", "allocations -n TENANT", "jobs -A", "nodes", "tenants", "namespaces", "tenant TENANT", "namespace TENANT", "rolebindings", "rolebinding TENANT.readers", "quotatrees", "quotaforests", "quotabindings", "quotabinding TENANT", "resourcequotas -n TENANT", "events -n TENANT", "event thing -n TENANT", "job thing -n TENANT", "jobs -n TENANT -w", "nodes -w",
 		"allocations -A", "resourcequotas -A", "allocations -n TENANT -w", "resourcequotas -n TENANT -w", "jobs -A -w", "allocations -A -w", "resourcequotas -A -w", "tenants -w", "namespaces -w", "rolebindings -w",
 		"quotatrees -w", "quotaforests -w", "quotabindings -w", "queues", "queue thing", "queues -w", "priorityclasses", "priorityclass thing", "priorityclasses -w", "resources", "resource thing", "resources -w"},
 	"logs":                {"thing --member 0 -n TENANT", "-f thing --member 0 -n TENANT"},
 	"run":                 {"-n TENANT -- true"},
 	"kubelet pool":        {"thing", "thing --add GPU-0 --wait=false"},
-	"label":               {"node thing a=b", "allocation thing a=b -n TENANT"},
+	"label":               {"node thing a=b", "job thing a=b -n TENANT", "allocation thing a=b -n TENANT"},
 	"login":               nil, // asks no right
 	"logout":              nil,
 	"metrics cluster":     {""},
@@ -78,10 +80,10 @@ var commandLines = map[string][]string{
 	"snapshot":            {"--file -"},
 	"quota what-if":       {"-f FILE/consumer"},
 	"reconcile":           {"thing"},
-	"resume":              {"job thing -n TENANT"},
+	"resume":              {"job thing -n TENANT", "allocation thing -n TENANT"},
 	"status":              {""},
-	"submit":              {"-f FILE/job -n TENANT", "-f FILE/allocation -n TENANT"},
-	"suspend":             {"allocation thing -n TENANT"},
+	"submit":              {"-f FILE/job -n TENANT", "-f FILE/allocation -n TENANT", "-f FILE/quotatree", "-f FILE/rolebinding"},
+	"suspend":             {"job thing -n TENANT", "allocation thing -n TENANT"},
 	"taint":               {"node thing a=b:NoSchedule"},
 	"token create":        {"--user bob --role viewer --tenant TENANT", "--node gpu-9"},
 	"token list":          {"", "--bootstrap"},
@@ -95,6 +97,18 @@ var commandLines = map[string][]string{
 	"version":              nil,
 	"whoami":               {""},
 	"why":                  {"thing -n TENANT", "allocation/thing -n TENANT"},
+}
+
+// readBefore are the stored objects for the commands that read, and then ask for more: what
+// they ask for depends on the answer.
+var readBefore = map[string][]func(*http.Request) (int, []byte){
+	"annotate":     {anotherStored},
+	"apply":        {nothingStored, anotherStored},
+	"events":       {noEvents},
+	"label":        {anotherStored},
+	"node approve": {anotherStored},
+	"quota apply":  {nothingStored, anotherStored},
+	"taint":        {anotherStored},
 }
 
 // leaves are the commands that do something, by the words behind muster.
@@ -126,13 +140,11 @@ func askCLI(t *testing.T, h *house, see func(door, asked) answers) {
 	for command, lines := range commandLines {
 		for _, line := range lines {
 			h.askLine(t, folders, command, line, see)
-			if command == "apply" || command == "node approve" { // they read, and then write
-				for _, stored := range []func(*http.Request) (int, []byte){nothingStored, anotherStored} {
-					h.pretends(stored)
-					h.askLine(t, folders, command, line, see)
-				}
-				h.pretends(nil)
+			for _, stored := range readBefore[command] {
+				h.pretends(stored)
+				h.askLine(t, folders, command, line, see)
 			}
+			h.pretends(nil)
 		}
 	}
 }
@@ -154,6 +166,11 @@ func (h *house) askLine(t *testing.T, folders map[string]string, command, line s
 // nothingStored is the answer to a read where no object is stored.
 func nothingStored(*http.Request) (int, []byte) {
 	return http.StatusNotFound, []byte(`{"kind":"Status","code":404,"reason":"NotFound","message":"not found"}`)
+}
+
+// noEvents is the answer to a list of events where there are none: a watch goes on behind it.
+func noEvents(*http.Request) (int, []byte) {
+	return http.StatusOK, []byte(`{"kind":"EventList","metadata":{"resourceVersion":"7"},"items":[]}`)
 }
 
 // anotherStored is the answer where the object has another label than the document, and
@@ -186,6 +203,9 @@ func (h *house) runAs(t *testing.T, role, tenant string, args []string, see func
 		p = inOther
 	}
 	what := "muster " + strings.Join(args, " ")
+	if !h.wasAsked() {
+		t.Errorf("%s as %s asks the server nothing: %s%s", what, role, out.String(), complaint.String())
+	}
 	switch refused := h.checkAnswers(t, byCLI, what, role, p, see); {
 	case code == cli.ExitMisused:
 		t.Errorf("%s: wrong usage: %s", what, complaint.String())
@@ -202,7 +222,7 @@ func documents(t *testing.T, tenant string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "consumer"), []byte(`{"id":"c","demands":[{"tree":"a","group":"b","request":{"cpu":"1"}}]}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "consumer"), []byte(`{"kind":"Consumer","metadata":{"name":"c"},"spec":{"id":"c","trees":[{"treeName":"a","groupID":"b","request":{"cpu":1}}]}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return folder

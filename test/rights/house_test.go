@@ -229,6 +229,13 @@ func (h *house) take() []answered {
 	return all
 }
 
+// wasAsked reports whether a request has come since the last call of take.
+func (h *house) wasAsked() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.seen) > 0
+}
+
 // answerOf words a status code as the file does.
 func answerOf(code int) string {
 	switch code {

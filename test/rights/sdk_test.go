@@ -201,7 +201,7 @@ func document(k *sdk.Kind, tenant string) []byte {
 	case "quotaforest":
 		return []byte(`{"kind":"QuotaForest","metadata":{"name":"thing"},"spec":{"trees":["a"]}}`)
 	case "quotatree":
-		return []byte(`{"kind":"QuotaTree","metadata":{"name":"thing"},"spec":{"nodes":[{"name":"thing"}]}}`)
+		return []byte(`{"kind":"QuotaTree","metadata":{"name":"thing"},"spec":{"resourceNames":["cpu"],"nodes":{"thing":{"parent":"nil","quota":{"cpu":"1"}}}}}`)
 	case "resourcequota":
 		return []byte(`{"kind":"ResourceQuota","metadata":{"name":"thing"},"spec":{"hard":{"cpu":"1"}}}`)
 	}
