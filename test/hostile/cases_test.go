@@ -27,15 +27,14 @@ type attack struct {
 	lasts, lastsLong time.Duration
 	// bait sends work to the attacker's node.
 	bait bait
-	// want are the answers that the attacker must get: one line each, of which one
-	// of the alternatives, separated by "|", begins an answer that it got.
+	// want are the answers that the attacker must get: each begins an answer that it got.
 	want []string
-	// may are further answers that are right, which depend on the moment. An answer to a
-	// tenant's request that is neither in want nor here fails the case.
+	// may are further answers that are right, which depend on the moment; the case says on
+	// what. An answer to a call of want that is neither in want nor here fails the case.
 	may []string
 	// never are beginnings of answers that the attacker must not get.
 	never []string
-	// said are texts of refusals: for each, one of the alternatives is in an answer.
+	// said are texts of refusals: each is in an answer.
 	said []string
 	// shown is a text that the attacker's node must show to operators.
 	shown string
@@ -69,7 +68,9 @@ var (
 // violation is the reason that a lying node is cordoned for.
 const violation = "ProtocolViolation"
 
-// cases are all attacks, by what happens.
+// cases are all attacks, by what happens. A message above MaxMessage is ResourceExhausted;
+// one that breaks the limit of bytes of its own type is refused while it is decoded, which
+// gRPC calls Internal; one with too many entries is InvalidArgument.
 var cases = map[string]attack{
 	// S1: votes and registrations that nobody may believe.
 	"a Yes without members": {
@@ -116,21 +117,23 @@ var cases = map[string]attack{
 	},
 	"a registration of 100,000 CPUs": {
 		row: "S1", level: a1, mode: "register-a-million-cpus", coordinators: one,
-		want: []string{refusedRegistration},
+		want: []string{"false registration: Internal"},
 	},
 
-	// S2: a peer without a certificate takes memory and connections.
+	// S2: a peer without a certificate takes memory and connections. A server cuts the
+	// connection of such a peer after 96 KiB or 16 refusals; calls that are in flight then
+	// end as Unavailable, and their number depends on the moment.
 	"200 streams of 15 MB at a coordinator": {
 		row: "S2", level: a0, mode: "messages-at-coordinator", coordinators: both, short: true,
-		want: []string{"message: Unauthenticated|message: PermissionDenied|message: ResourceExhausted|message: Unavailable"}, never: []string{"message: OK"},
+		want: []string{"message: Unauthenticated"}, may: []string{"message: Unavailable"},
 	},
 	"200 streams of 15 MB at the enrollment": {
 		row: "S2", level: a0, mode: "messages-at-enrollment", coordinators: one,
-		want: []string{"message: ResourceExhausted|message: Unavailable|message: Unauthenticated"}, never: []string{"message: OK"},
+		want: []string{"message: ResourceExhausted"}, may: []string{"message: Unavailable"},
 	},
 	"200 streams of 7 MB at an agent": {
 		row: "S2", level: a0, mode: "messages-at-agent", coordinators: one, short: true,
-		want: []string{"message: Unauthenticated|message: PermissionDenied|message: ResourceExhausted|message: Unavailable"}, never: []string{"message: OK"},
+		want: []string{"message: Unauthenticated"}, may: []string{"message: Unavailable"},
 	},
 	"20,000 streams on one connection to a coordinator": {
 		row: "S2", level: a0, mode: "streams-at-coordinator", coordinators: both, short: true, shortOn: one, want: []string{streamsLimited},
@@ -148,61 +151,62 @@ var cases = map[string]attack{
 		row: "S2", level: a0, mode: "reset-at-rest", coordinators: one, want: []string{streamsLimited},
 	},
 	"headers without an end to a coordinator": {
-		row: "S2", level: a0, mode: "continuation-at-coordinator", coordinators: one, want: []string{headersLimited}, never: []string{"connection: open"},
+		row: "S2", level: a0, mode: "continuation-at-coordinator", coordinators: one, want: []string{"connection: closed by the server"},
 	},
 	"headers without an end to the REST API": {
-		row: "S2", level: a0, mode: "continuation-at-rest", coordinators: one, want: []string{headersLimited}, never: []string{"connection: open"},
+		row: "S2", level: a0, mode: "continuation-at-rest", coordinators: one, want: []string{"connection: closed by the server"},
 	},
 	// The limits on idle connections are longer than a short round.
 	"300 connections without a handshake": {
 		row: "S2", level: a0, mode: "half-handshakes", coordinators: one, lasts: 12 * time.Second, lastsLong: 15 * time.Second,
-		want: []string{"connections: none held"},
+		want: []string{"connections: none held", "connections: some closed"},
 	},
 	"300 connections that are idle after their handshake": {
-		row: "S2", level: a0, mode: "idle-connections", coordinators: one, lasts: 25 * time.Second, lastsLong: 40 * time.Second, want: []string{"connections: none held"},
+		row: "S2", level: a0, mode: "idle-connections", coordinators: one, lasts: 25 * time.Second, lastsLong: 40 * time.Second, want: []string{"connections: none held", "connections: some closed"},
 	},
 	"300 requests whose headers never end": {
-		row: "S2", level: a0, mode: "slow-headers", coordinators: one, lasts: 15 * time.Second, lastsLong: 30 * time.Second, want: []string{"connections: none held"},
+		row: "S2", level: a0, mode: "slow-headers", coordinators: one, lasts: 15 * time.Second, lastsLong: 30 * time.Second, want: []string{"connections: none held", "connections: some closed"},
 	},
 	"2,000 connections": {
-		row: "S2", level: a0, mode: "many-connections", coordinators: both, lastsLong: 15 * time.Second, want: []string{"connections: some closed"},
+		row: "S2", level: a0, mode: "many-connections", coordinators: both, lastsLong: 15 * time.Second, want: []string{"connections: some closed"}, may: []string{"connections: none held"},
 	},
+	// The server announces its bound of headers, and the attacker's library keeps to it.
 	"calls with 1 MB of metadata": {
-		row: "S2", level: a0, mode: "huge-metadata", coordinators: one, want: []string{"call: Internal|call: ResourceExhausted|call: Unavailable|call: Unauthenticated"}, never: []string{"call: OK"},
+		row: "S2", level: a0, mode: "huge-metadata", coordinators: one, want: []string{"call: Internal"},
 	},
 
 	// S3: one host fills the store.
 	"heartbeats with conditions of 9 MB": {
 		row: "S3", level: a1, mode: "conditions-9MB", coordinators: both, short: true, shortOn: one,
-		want: []string{"Heartbeat: InvalidArgument|Heartbeat: ResourceExhausted|Heartbeat: Internal"}, never: []string{"Heartbeat: OK"}, after: nodeIsSmall,
+		want: []string{"Heartbeat: ResourceExhausted"}, after: nodeIsSmall,
 	},
 	"heartbeats with 5,000 conditions": {
 		row: "S3", level: a1, mode: "conditions-many", coordinators: one,
-		want: []string{"Heartbeat: InvalidArgument|Heartbeat: ResourceExhausted|Heartbeat: Internal"}, never: []string{"Heartbeat: OK"}, after: nodeIsSmall,
+		want: []string{"Heartbeat: InvalidArgument"}, after: nodeIsSmall,
 	},
 	"conditions that change with every heartbeat": {
 		row: "S3", level: a1, mode: "conditions-changing", coordinators: one, during: countStatusWrites,
 	},
 	"fences of transactions with names of 1 MB": {
 		row: "S3", level: a1, mode: "fences-1MB", coordinators: one,
-		want: []string{"Resolve: InvalidArgument|Resolve: ResourceExhausted|Resolve: Internal"}, never: []string{"Resolve: a record was made"},
+		want: []string{"Resolve: Internal"},
 	},
 	// A fence cannot be refused for a unit that is nowhere: a creation that fits at
 	// once commits unit and transaction together. So a budget bounds the records.
 	"fences of transactions that never were": {
-		row: "S3", level: a1, mode: "fences-invented", coordinators: both, short: true, shortOn: one, want: []string{"Resolve: ResourceExhausted"}, after: fencesAreBounded,
+		row: "S3", level: a1, mode: "fences-invented", coordinators: both, short: true, shortOn: one, want: []string{"Resolve: OK", "Resolve: a record was made", "Resolve: ResourceExhausted"}, after: fencesAreBounded,
 	},
 	"a registration with a label of 9 MB": {
 		row: "S3", level: a1, mode: "register-labels-9MB", coordinators: one,
-		want: []string{refusedRegistration},
+		want: []string{"false registration: ResourceExhausted"},
 	},
 	"a registration with 10,000 labels": {
 		row: "S3", level: a1, mode: "register-labels-many", coordinators: one,
-		want: []string{refusedRegistration},
+		want: []string{"false registration: InvalidArgument"},
 	},
 	"a registration with a version of 1 MB": {
 		row: "S3", level: a1, mode: "register-version-1MB", coordinators: one,
-		want: []string{refusedRegistration},
+		want: []string{"false registration: Internal"},
 	},
 
 	// S4: gossip names another node's address.
@@ -219,19 +223,11 @@ var cases = map[string]attack{
 	// S5: a certificate that was replaced.
 	"a certificate that was replaced": {
 		row: "S5", level: a1, mode: "outlive-certificate", coordinators: both, short: true, shortOn: one, lasts: 3 * time.Second, during: replaceCertificate,
-		want: []string{
-			"last open connection: Unauthenticated|last open connection: PermissionDenied|last open connection: Unavailable",
-			"last fresh connection: Unauthenticated|last fresh connection: PermissionDenied|last fresh connection: Unavailable",
-			"last heartbeat: Unauthenticated|last heartbeat: PermissionDenied|last heartbeat: Unavailable",
-		},
+		want: []string{"last open connection: PermissionDenied", "last fresh connection: PermissionDenied", "last heartbeat: PermissionDenied", "last renewal: PermissionDenied"},
 	},
 	"a node that was banned": {
 		row: "S5", level: a1, mode: "outlive-certificate", coordinators: both, short: true, shortOn: three, lasts: 3 * time.Second, during: banNode,
-		want: []string{
-			"last open connection: Unauthenticated|last open connection: PermissionDenied|last open connection: Unavailable",
-			"last fresh connection: Unauthenticated|last fresh connection: PermissionDenied|last fresh connection: Unavailable",
-			"last heartbeat: Unauthenticated|last heartbeat: PermissionDenied|last heartbeat: Unavailable",
-		},
+		want: []string{"last open connection: PermissionDenied", "last fresh connection: PermissionDenied", "last heartbeat: PermissionDenied", "last renewal: PermissionDenied"},
 	},
 
 	// S6: an agent that does not do its part. The honest client's work may be
@@ -345,7 +341,8 @@ var cases = map[string]attack{
 	},
 	"bootstrap tokens guessed at speed": {
 		row: "S13", level: a0, mode: "failed-enrollments", coordinators: one, short: true,
-		want: []string{"Enroll: Unauthenticated|Enroll: PermissionDenied|Enroll: ResourceExhausted"}, never: []string{"Enroll: OK"}, after: enrollmentsLeaveATrace,
+		// The server cuts the connection after 16 refusals, amid calls.
+		want: []string{"Enroll: Unauthenticated", "Enroll: ResourceExhausted"}, may: []string{"Enroll: Unavailable"}, after: enrollmentsLeaveATrace,
 	},
 	"an object's name with terminal escapes": {
 		row: "S13", level: a2, mode: "name-escapes", coordinators: one, want: []string{"POST: 422"}, never: []string{"POST: 2"},
@@ -357,11 +354,11 @@ var cases = map[string]attack{
 	},
 	"a coordinator of another cluster": {
 		row: "held", level: a0, mode: "foreign-coordinator-leads", coordinators: one,
-		want: []string{"Session: Unavailable|Session: Unauthenticated"}, never: []string{"Session: obeyed"},
+		want: []string{"Session: Unavailable"}, // the handshake fails
 	},
 	"a leader that was deposed": {
-		row: "held", level: a0, mode: "deposed-leader", coordinators: both, short: true, shortOn: three, never: []string{"Session: obeyed", "Session: OK"}, during: nothing,
-		want: []string{"Session: FailedPrecondition|Session: Aborted|Session: PermissionDenied"},
+		row: "held", level: a0, mode: "deposed-leader", coordinators: both, short: true, shortOn: three, during: nothing,
+		want: []string{"Session: FailedPrecondition"},
 	},
 	"a node that evicts on other nodes": {
 		row: "held", level: a1, mode: "node-evicts", coordinators: one, want: []string{"EvictAllocation: PermissionDenied"}, never: []string{"EvictAllocation: OK", "GetResourceSnapshot: OK"},
@@ -382,13 +379,9 @@ var cases = map[string]attack{
 	},
 }
 
-// A message that breaks a limit of its type is refused while it is decoded; gRPC
-// calls that Internal.
-const refusedRegistration = "false registration: InvalidArgument|false registration: ResourceExhausted|false registration: Internal"
-
-const streamsLimited = "settings: streams are limited|connection: GOAWAY|connection: closed by the server|connection: no HTTP/2 without a certificate|connection: refused"
-
-const headersLimited = "connection: closed by the server|connection: no HTTP/2 without a certificate|connection: refused"
+// streamsLimited is the announcement of a server that a connection has at most 250 streams
+// at a time.
+const streamsLimited = "settings: streams are limited"
 
 // rows are the rows of the groups S and T that this package has to cover. S12 is the
 // tenants' tokens themselves: test/rights and test/tenancy.

@@ -36,6 +36,11 @@ func TestEveryRowHasACase(t *testing.T) {
 		if len(a.coordinators) == 0 || len(a.want)+len(a.never) == 0 && a.during == nil && a.after == nil && a.row != "S9" && a.row != "S11" {
 			t.Errorf("%s: it runs nowhere or expects nothing", name)
 		}
+		for _, text := range slices.Concat(a.want, a.may, a.never, a.said) {
+			if strings.Contains(text, "|") {
+				t.Errorf("%s: %q is looked for as it is: write one answer each", name, text)
+			}
+		}
 	}
 	for _, row := range rows {
 		if !have[row] {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/sdk"
@@ -303,12 +305,12 @@ func (s *scene) judge() {
 		s.problem("the attack could not be made: %s", s.report.Error)
 	}
 	for _, want := range s.attack.want {
-		if !slices.ContainsFunc(strings.Split(want, "|"), s.answered) {
+		if !s.answered(want) {
 			s.problem("the attacker got no answer %q, but %v", want, s.report.Answers)
 		}
 	}
 	for _, said := range s.attack.said {
-		if !slices.ContainsFunc(strings.Split(said, "|"), s.noted) {
+		if !s.noted(said) {
 			s.problem("no answer to the attacker has %q, but %v", said, s.report.Notes)
 		}
 	}
@@ -340,21 +342,16 @@ func (s *scene) judge() {
 	}
 }
 
-// beyondWanted are the answers to a tenant that its case does not have: those of a label for
-// which the case has an answer, but another one. A request may end without an answer, as
-// the attack ends amid some.
+// beyondWanted are the answers that the case does not have: those of a label for which the
+// case has an answer, but another one. A request may end without an answer, as the attack
+// ends amid some.
 func (s *scene) beyondWanted() (odd []string) {
-	if s.attack.level != a2 {
-		return nil
-	}
-	var right []string
-	for _, want := range slices.Concat(s.attack.want, s.attack.may) {
-		right = append(right, strings.Split(want, "|")...)
-	}
+	right := slices.Concat(s.attack.want, s.attack.may)
 	for answer := range s.report.Answers {
 		label, what, _ := strings.Cut(answer, ": ")
 		named := slices.ContainsFunc(right, func(r string) bool { return strings.HasPrefix(r, label+": ") })
-		if named && what != "no answer" && !slices.ContainsFunc(right, func(r string) bool { return strings.HasPrefix(answer, r) }) {
+		ended := what == "no answer" || what == codes.Canceled.String()
+		if named && !ended && !slices.ContainsFunc(right, func(r string) bool { return strings.HasPrefix(answer, r) }) {
 			odd = append(odd, answer)
 		}
 	}

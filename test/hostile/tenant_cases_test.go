@@ -52,7 +52,8 @@ var tenantCases = map[string]attack{
 	},
 	"bodies that never come, until they are cut": {
 		row: "T6", level: a2, mode: "slow-bodies", coordinators: one, short: true, lasts: 12 * time.Second, lastsLong: 20 * time.Second,
-		want: []string{"stalled: closed by the server|stalled: HTTP/1.1 400"}, after: attackerIsWhole,
+		// A connection beyond those of one address is closed without an answer.
+		want: []string{"stalled: HTTP/1.1 400"}, may: []string{"stalled: closed by the server"}, after: attackerIsWhole,
 	},
 	"paths that no client sends": {
 		row: "T7", level: a2, mode: "odd-paths", coordinators: both, short: true, shortOn: one, want: []string{"path: 400", "path: 404"},

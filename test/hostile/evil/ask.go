@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -117,7 +116,7 @@ func (r *run) hasAll() bool {
 	for _, want := range r.Want {
 		has := false
 		for answer := range r.report.Answers {
-			has = has || slices.ContainsFunc(strings.Split(want, "|"), func(begin string) bool { return strings.HasPrefix(answer, begin) })
+			has = has || strings.HasPrefix(answer, want)
 		}
 		if !has {
 			return false

@@ -46,8 +46,8 @@ type Spec struct {
 	// Until, if not "", is a count of the report that a hostile host waits for when
 	// For is over, for at most mostWait: a vote comes when the leader asks for one.
 	Until string
-	// Want are the answers, alternatives separated by "|", that a flood of a tenant goes
-	// on for when For is over, for at most mostWait: a slow machine gets them late.
+	// Want are the beginnings of answers that a flood of a tenant goes on for when For is
+	// over, for at most mostWait: a slow machine gets them late.
 	Want []string
 	// Certificate, if not "", is a folder (package pki/folder) with the identity
 	// to use in place of enrolling.
