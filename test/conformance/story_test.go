@@ -2,10 +2,15 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 const team = "/api/v1/namespaces/ml-team/"
@@ -44,10 +49,10 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.replay("boost a job", nil)
 	w.replay("utilization of the cluster", nil)
 	w.replay("usage of a tenant", nil)
-	w.replay("depths of the queues", nil)
+	w.waits(w.replay("depths of the queues", nil))
 	w.replay("delete an allocation", nil)
 	w.running("distributed-training-v2", 8)
-	w.replay("get the status of a job", nil)
+	w.spread(w.replay("get the status of a job", nil), 8, racks)
 	w.replay("cancel a job", nil)
 	w.listing()
 	w.watching()
@@ -190,6 +195,46 @@ func (w *world) running(job string, members float64) {
 		}
 	}
 	w.Fatalf("job %s does not run: %v", job, w.Context().Err())
+}
+
+// waits checks the times that queues report: each is a duration, and no average is above
+// the 99th percentile.
+func (w *world) waits(queues answered) {
+	w.Helper()
+	for _, q := range found(queues.body, []string{"queues", "*"}) {
+		var waits [2]time.Duration
+		for i, field := range []string{"avgWaitTime", "p99WaitTime"} {
+			text, _ := q.(map[string]any)[field].(string)
+			var err error
+			if waits[i], err = time.ParseDuration(text); err != nil || waits[i] < 0 {
+				w.Errorf("queue %v: %s is %q, want a duration", q, field, text)
+			}
+		}
+		if waits[0] > waits[1] {
+			w.Errorf("queue %v: its average is above its 99th percentile", q)
+		}
+	}
+}
+
+// spread checks that the members of a job run on nodes of their own, and that the numbers
+// of members in the racks differ by one at most. Node i is in racks[i%len(racks)].
+func (w *world) spread(status answered, members int, racks []string) {
+	w.Helper()
+	used, inRack := map[string]bool{}, make([]int, len(racks))
+	for _, node := range found(status.body, []string{"status", "allocations", "*", "node"}) {
+		name, _ := node.(string)
+		rack := 0 // the registered node is in the first
+		if i, err := strconv.Atoi(strings.TrimPrefix(name, "node-")); err == nil {
+			rack = i % len(racks)
+		} else if name != registered {
+			w.Errorf("a member is on node %q", name)
+		}
+		used[name] = true
+		inRack[rack]++
+	}
+	if len(used) != members || slices.Max(inRack)-slices.Min(inRack) > 1 {
+		w.Errorf("the %d members are on the nodes %v, and %v in the racks %v", members, slices.Sorted(maps.Keys(used)), inRack, racks)
+	}
 }
 
 // trees replays the requests about quota trees: a tree is created, counts an allocation,
