@@ -2,7 +2,6 @@ package coordinator_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,7 +103,12 @@ func TestADeletedJobShowsWhenThatWas(t *testing.T) {
 		if _, err := k.DeleteJob(t.Context(), rig.Namespace, "j", api.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the ends of its units land too
+		for _, member := range []string{"j-0", "j-1"} { // each end is a write of its own
+			c.Eventually("the end of "+member+" is at the follower", func() bool {
+				a, err := f.GetAllocation(t.Context(), rig.Namespace, member, 0)
+				return err == nil && a.Metadata.DeletionTimestamp != ""
+			})
+		}
 		led, err := k.GetJob(t.Context(), rig.Namespace, "j", 0)
 		if err != nil || led.Metadata.DeletionTimestamp == "" || *led.Metadata.DeletionGracePeriodSeconds != 30 {
 			t.Fatalf("%v, %+v", err, led)
