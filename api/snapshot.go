@@ -1,5 +1,9 @@
 package api
 
+// MaxSnapshot bounds the document of a snapshot, in bytes, for the server that writes it
+// and for those that read it. 128 MiB are some 200,000 keys of the store.
+const MaxSnapshot = 128 << 20
+
 // ClusterSnapshot is the scheduling state of a cluster, for muster simulate: nodes,
 // devices, quotas, queues, running and waiting work, and the mix of work that the leader
 // has learned. It has no commands, environments, annotations, addresses and credentials.

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -38,9 +37,9 @@ func (c *Coordinator) TakeSnapshot(ctx context.Context) (*api.ClusterSnapshot, e
 
 // ShowSnapshot is a snapshot as the API shows it.
 func ShowSnapshot(d *capture.Document) (*api.ClusterSnapshot, error) {
-	text, err := json.Marshal(d)
+	text, err := d.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("the snapshot: %w", err)
+		return nil, api.Errorf(http.StatusUnprocessableEntity, "the snapshot: %v", err)
 	}
 	s := &api.ClusterSnapshot{
 		Kind: "ClusterSnapshot", Revision: int64(d.Revision), TakenAt: d.TakenAt.Format(time.RFC3339), Nodes: len(d.Nodes), Undecided: d.Undecided, Document: string(text),

@@ -36,8 +36,9 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// maxAnswer bounds how much of an answer is read, in bytes.
-const maxAnswer = 256 << 20
+// maxAnswer bounds how much of an answer is read, in bytes. The largest is a snapshot: each
+// byte of its document takes two at most where it stands as text in JSON.
+const maxAnswer = 2*api.MaxSnapshot + 64<<10
 
 // createAttempts is how often a create is sent before a broken connection is
 // reported.

@@ -23,7 +23,7 @@ const (
 
 // The bounds of a document that comes from outside.
 const (
-	MaxBytes = 1 << 30
+	MaxBytes = api.MaxSnapshot
 	maxNodes = 100_000
 	maxKeys  = 10_000_000
 )
@@ -94,6 +94,20 @@ func New(cluster string, s *lead.Captured, revision resource.Revision, keys []re
 	}
 	slices.SortFunc(d.Keys, func(a, b Key) int { return strings.Compare(a.Key, b.Key) })
 	return d, d.check()
+}
+
+// Encode is the document as JSON text of at most MaxBytes.
+func (d *Document) Encode() ([]byte, error) { return d.encode(MaxBytes) }
+
+func (d *Document) encode(most int) ([]byte, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > most {
+		return nil, fmt.Errorf("the document of %d nodes and %d keys has %d bytes, want at most %d", len(d.Nodes), len(d.Keys), len(text), most)
+	}
+	return text, nil
 }
 
 // Decode reads a document and refuses one that New cannot have made: of another version,

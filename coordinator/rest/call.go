@@ -31,6 +31,7 @@ type call struct {
 	held   int64  // bytes of room.bodies
 	parked int64  // bytes of room.parked
 	turn   *gate.Turn
+	within time.Duration // bounds the sending of the answer; 0 is writeTimeout
 	// bodies release the bytes of the body that the caller holds, releases the other
 	// bounds of the caller.
 	bodies, releases []func()
@@ -78,12 +79,13 @@ func (c *call) warnRecordedOnly(fields []string) {
 
 // answer is the result of an endpoint.
 type answer struct {
-	code int
-	body any
-	head []byte   // the body as JSON, or its beginning, where it is encoded already
-	list *pieces  // the rest of a list, after head; nil for everything else
-	held int64    // bytes of room.answers
-	conn net.Conn // that of the request, below TLS; nil where unknown
+	code   int
+	body   any
+	head   []byte        // the body as JSON, or its beginning, where it is encoded already
+	list   *pieces       // the rest of a list, after head; nil for everything else
+	held   int64         // bytes of room.answers
+	conn   net.Conn      // that of the request, below TLS; nil where unknown
+	within time.Duration // bounds its sending; 0 is writeTimeout
 	// shared: the request is one of several on its connection.
 	shared bool
 	// stream, where not nil, writes the answer in place of all of these, and

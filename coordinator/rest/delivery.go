@@ -116,6 +116,16 @@ func (d *deliveries) begin(w http.ResponseWriter, conn net.Conn, held int64) *de
 	return one
 }
 
+// allow gives the whole answer within from now, where it is not 0.
+func (one *delivery) allow(within time.Duration) {
+	if within == 0 {
+		return
+	}
+	one.of.mu.Lock()
+	defer one.of.mu.Unlock()
+	one.until = time.Now().Add(within)
+}
+
 // extend gives the reader time for the next piece.
 func (one *delivery) extend(now time.Time) {
 	one.moved = now

@@ -53,7 +53,7 @@ func (h *handler) passOn(c *call, serve endpoint, refused *api.Status) (code int
 		return h.refuse(c.w, status)
 	}
 	status := h.Forward.Pass(c.ctx(), service.Passage{
-		Name: c.r.Method + " " + c.r.URL.Path, Repeat: repeatOf(c.r), Wait: c.query.wait, Hopped: c.r.Header.Get(hopHeader) != "",
+		Name: c.r.Method + " " + c.r.URL.Path, Repeat: repeatOf(c.r), Wait: c.query.wait, Lasts: c.within, Hopped: c.r.Header.Get(hopHeader) != "",
 		Here: func(left time.Duration) (elsewhere *api.Status) {
 			code, elsewhere = h.here(c, serve, left)
 			return elsewhere
@@ -195,6 +195,7 @@ func (h *handler) relay(c *call, answer *http.Response) (int, error) {
 	begun = true
 	to := h.room.answers.begin(c.w, c.connection(), held)
 	defer to.end()
+	to.allow(c.within)
 	c.w.WriteHeader(answer.StatusCode)
 	if _, err := io.Copy(to, io.MultiReader(bytes.NewReader(begin), answer.Body)); err != nil {
 		to.hangUp()

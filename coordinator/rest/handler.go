@@ -424,6 +424,7 @@ func (h *handler) refuse(w http.ResponseWriter, s *api.Status) int {
 func (h *handler) write(w http.ResponseWriter, a answer) int {
 	to := h.room.answers.begin(w, a.conn, a.held)
 	defer to.end()
+	to.allow(a.within)
 	if a.list == nil {
 		a.encode()
 		a.list = new(pieces)

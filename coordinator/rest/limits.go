@@ -67,16 +67,17 @@ const (
 type room struct {
 	bodies, yaml, decoded, parked *semaphore.Weighted
 	answers                       *deliveries
-	lists                         chan struct{} // one for each list that is being made
-	queued                        chan struct{} // one for each list that waits
+	snapshots                     *semaphore.Weighted // of one: a snapshot is made and sent alone
+	lists                         chan struct{}       // one for each list that is being made
+	queued                        chan struct{}       // one for each list that waits
 }
 
 func newRoom(m *metrics) *room {
 	return &room{
 		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML),
 		decoded: semaphore.NewWeighted(maxDecoded), parked: semaphore.NewWeighted(maxParked),
-		answers: newDeliveries(m.cut),
-		lists:   make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
+		answers: newDeliveries(m.cut), snapshots: semaphore.NewWeighted(1),
+		lists: make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
 	}
 }
 

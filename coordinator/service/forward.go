@@ -84,6 +84,9 @@ type Passage struct {
 	Repeat Repeat
 	// Wait is how long the client wants to wait for the answer beyond the usual.
 	Wait time.Duration
+	// Lasts is how much longer than usual the answer may take, though the client has not
+	// asked to wait.
+	Lasts time.Duration
 	// Hopped: another coordinator has passed the request on. It goes no further.
 	Hopped bool
 	// Here serves the request at this coordinator, with the rest of Wait. It
@@ -207,7 +210,7 @@ func (p *passing) try(ctx context.Context) (status *api.Status, done bool) {
 // answered.
 func (p *passing) there(ctx context.Context, leader Leader) bool {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, p.left()+answerMargin)
+	ctx, cancel := context.WithTimeout(ctx, p.left()+answerMargin+p.Lasts)
 	defer cancel()
 	defer p.followed(ctx, cancel, leader)()
 	got := p.There(ctx, leader, p.left())

@@ -57,6 +57,7 @@ func TestForward(t *testing.T) {
 		leaders []service.Leader
 		repeat  service.Repeat
 		wait    time.Duration
+		lasts   time.Duration
 		hopped  bool
 		lost    bool   // this coordinator led when it began the request
 		by      string // that answered; "" for none
@@ -72,6 +73,7 @@ func TestForward(t *testing.T) {
 		"a request that was passed on waits a second":        {leaders: []service.Leader{nobodyL}, hopped: true, reason: api.NotLeader, after: time.Second, until: 1100 * time.Millisecond},
 		"a leader is silent":                                 {leaders: []service.Leader{one}, reason: api.LeaderUnreachable, after: 2 * time.Second, until: 2100 * time.Millisecond},
 		"a leader is silent to a client that waits":          {leaders: []service.Leader{one}, wait: 3 * time.Second, reason: api.LeaderUnreachable, after: 5 * time.Second, until: 5100 * time.Millisecond},
+		"a leader is silent where answers last":              {leaders: []service.Leader{one}, lasts: 3 * time.Second, reason: api.LeaderUnreachable, after: 5 * time.Second, until: 5100 * time.Millisecond},
 		"a silent leader has done nothing of a read":         {leaders: []service.Leader{one}, repeat: service.Read, reason: api.NotLeader, after: 2 * time.Second, until: 2100 * time.Millisecond},
 		"a silent leader is followed by another":             {leaders: []service.Leader{one, two}, reason: api.LeaderLost, after: time.Second, until: 1300 * time.Millisecond},
 		"a read is repeated at the next leader":              {leaders: []service.Leader{one, two}, repeat: service.Read, by: "two", after: time.Second, until: 1300 * time.Millisecond},
@@ -88,7 +90,7 @@ func TestForward(t *testing.T) {
 				}
 				by := ""
 				status := f.Pass(t.Context(), service.Passage{
-					Name: "POST /x", Repeat: c.repeat, Wait: c.wait, Hopped: c.hopped,
+					Name: "POST /x", Repeat: c.repeat, Wait: c.wait, Lasts: c.lasts, Hopped: c.hopped,
 					Here: func(time.Duration) *api.Status { by = "self"; return nil },
 					There: func(ctx context.Context, l service.Leader, _ time.Duration) service.Attempt {
 						got := answers(ctx, l)

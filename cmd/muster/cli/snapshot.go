@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -35,8 +36,11 @@ func (a *app) snapshotCommand() *cobra.Command {
 	return cmd
 }
 
+// snapshotTimeout bounds the export of a large cluster.
+const snapshotTimeout = 5 * time.Minute
+
 func (a *app) snapshot(ctx context.Context, file string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	s, err := a.client.Snapshot(ctx)
 	if err != nil {
