@@ -1,7 +1,7 @@
 package api
 
 // MaxSnapshot bounds the document of a snapshot, in bytes, for the server that writes it
-// and for those that read it. 128 MiB are some 200,000 keys of the store.
+// and for those that read it. That is some 200,000 keys of the store, or more.
 const MaxSnapshot = 128 << 20
 
 // ClusterSnapshot is the scheduling state of a cluster, for muster simulate: nodes,

@@ -21,9 +21,8 @@ const (
 	Version = 1
 )
 
-// The bounds of a document that comes from outside.
+// The bounds of a document that comes from outside; its text has api.MaxSnapshot bytes at most.
 const (
-	MaxBytes = api.MaxSnapshot
 	maxNodes = 100_000
 	maxKeys  = 10_000_000
 )
@@ -96,8 +95,8 @@ func New(cluster string, s *lead.Captured, revision resource.Revision, keys []re
 	return d, d.check()
 }
 
-// Encode is the document as JSON text of at most MaxBytes.
-func (d *Document) Encode() ([]byte, error) { return d.encode(MaxBytes) }
+// Encode is the document as JSON text of at most api.MaxSnapshot.
+func (d *Document) Encode() ([]byte, error) { return d.encode(api.MaxSnapshot) }
 
 func (d *Document) encode(most int) ([]byte, error) {
 	text, err := json.Marshal(d)
@@ -113,8 +112,8 @@ func (d *Document) encode(most int) ([]byte, error) {
 // Decode reads a document and refuses one that New cannot have made: of another version,
 // beyond the bounds, or out of order.
 func Decode(text []byte) (*Document, error) {
-	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("the snapshot has %d bytes, want at most %d", len(text), MaxBytes)
+	if len(text) > api.MaxSnapshot {
+		return nil, fmt.Errorf("the snapshot has %d bytes, want at most %d", len(text), api.MaxSnapshot)
 	}
 	var head struct {
 		Format  string

@@ -80,7 +80,7 @@ func wordNames(names []string) string {
 	return strings.Join(names, " waits for ")
 }
 
-// checkDependents compares what is kept of the dependencies with the jobs.
+// checkDependents compares the dependents of a view with the dependencies of its jobs.
 func checkDependents(t *rapid.T, v *view) {
 	count := 0
 	for position, j := range v.jobs {

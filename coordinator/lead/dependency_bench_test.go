@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/musterd/muster/api"
 )
 
 // newDependencyScene is a scene with room for many jobs.
@@ -31,21 +29,6 @@ func (x *scene) layers(jobs, wide int) string {
 	return before
 }
 
-// submissionOf is a submission of a job of one member with dependencies.
-func (x *scene) submissionOf(name, dependencies string) *submission {
-	x.t.Helper()
-	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{%s"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`, name, dependenciesOf(dependencies))
-	doc, status := api.DecodeJob(document)
-	if status != nil {
-		x.t.Fatal(status)
-	}
-	s, status := x.submissionOfJob(Submitted{Namespace: "default", Document: document}, doc)
-	if status != nil {
-		x.t.Fatal(status)
-	}
-	return s
-}
-
 // BenchmarkCycles is the search for a cycle before a job is taken, which waits for 9,000
 // others, directly and over others. One job waits for the new one, or one that was
 // cancelled did, or none.
@@ -57,7 +40,7 @@ func BenchmarkCycles(b *testing.B) {
 		x.cancels(x.depends("waited", "afterok:fresh").job, false)
 		for _, c := range []struct{ by, name string }{{"one", "new"}, {"a cancelled one", "fresh"}, {"none", "lone"}} {
 			b.Run(fmt.Sprintf("dependencies=%d/awaited by %s", wide, c.by), func(b *testing.B) {
-				s := x.submissionOf(c.name, last)
+				s := x.submissionOf(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{%s"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`, c.name, dependenciesOf(last)))
 				b.ReportAllocs()
 				for b.Loop() {
 					if status := x.refusesCycle(s); status != nil {

@@ -99,7 +99,7 @@ func TestADependentEndsThoughAWriteIsRefused(t *testing.T) {
 }
 
 // An allocation that is deleted as its time to start ends, ends also where the store
-// refuses both writes: nobody asks for its deletion again, and its time stays over.
+// refuses both writes: no client asks for its deletion again, and its time stays over.
 func TestAnOverdueAllocationEndsThoughItsDeletionIsRefused(t *testing.T) {
 	for name, deletedFirst := range map[string]bool{"its time, then deleted": false, "deleted, then its time": true} {
 		t.Run(name, func(t *testing.T) {

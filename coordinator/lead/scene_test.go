@@ -146,6 +146,14 @@ func (x *scene) submitJob(name string, members, gpus int) *unit {
 // submitDocument submits a job and returns its first unit.
 func (x *scene) submitDocument(document []byte) *unit {
 	x.t.Helper()
+	s := x.submissionOf(document)
+	x.accepts(s)
+	return s.units[0]
+}
+
+// submissionOf is the submission of a job.
+func (x *scene) submissionOf(document []byte) *submission {
+	x.t.Helper()
 	doc, status := api.DecodeJob(document)
 	if status != nil {
 		x.t.Fatal(status)
@@ -154,8 +162,7 @@ func (x *scene) submitDocument(document []byte) *unit {
 	if status != nil {
 		x.t.Fatal(status)
 	}
-	x.accepts(s)
-	return s.units[0]
+	return s
 }
 
 func (x *scene) accepts(s *submission) {

@@ -188,6 +188,13 @@ func (c *call) waiting() {
 	}
 }
 
+// lasts allows so long for the answer to begin, and as long again for its sending.
+func (c *call) lasts(within time.Duration) {
+	c.within = within
+	// A test recorder has no deadline to set, hence the ignored error.
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(within))
+}
+
 // idempotencyKey reads the header of that name.
 func (c *call) idempotencyKey() (string, *api.Status) {
 	id := c.r.Header.Get("Idempotency-Key")

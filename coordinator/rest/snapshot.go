@@ -6,8 +6,8 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// snapshotWithin bounds the time in which a reader takes a snapshot. A reader that takes
-// nothing is cut as for other answers.
+// snapshotWithin bounds the time in which a snapshot is made, and then the time in which its
+// reader takes it. A reader that takes nothing is cut as for other answers.
 const snapshotWithin = 5 * time.Minute
 
 // routeSnapshot registers the export of the scheduling state. A snapshot may be larger than
@@ -17,7 +17,7 @@ func (h *handler) routeSnapshot(v1 string) {
 		if status := c.parameters(); status != nil {
 			return answer{}, status
 		}
-		c.within = snapshotWithin
+		c.lasts(snapshotWithin)
 		if !take(c.ctx(), h.room.snapshots, 1) {
 			return answer{}, h.throttled(c, throttleAnswers, "another snapshot is being made or sent, one at a time; ask again")
 		}

@@ -103,6 +103,22 @@ func (w *world) trend() {
 	w.must(http.StatusOK, "DELETE", team+"resourcequotas/whole", "")
 }
 
+// deleteTree deletes a quota tree once nothing is charged to it: the node gives back what
+// deleted work held after the answer to the deletion.
+func (w *world) deleteTree(name string) {
+	w.Helper()
+	for w.Context().Err() == nil {
+		switch a := w.send("DELETE", "/api/v1/quotatrees/"+name, nil, nil); a.code {
+		case http.StatusConflict:
+		case http.StatusOK:
+			return
+		default:
+			w.Fatalf("the deletion of tree %s is answered %d: %s", name, a.code, a.raw)
+		}
+	}
+	w.Fatalf("tree %s stays in use: %v", name, w.Context().Err())
+}
+
 // heard waits until the first heartbeat of a node's agent: the leader is connected to
 // the agent before that.
 func (w *world) heard(node string) {
@@ -259,14 +275,7 @@ func (w *world) trees() {
 	w.must(http.StatusOK, "DELETE", "/api/v1/quotabindings/ml-team", "")
 	w.must(http.StatusOK, "DELETE", "/api/v1/quotaforests/campus", "")
 	w.replay("delete another quota tree of the same name", nil)
-	deleted := w.send("DELETE", "/api/v1/quotatrees/research", nil, nil)
-	for deleted.code == http.StatusConflict && w.Context().Err() == nil { // until the node has given back what counted held
-		time.Sleep(20 * time.Millisecond)
-		deleted = w.send("DELETE", "/api/v1/quotatrees/research", nil, nil)
-	}
-	if deleted.code != http.StatusOK {
-		w.Fatalf("the deletion of the tree is answered %d: %s", deleted.code, deleted.raw)
-	}
+	w.deleteTree("research")
 	changes.compareEvents()
 }
 

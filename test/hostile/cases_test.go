@@ -68,7 +68,7 @@ var (
 // violation is the reason that a lying node is cordoned for.
 const violation = "ProtocolViolation"
 
-// cases are all attacks, by what happens. A message above MaxMessage is ResourceExhausted;
+// cases are all attacks, by a description. A message above MaxMessage is ResourceExhausted;
 // one that breaks the limit of bytes of its own type is refused while it is decoded, which
 // gRPC calls Internal; one with too many entries is InvalidArgument.
 var cases = map[string]attack{

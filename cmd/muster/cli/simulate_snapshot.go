@@ -59,7 +59,7 @@ func (a *app) replaySnapshot(r *continued, policies []string) error {
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(io.LimitReader(source, capture.MaxBytes+1))
+	text, err := io.ReadAll(io.LimitReader(source, api.MaxSnapshot+1))
 	_ = source.Close() // only read
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
