@@ -103,17 +103,25 @@ func (l *Leader) offerGroup(g *group) {
 			l.notify(u)
 		}
 	}
+	isReady := make(map[*unit]bool, len(ready))
+	for _, u := range ready {
+		isReady[u] = true
+	}
 	for _, u := range g.units {
 		l.queueNews.note(u.path)
 		if !u.waiting() || u.attempt != nil || u.ending != nil || u.isBeingAdopted() || u.gone {
 			continue
 		}
-		if !slices.Contains(ready, u) {
+		if !isReady[u] {
 			l.room.Hold(u.key)
 		}
 	}
+	if len(ready) == 0 {
+		return
+	}
+	traits := l.traitsOfGroup(g, ready)
 	for _, u := range ready {
-		l.room.Offer(u.key, l.traitsOfGroup(g, ready), &u.Demand)
+		l.room.Offer(u.key, traits, &u.Demand)
 	}
 }
 

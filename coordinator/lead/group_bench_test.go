@@ -1,0 +1,34 @@
+package lead
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkArrivalAtAGroup is the arrival of one more member at a group that has all that
+// it needs and waits for room: all its units are offered anew.
+func BenchmarkArrivalAtAGroup(b *testing.B) {
+	for _, members := range []int{8, 64, 512} {
+		rules := sceneRules()
+		rules.NamespaceAllocations = 1 << 20
+		x := newSceneOf(b, rules)
+		var g *group
+		for i := range members {
+			u := x.submit(fmt.Sprint("m", i), 64, fmt.Sprintf(`"scheduling":{"gangScheduling":{"groupId":"g","minMembers":%d}},`, members))
+			x.answers()
+			g = u.group
+		}
+		if len(g.units) != members || len(g.offered) != members {
+			b.Fatalf("%d units, %d offered, want %d", len(g.units), len(g.offered), members)
+		}
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				x.do(func() {
+					g.setOffered(nil)
+					x.offerGroup(g)
+				})
+			}
+		})
+	}
+}
