@@ -63,7 +63,7 @@ func (a *app) snapshot(ctx context.Context, file string) error {
 // replaceFile puts data into the file in one step, for its owner alone: a reader sees the
 // old content or the new one, and after an error the old one is still there. What is no
 // regular file, such as /dev/stdout, is written to as it is. A symbolic link stays.
-func replaceFile(path string, data []byte) (err error) {
+func replaceFile(path string, data []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, data, 0o600)
 	}
@@ -74,14 +74,22 @@ func replaceFile(path string, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temporary.Name()))
-		}
-	}()
 	_, writeErr := temporary.Write(data)
-	if err := errors.Join(writeErr, temporary.Sync(), temporary.Close()); err != nil {
+	err = errors.Join(writeErr, temporary.Sync(), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
 		return err
 	}
-	return os.Rename(temporary.Name(), path)
+	return errors.Join(folder.Sync(), folder.Close())
 }
