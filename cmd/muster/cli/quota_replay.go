@@ -156,6 +156,27 @@ func (p *progress) clear() {
 	}
 }
 
+// during shows for how long something is under way that tells nothing of itself, until the
+// function that it returns is called.
+func (p *progress) during(what string) (done func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer p.clear()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				p.show(func() string { return fmt.Sprintf("%s: %s", what, time.Since(p.began).Round(time.Second)) })
+			}
+		}
+	}()
+	return func() { close(over); <-ended }
+}
+
 // progressReader counts the scenarios that were read, for the progress.
 type progressReader struct {
 	io.Reader

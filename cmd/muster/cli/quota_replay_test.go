@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -122,4 +123,27 @@ func TestProgressAppearsWhenItTakesLong(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	(&progress{}).show(line) // no terminal
+}
+
+func TestProgressOfWhatTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := &progress{out: &out, began: time.Now()}
+		done := p.during("waiting")
+		time.Sleep(4*time.Second + time.Millisecond)
+		synctest.Wait()
+		if text := out.String(); !strings.HasSuffix(text, "\r\x1b[Kwaiting: 4s") {
+			t.Errorf("after 4 s: %q", text)
+		}
+		done()
+		if text := out.String(); !strings.HasSuffix(text, "waiting: 4s\r\x1b[K") {
+			t.Errorf("at the end: %q", text)
+		}
+		out.Reset()
+		p = &progress{out: &out, began: time.Now()}
+		p.during("waiting")()
+		if out.Len() > 0 {
+			t.Errorf("what is over at once: %q", out.String())
+		}
+	})
 }

@@ -42,7 +42,9 @@ const snapshotTimeout = 5 * time.Minute
 func (a *app) snapshot(ctx context.Context, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
+	done := a.newProgress().during("waiting for the snapshot")
 	s, err := a.client.Snapshot(ctx)
+	done()
 	if err != nil {
 		return err
 	}
