@@ -112,9 +112,7 @@ const workPoll = 20 * time.Millisecond
 // resumeStops repeats the stops that an earlier agent has begun.
 func (o *owner) resumeStops() {
 	for _, g := range o.ledger.Snapshot().Grants {
-		if g.State == grant.Evicting || g.State == grant.Stopping {
-			o.agent.runner.Stop(g.Tx, g.Deadline)
-		}
+		o.agent.runner.Resume(g.Tx, g.State, g.Deadline)
 	}
 }
 
@@ -179,6 +177,9 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 		env = append(env, "MUSTER_HOSTS="+hosts)
 	}
 	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User, Devices: handoff.Devices(m.Assignment)}
+	if n := s.Notice; n.Signal != 0 {
+		spec.Notice = &shim.Notice{Signal: n.Signal, BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}
+	}
 	if c.Affinity {
 		spec.CPUs = m.Assignment.CPUSet().Members()
 	}

@@ -113,6 +113,12 @@ type AllocationSpec struct {
 	// WorkingDir is the folder that the command begins in, an absolute path. Left out,
 	// the agent of the node chooses.
 	WorkingDir string `json:"workingDir,omitempty" example:"/home/ada/train"`
+	// Signal is sent to the process group of the command before a known end: that of ttl
+	// and of activeDeadlineSeconds, and an eviction. One of HUP, INT, QUIT, USR1, USR2,
+	// ALRM, TERM, CONT, URG, XCPU and WINCH.
+	Signal string `json:"signal,omitempty" example:"USR1"`
+	// SignalBefore is the time from the signal to the end.
+	SignalBefore string `json:"signalBefore,omitempty" default:"60s" format:"duration" range:"1s.." example:"5m"`
 }
 
 // EnvVar is one variable of an environment.

@@ -19,6 +19,7 @@ func (a *Allocation) Validate() *Status {
 	var faults faults
 	faults.add(checkMeta("metadata", a.Metadata, MaxAllocationName))
 	faults.add(checkSpec("spec", &a.Spec))
+	faults.add(checkSignal("spec", &a.Spec, nil))
 	faults.add(a.checkGroup())
 	faults.add(checkPriority(a.Spec.Priority, a.Spec.PriorityClass))
 	return faults.status()
@@ -85,6 +86,7 @@ func checkTemplate(j *Job) *Status {
 		faults.add(invalid(path+".suspend", "%t: members are suspended with their job, set spec.suspend", *t.Suspend))
 	}
 	faults.add(checkSpec(path, t))
+	faults.add(checkSignal(path, t, j.Spec.ActiveDeadlineSeconds))
 	if g := t.Gang(); g != nil && g.MinMembers != nil && int(*g.MinMembers) > j.Members() {
 		faults.add(invalid(gangPath(path, t)+".minMembers", "%d is more than spec.parallelism %d", *g.MinMembers, j.Members()))
 	}

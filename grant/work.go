@@ -28,9 +28,26 @@ type Start struct {
 	Hosts []string
 	// Port is for the rendezvous of the members, on the host of member 0.
 	Port int
+	// Notice is the signal that announces the end; the zero value for none.
+	Notice Notice
 	// Members are those on the agent's host, ascending by Index.
 	Members []StartMember
 }
+
+// Notice is a signal that announces the end of work to its members. Each start of a
+// member gets the signal at most once.
+type Notice struct {
+	// Signal is its number, 1 to 64; 0 for none.
+	Signal int
+	// Before is the time from the signal to the end, at least a millisecond.
+	Before time.Duration
+	// After is the time from the receipt of the Start to the signal; 0 where no end is
+	// known, or the end is too near: an eviction alone sends the signal then.
+	After time.Duration
+}
+
+// MaxNotice bounds both times of a Notice.
+const MaxNotice = 100 * 365 * 24 * time.Hour
 
 // StartMember is one start of one member.
 type StartMember struct{ Index, Restart int }
@@ -71,6 +88,8 @@ type WorkState struct {
 	Signal  int
 	Reason  string
 	Message string
+	// Signaled: the member has got the signal of Start.Notice.
+	Signaled bool
 	// Use is the measured use, nil where nothing is measured yet. It is immutable.
 	Use *WorkUse
 }

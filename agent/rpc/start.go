@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/grant"
@@ -23,6 +24,15 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 		return nil, fmt.Errorf("start.dir: %q is not an absolute path", s.Dir)
 	case len(m.GetMembers()) == 0 || len(m.GetMembers()) > ledger.MaxMembers:
 		return nil, fmt.Errorf("start.members: %d, outside 1..%d", len(m.GetMembers()), ledger.MaxMembers)
+	}
+	if n := m.GetNotice(); n.GetSignal() != 0 {
+		const longest = int64(grant.MaxNotice / time.Millisecond)
+		if n.GetBeforeMillis() < 1 || n.GetBeforeMillis() > longest || n.GetAfterMillis() > longest {
+			return nil, fmt.Errorf("start.notice: before_millis %d outside 1..%d, or after_millis %d above that", n.GetBeforeMillis(), longest, n.GetAfterMillis())
+		}
+		s.Notice = grant.Notice{
+			Signal: int(n.GetSignal()), Before: time.Duration(n.GetBeforeMillis()) * time.Millisecond, After: time.Duration(n.GetAfterMillis()) * time.Millisecond,
+		}
 	}
 	for i, text := range append(append([]string(nil), s.Args...), s.Env...) {
 		if strings.ContainsRune(text, 0) {

@@ -120,6 +120,7 @@ func (r *Runner) Measure(ctx context.Context, now time.Time) {
 		if !ok {
 			continue // it has just ended; its shim has the sums
 		}
+		r.noteSignal(ctx, t)
 		use.Devices = m.sumDevices(pids, present, now)
 		use = m.use.And(use)
 		if err := t.folder.WriteMeasured(use); err != nil {
@@ -130,6 +131,21 @@ func (r *Runner) Measure(ctx context.Context, now time.Time) {
 			t.meter.use, t.meter.has, t.meter.at = t.meter.use.And(use), true, now
 		}
 		r.mu.Unlock()
+	}
+}
+
+// noteSignal reports a member that has got the signal that announces its end.
+func (r *Runner) noteSignal(ctx context.Context, t *task) {
+	if _, err := t.folder.Noticed(); err != nil {
+		return
+	}
+	r.mu.Lock()
+	news := !t.signaled
+	t.signaled = true
+	r.mu.Unlock()
+	if news {
+		r.log.Info("work_signaled", "tx", string(t.id.tx), "member", t.id.member)
+		r.config.Changed(ctx, t.id.tx)
 	}
 }
 

@@ -108,6 +108,8 @@ func Open(c Config) (*Runner, error) {
 		if exitErr == nil {
 			t.phase, t.exit = grant.WorkEnded, exit
 			t.meter.end(t.folder.Measured())
+			_, err := t.folder.Noticed()
+			t.signaled = err == nil
 		} else {
 			r.fresh = append(r.fresh, t)
 		}
@@ -189,15 +191,27 @@ func (r *Runner) Transactions() []resource.TxID {
 	return list
 }
 
-// Stop has everything of a transaction end: SIGTERM now, SIGKILL at the deadline.
-func (r *Runner) Stop(tx resource.TxID, deadline time.Time) {
+// Stop has everything of a transaction end: SIGTERM now, SIGKILL at the deadline. A stop
+// counts more than an eviction, before and after it.
+func (r *Runner) Stop(tx resource.TxID, deadline time.Time) { r.stop(tx, deadline, false) }
+
+// Evict is Stop for an eviction: members whose Spec has a Notice get its signal before
+// SIGTERM.
+func (r *Runner) Evict(tx resource.TxID, deadline time.Time) { r.stop(tx, deadline, true) }
+
+func (r *Runner) stop(tx resource.TxID, deadline time.Time, evicted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.tasks[tx] {
-		if t.phase != grant.WorkEnded && (t.deadline.IsZero() || deadline.Before(t.deadline)) {
-			t.deadline = deadline
-			t.wake()
+		if t.phase == grant.WorkEnded {
+			continue
 		}
+		first := t.deadline.IsZero()
+		if first || deadline.Before(t.deadline) {
+			t.deadline = deadline
+		}
+		t.evicted = evicted && (first || t.evicted)
+		t.wake()
 	}
 }
 
@@ -214,16 +228,25 @@ func (r *Runner) After(g follow.Group) {
 	for _, c := range g.Changes {
 		switch e := c.Event.(type) {
 		case ledger.Granted:
-			if e.Grant.State == grant.Evicting || e.Grant.State == grant.Stopping {
-				r.Stop(e.Grant.Tx, e.Grant.Deadline)
-			}
+			r.Resume(e.Grant.Tx, e.Grant.State, e.Grant.Deadline)
 		case ledger.Noticed:
-			r.Stop(e.Tx, e.Deadline)
+			r.Evict(e.Tx, e.Deadline)
 		case ledger.StopBegun:
 			r.Stop(e.Tx, e.Deadline)
 		case ledger.Dropped: // the record is terminal: until then a new leader may ask for the end
 			r.forget(e.Tx)
 		}
+	}
+}
+
+// Resume has everything of a transaction end whose grant is ending.
+func (r *Runner) Resume(tx resource.TxID, s grant.State, deadline time.Time) {
+	switch s {
+	case grant.Evicting:
+		r.Evict(tx, deadline)
+	case grant.Stopping:
+		r.Stop(tx, deadline)
+	default:
 	}
 }
 

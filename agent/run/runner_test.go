@@ -247,6 +247,74 @@ func TestAStopGivesGraceAndThenKills(t *testing.T) {
 	}
 }
 
+// TestTheSignalBeforeAnEndComesOnce: with its time, or with an eviction before that; not
+// with another stop, and not from the next runner.
+func TestTheSignalBeforeAnEndComesOnce(t *testing.T) {
+	const loop = `n=0; trap 'n=$((n+1)); echo usr $n' USR1; trap 'echo term; exit 4' TERM; : > $B; while :; do sleep 0.01; done`
+	const hour = int64(time.Hour / time.Millisecond)
+	soon := &shim.Notice{Signal: 10, BeforeMillis: 1, AfterMillis: 200}
+	late := &shim.Notice{Signal: 10, BeforeMillis: 50, AfterMillis: hour}
+	for name, c := range map[string]struct {
+		notice  *shim.Notice
+		after   bool // the end is asked for after the signal
+		evicted bool
+		want    string
+	}{
+		"its time comes":                       {soon, true, false, "usr 1\nterm\n"},
+		"its time comes, then an eviction":     {soon, true, true, "usr 1\nterm\n"},
+		"an eviction before its time":          {late, false, true, "usr 1\nterm\n"},
+		"a stop before its time":               {late, false, false, "term\n"},
+		"an eviction where it has no signal":   {nil, false, true, "term\n"},
+		"an eviction where the signal is TERM": {&shim.Notice{Signal: 15, BeforeMillis: hour}, false, true, "term\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.measureEvery = 20 * time.Millisecond
+			h.start()
+			b, wait := h.barrier()
+			m := h.shell(0, strings.ReplaceAll(loop, "$B", b))
+			m.Spec.Notice = c.notice
+			h.runner.Attach("a", []run.Member{m})
+			wait()
+			h.until(grant.WorkRunning)
+			if c.after {
+				h.signaled()
+				h.leave()
+				h.start()
+				h.until(grant.WorkRunning)
+			}
+			ask := h.runner.Stop
+			if c.evicted {
+				ask = h.runner.Evict
+			}
+			ask("a", time.Now().Add(time.Hour))
+			got := h.until(grant.WorkEnded)[0]
+			text := strings.NewReplacer("User defined signal 1\n", "", "Terminated\n", "").Replace(h.output(0)) // the shell says how sleep has ended
+			if text != c.want || got.Code != 4 || got.Reason != "Stopped" {
+				t.Errorf("output %q with %+v, want %q and code 4", text, got, c.want)
+			}
+			if want := strings.HasPrefix(c.want, "usr"); got.Signaled != want {
+				t.Errorf("signaled is %t, want %t", got.Signaled, want)
+			}
+		})
+	}
+}
+
+// signaled waits until member 0 has had its signal and its runner has reported that.
+func (h *host) signaled() {
+	h.t.Helper()
+	for {
+		if states := h.runner.States("a"); states[0].Signaled {
+			return
+		}
+		select {
+		case <-h.changed:
+		case <-time.After(time.Minute):
+			h.t.Fatalf("the states are %+v, the output is %q", h.runner.States("a"), h.output(0))
+		}
+	}
+}
+
 // TestAMemberOutlivesItsRunner: the next runner finds it running, or ended.
 func TestAMemberOutlivesItsRunner(t *testing.T) {
 	for name, endsMeanwhile := range map[string]bool{"it still runs": false, "it has ended meanwhile": true} {

@@ -63,6 +63,8 @@ type task struct {
 	phase    grant.WorkPhase
 	exit     shim.Exit
 	deadline time.Time // of its end; zero: it may run
+	evicted  bool      // the end is that of an eviction
+	signaled bool      // it has got the signal that announces its end
 	launches int
 	meter    meter
 }
@@ -74,7 +76,7 @@ func (r *Runner) newTask(id identity) *task {
 func (t *task) wake() { wake(t.woken) }
 
 func (t *task) state() grant.WorkState {
-	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase, Use: t.meter.state()}
+	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase, Signaled: t.signaled, Use: t.meter.state()}
 	if t.phase == grant.WorkEnded {
 		s.Code, s.Signal, s.Reason, s.Message = t.exit.Code, t.exit.Signal, string(t.exit.Reason), t.exit.Message
 	}
@@ -85,12 +87,13 @@ func (t *task) state() grant.WorkState {
 type wish struct {
 	spec     *shim.Spec
 	deadline time.Time
+	evicted  bool
 }
 
 func (r *Runner) wishOf(t *task) wish {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return wish{t.spec, t.deadline}
+	return wish{t.spec, t.deadline, t.evicted}
 }
 
 // retryAfter is the pause after a step that failed, pollEvery that between two looks
@@ -126,7 +129,9 @@ func (r *Runner) set(ctx context.Context, t *task, p grant.WorkPhase, e shim.Exi
 	if p == grant.WorkEnded {
 		use, measured = t.folder.Measured()
 	}
+	_, err := t.folder.Noticed()
 	r.mu.Lock()
+	t.signaled = err == nil
 	changed := t.phase != p
 	t.phase, t.exit = p, e
 	if p == grant.WorkEnded {
@@ -303,12 +308,16 @@ func (r *Runner) accompany(ctx context.Context, t *task, c child) error {
 	t.meter.begin(spec, use, measured, begun)
 	r.mu.Unlock()
 	r.set(ctx, t, grant.WorkRunning, shim.Exit{})
-	var asked time.Time
+	var asked wish
 	for {
 		var again <-chan time.Time
-		if w := r.wishOf(t); !w.deadline.IsZero() && w.deadline != asked {
-			if err := t.folder.Stop(w.deadline.Sub(r.config.Now())); err == nil {
-				asked = w.deadline
+		if w := r.wishOf(t); !w.deadline.IsZero() && (w.deadline != asked.deadline || w.evicted != asked.evicted) {
+			ask := t.folder.Stop
+			if w.evicted && spec.Notice != nil { // a shim of an older version knows no other stop
+				ask = t.folder.Evict
+			}
+			if err := ask(w.deadline.Sub(r.config.Now())); err == nil {
+				asked = w
 			} else { // it may be ending
 				again = time.After(20 * pollEvery)
 			}

@@ -19,6 +19,8 @@ type request struct {
 	GraceMillis int64 `json:"graceMillis,omitempty"`
 	// Signal is sent to the command's process group.
 	Signal int `json:"signal,omitempty"`
+	// Notice, of a stop: the signal of the spec's Notice comes before SIGTERM.
+	Notice bool `json:"notice,omitempty"`
 }
 
 // maxRequest bounds a request, in bytes; maxGrace bounds a grace.
@@ -40,6 +42,8 @@ func parseRequest(data []byte) (request, error) {
 		return request{}, fmt.Errorf("request: signal %d is outside 1..64", r.Signal)
 	case r.Stop == (r.Signal != 0):
 		return request{}, errors.New("request: want either stop or signal")
+	case r.Notice && !r.Stop:
+		return request{}, errors.New("request: notice is of a stop alone")
 	}
 	return r, nil
 }
@@ -48,6 +52,12 @@ func parseRequest(data []byte) (request, error) {
 // grace. It may be repeated; a later stop may shorten the grace.
 func (f Folder) Stop(grace time.Duration) error {
 	return f.ask(request{Stop: true, GraceMillis: min(max(grace, 0), maxGrace).Milliseconds()})
+}
+
+// Evict is Stop for a command whose spec has a Notice: the command gets the signal of the
+// Notice now, unless it had the signal before, and SIGTERM later, see [Notice].
+func (f Folder) Evict(grace time.Duration) error {
+	return f.ask(request{Stop: true, GraceMillis: min(max(grace, 0), maxGrace).Milliseconds(), Notice: true})
 }
 
 // Signal sends a signal to the command's process group.

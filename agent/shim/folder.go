@@ -18,6 +18,7 @@ const (
 	begunFile   = "begun"   // Process of the shim: a start may have happened
 	startedFile = "started" // Process of the command
 	exitFile    = "exit"    // Exit: nothing of the member runs any more
+	noticeFile  = "notice"  // Noticed: the command has got the signal of the spec's Notice
 	socketFile  = "socket"  // requests to the shim
 )
 
@@ -56,6 +57,10 @@ func (f Folder) Started() (Process, error) { return read(f, startedFile, maxReco
 
 // Exit returns how the member ended; fs.ErrNotExist where it has not.
 func (f Folder) Exit() (Exit, error) { return read(f, exitFile, maxRecord, ParseExit) }
+
+// Noticed returns when the command got the signal of the spec's Notice; fs.ErrNotExist
+// where it has not.
+func (f Folder) Noticed() (Noticed, error) { return read(f, noticeFile, maxRecord, ParseNoticed) }
 
 // WriteExit writes how the member ended. Only the owner of the lock may call it.
 func (f Folder) WriteExit(e Exit) error {

@@ -28,6 +28,7 @@ func FuzzFolder(f *testing.F) {
 	spec := Spec{Version: 1, Args: []string{"true"}, Env: []string{"A=b"}, Dir: "/", CPUs: []int{0, 5}, User: &User{UID: 1, GID: 2}}
 	for _, v := range []any{
 		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
+		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
 		data, err := json.Marshal(v)
@@ -45,6 +46,7 @@ func FuzzFolder(f *testing.F) {
 		again(t, ParseProcess, data)
 		again(t, ParseExit, data)
 		again(t, ParseUse, data)
+		again(t, ParseNoticed, data)
 		if n, ok := parseNumber(data, "oom_kill"); ok && n < 0 {
 			t.Errorf("a number %d", n)
 		}
@@ -66,19 +68,25 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 		text  string
 		want  string
 	}{
-		"a later version":           {specError, `{"version":2,"args":["a"],"dir":"/"}`, "spec: version 2, this program reads version 1"},
-		"no command":                {specError, `{"version":1,"args":[],"dir":"/"}`, "spec: args: no command"},
-		"a relative folder":         {specError, `{"version":1,"args":["a"],"dir":"tmp"}`, `spec: dir "tmp": want an absolute path`},
-		"a variable without a name": {specError, `{"version":1,"args":["a"],"dir":"/","env":["=b"]}`, `spec: env "=b": want NAME=VALUE`},
-		"a CPU beyond the set":      {specError, `{"version":1,"args":["a"],"dir":"/","cpus":[1024]}`, "spec: cpus: 1024 is outside 0..1023"},
-		"a zero byte":               {specError, `{"version":1,"args":["a\u0000"],"dir":"/"}`, "spec: text 0 of args and env has a zero byte"},
-		"an unknown end":            {exitError, `{"version":1,"code":1,"reason":"Bored","at":"2026-01-02T03:04:05Z"}`, `exit: reason "Bored" is not known`},
-		"a success that nobody saw": {exitError, `{"version":1,"code":0,"reason":"NodeRestarted","at":"2026-01-02T03:04:05Z"}`, "exit: code 0 with signal 0 and reason NodeRestarted"},
-		"a use of a later version":  {useError, `{"version":2}`, "use: version 2, this program reads version 1"},
-		"a use below zero":          {useError, `{"version":1,"cpuMillis":-1}`, `use: a value is negative: {"version":1,"cpuMillis":-1}`},
-		"devices out of order":      {useError, `{"version":1,"devices":[{"uuid":"b"},{"uuid":"a"}]}`, "use: devices[1]: {UUID:a BusyMillis:0 MemoryBytes:0 PeakMemoryBytes:0}: want ascending UUIDs and nothing negative"},
-		"both of stop and signal":   {requestError, `{"stop":true,"signal":9}`, "request: want either stop or signal"},
-		"a signal beyond":           {requestError, `{"signal":65}`, "request: signal 65 is outside 1..64"},
+		"a later version":             {specError, `{"version":2,"args":["a"],"dir":"/"}`, "spec: version 2, this program reads version 1"},
+		"no command":                  {specError, `{"version":1,"args":[],"dir":"/"}`, "spec: args: no command"},
+		"a relative folder":           {specError, `{"version":1,"args":["a"],"dir":"tmp"}`, `spec: dir "tmp": want an absolute path`},
+		"a variable without a name":   {specError, `{"version":1,"args":["a"],"dir":"/","env":["=b"]}`, `spec: env "=b": want NAME=VALUE`},
+		"a CPU beyond the set":        {specError, `{"version":1,"args":["a"],"dir":"/","cpus":[1024]}`, "spec: cpus: 1024 is outside 0..1023"},
+		"a zero byte":                 {specError, `{"version":1,"args":["a\u0000"],"dir":"/"}`, "spec: text 0 of args and env has a zero byte"},
+		"an unknown end":              {exitError, `{"version":1,"code":1,"reason":"Bored","at":"2026-01-02T03:04:05Z"}`, `exit: reason "Bored" is not known`},
+		"a success that nobody saw":   {exitError, `{"version":1,"code":0,"reason":"NodeRestarted","at":"2026-01-02T03:04:05Z"}`, "exit: code 0 with signal 0 and reason NodeRestarted"},
+		"a use of a later version":    {useError, `{"version":2}`, "use: version 2, this program reads version 1"},
+		"a use below zero":            {useError, `{"version":1,"cpuMillis":-1}`, `use: a value is negative: {"version":1,"cpuMillis":-1}`},
+		"devices out of order":        {useError, `{"version":1,"devices":[{"uuid":"b"},{"uuid":"a"}]}`, "use: devices[1]: {UUID:a BusyMillis:0 MemoryBytes:0 PeakMemoryBytes:0}: want ascending UUIDs and nothing negative"},
+		"both of stop and signal":     {requestError, `{"stop":true,"signal":9}`, "request: want either stop or signal"},
+		"a notice without a time":     {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":10}}`, "spec: notice: beforeMillis 0 is outside 1..3153600000000"},
+		"a notice that is no signal":  {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":65,"beforeMillis":1}}`, "spec: notice: signal 65 is outside 1..64"},
+		"a notice after all times":    {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":10,"beforeMillis":1,"afterMillis":-1}}`, "spec: notice: afterMillis -1 is outside 0..3153600000000"},
+		"a notice of no stop":         {requestError, `{"signal":10,"notice":true}`, "request: notice is of a stop alone"},
+		"a notice of a later version": {noticedError, `{"version":2,"signal":10,"at":"2026-01-02T03:04:05Z"}`, "notice: version 2, this program reads version 1"},
+		"a notice of no signal":       {noticedError, `{"version":1,"signal":0,"at":"2026-01-02T03:04:05Z"}`, "notice: signal 0 is outside 1..64"},
+		"a signal beyond":             {requestError, `{"signal":65}`, "request: signal 65 is outside 1..64"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.parse([]byte(c.text)); err == nil || err.Error() != c.want {
@@ -90,5 +98,6 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 
 func specError(data []byte) error    { _, err := ParseSpec(data); return err }
 func exitError(data []byte) error    { _, err := ParseExit(data); return err }
+func noticedError(data []byte) error { _, err := ParseNoticed(data); return err }
 func useError(data []byte) error     { _, err := ParseUse(data); return err }
 func requestError(data []byte) error { _, err := parseRequest(data); return err }

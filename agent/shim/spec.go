@@ -57,6 +57,8 @@ type Spec struct {
 	// Devices are the UUIDs of the GPUs and MIG instances of the member. The agent
 	// measures their use; the shim does nothing with them.
 	Devices []string `json:"devices,omitempty"`
+	// Notice is a signal that announces the end of the command; nil for none.
+	Notice *Notice `json:"notice,omitempty"`
 	// LogBytes is the size at which a log file is followed by the next one, and
 	// LogFiles how many are kept; 0 is the default.
 	LogBytes int64 `json:"logBytes,omitempty"`
@@ -86,6 +88,9 @@ func ParseSpec(data []byte) (Spec, error) {
 		return Spec{}, fmt.Errorf("spec: logBytes %d or logFiles %d is negative", s.LogBytes, s.LogFiles)
 	case s.Cgroup != "" && !filepath.IsAbs(s.Cgroup):
 		return Spec{}, fmt.Errorf("spec: cgroup %q: want an absolute path", s.Cgroup)
+	}
+	if err := s.Notice.check(); err != nil {
+		return Spec{}, err
 	}
 	for i, text := range append(append([]string(nil), s.Args...), s.Env...) {
 		if strings.ContainsRune(text, 0) {

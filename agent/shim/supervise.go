@@ -119,7 +119,7 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	requests := make(chan request)
 	go serve(listener, requests)
 	go obey(signals, requests)
-	e := watch(pid, requests)
+	e := watch(f, spec.Notice, pid, requests)
 	<-drained
 	_ = log.file.Sync()
 	_ = f.writeUse(spec.Cgroup) // without it the samples of the agent count
@@ -231,51 +231,6 @@ func lookUp(name string, env []string) (string, error) {
 type ended struct {
 	pid    int
 	status unix.WaitStatus
-}
-
-// watch follows the command until nothing of it runs. When the command itself has
-// ended, what it has left behind is killed at once.
-func watch(pid int, requests <-chan request) Exit {
-	ends := make(chan ended)
-	go reap(ends)
-	var status unix.WaitStatus
-	var deadline time.Time
-	alarm := time.NewTimer(0)
-	<-alarm.C
-	asked, forced, gone := false, false, false
-	for {
-		select {
-		case e, more := <-ends:
-			if !more {
-				return exitOf(status, asked, forced)
-			}
-			if e.pid == pid {
-				status, gone = e.status, true
-				if hasChildren() {
-					killAll()
-					alarm.Reset(killWait)
-				}
-			}
-		case r := <-requests:
-			if !r.Stop {
-				_ = unix.Kill(-pid, unix.Signal(r.Signal))
-				continue
-			}
-			at := time.Now().Add(time.Duration(r.GraceMillis) * time.Millisecond)
-			if !asked {
-				_ = unix.Kill(-pid, unix.SIGTERM)
-			}
-			if !asked || at.Before(deadline) {
-				deadline = at
-				alarm.Reset(time.Until(at))
-			}
-			asked = true
-		case <-alarm.C: // the grace is over, or something has outlived a round
-			forced = forced || !gone
-			killAll()
-			alarm.Reset(killWait)
-		}
-	}
 }
 
 // reap collects the ends of all children until there are none.

@@ -67,6 +67,9 @@ func encodeStart(c grant.Start) *musterv1.Start {
 	s := &musterv1.Start{
 		Tx: string(c.Tx), Epoch: int64(c.Epoch), Args: c.Args, Env: c.Env, Dir: c.Dir, FirstMember: int32(c.First), Hosts: c.Hosts, Port: int32(c.Port),
 	}
+	if n := c.Notice; n.Signal != 0 {
+		s.Notice = &musterv1.Notice{Signal: int32(n.Signal), BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}
+	}
 	for _, m := range c.Members {
 		s.Members = append(s.Members, &musterv1.StartMember{Member: int32(m.Index), Restart: int32(m.Restart)})
 	}

@@ -12,6 +12,7 @@ const (
 	ready       = "Ready"
 	terminating = "Terminating"
 	deviceLost  = "DeviceLost"
+	signaled    = "Signaled"
 	queued      = "Queued"
 )
 
@@ -35,6 +36,7 @@ func OfAllocation(before, after *api.Allocation) (all []Happening) {
 		all = append(all, placedAllocation(is, placed.LastTransitionTime))
 	}
 	all = append(all, held(was.Conditions, is.Conditions, "the agents of all members hold their devices")...)
+	all = append(all, warned(was.Conditions, is.Conditions)...)
 	all = append(all, losses(was, is)...)
 	all = append(all, leaving(was.Conditions, is.Conditions)...)
 	if was.Phase != is.Phase {
@@ -79,6 +81,14 @@ func waits(was, is api.Condition, waiting string) []Happening {
 func held(was, is []api.Condition, message string) []Happening {
 	if now := conditionOf(is, ready); now.Status == "True" && conditionOf(was, ready).Status != "True" {
 		return []Happening{normal(ready, now.LastTransitionTime, "%s", message)}
+	}
+	return nil
+}
+
+// warned is the event of work that has got the signal which announces its end.
+func warned(was, is []api.Condition) []Happening {
+	if now := conditionOf(is, signaled); now.Status == "True" && conditionOf(was, signaled).Status != "True" {
+		return []Happening{normal(signaled, now.LastTransitionTime, "%s", now.Message)}
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ func TestEventsOfAnAllocation(t *testing.T) {
 		"it is placed":                         {allocation(api.Pending, noRoom), granted, []events.Happening{normal("Scheduled", at, "placed on node n1 with cpu 8, nvidia.com/gpu 2")}},
 		"its agents confirm":                   {allocation(api.Running, placed, unready), allocation(api.Running, placed, isReady), []events.Happening{normal("Ready", at, "the agents of all members hold their devices")}},
 		"it is placed and confirmed in one":    {nil, allocation(api.Running, placed, isReady), []events.Happening{created, normal("Scheduled", at, "placed on node n1"), normal("Ready", at, "the agents of all members hold their devices")}},
+		"its work gets a signal":               {allocation(api.Running, placed, isReady), allocation(api.Running, placed, isReady, condition("Signaled", "True", "EndIsNear", "soon")), []events.Happening{normal("Signaled", at, "soon")}},
 		"a device is lost":                     {allocation(api.Running, placed, isReady), allocation(api.Running, placed, isReady, lost), []events.Happening{warning("DeviceLost", at, lost.Message)}},
 		"another device is lost":               {allocation(api.Running, lost), allocation(api.Running, lostMore), []events.Happening{warning("DeviceLost", at, lostMore.Message)}},
 		"the device is back":                   {allocation(api.Running, lost), allocation(api.Running), []events.Happening{normal("DeviceReturned", "", "no device of the allocation is lost any more")}},

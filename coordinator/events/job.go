@@ -96,6 +96,7 @@ func OfUnit(before, after Unit) (all []Happening) {
 		all = append(all, after.placed(placed.LastTransitionTime))
 	}
 	all = append(all, held(was.Conditions, is.Conditions, "the agents hold the devices of "+after.name())...)
+	all = append(all, warned(was.Conditions, is.Conditions)...)
 	for _, h := range leaving(was.Conditions, is.Conditions) {
 		if h.Reason == "Evicted" {
 			h.Message = after.do("are", "is") + strings.TrimPrefix(h.Message, "it is")

@@ -161,6 +161,7 @@ func (a *attempt) countsOn(nodes []resource.NodeID) []int32 {
 type readiness struct {
 	instant  int64 // milliseconds
 	freed    []resource.NodeID
+	signaled int64 // milliseconds, see record.Ready
 	revision resource.Revision
 }
 

@@ -61,10 +61,11 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 			switch {
 			case o == txn.Landed:
 				first := a.ready.revision == 0
-				a.setReady(readiness{r.AtMillis, r.Freed, rev})
+				a.setReady(readiness{r.AtMillis, r.Freed, max(a.ready.signaled, r.SignaledMillis), rev})
 				l.notify(a.unit)
 				if first && l.attempts[tx] == a {
 					l.limitTime(a)
+					l.noteSignaled(a)
 				}
 			case l.attempts[tx] != a:
 			case len(r.Freed) > 0:
@@ -105,7 +106,7 @@ func (l *Leader) writePartly() {
 		default:
 			delete(l.partly, tx)
 			if freed := a.freedNodes(); !slices.Equal(freed, a.ready.freed) && len(freed) > 0 {
-				l.putReady(a, record.Ready{AtMillis: a.ready.instant, Freed: freed})
+				l.putReady(a, record.Ready{AtMillis: a.ready.instant, Freed: freed, SignaledMillis: a.ready.signaled})
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func (l *Leader) loadReady(kvs []record.KV) error {
 		}
 		l.retired.keepReady(tx)
 		if a := l.attempts[tx]; a != nil {
-			a.setReady(readiness{r.AtMillis, r.Freed, kv.ModRev})
+			a.setReady(readiness{r.AtMillis, r.Freed, r.SignaledMillis, kv.ModRev})
 		} else if !recorded[tx] {
 			l.strays = append(l.strays, tx)
 		}

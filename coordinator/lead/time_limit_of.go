@@ -22,13 +22,17 @@ func (t timeLimit) end() int64 { return t.since + (t.length + clockError).Millis
 // limitOf is the limit of a unit's time that ends first; false where there is none. There
 // is none either where a leader of an older version has stored no instant of the start.
 func limitOf(a *attempt) (first timeLimit, limited bool) {
-	u := a.unit
-	ttl, deadline := u.limits()
 	if a.ready.instant == 0 {
 		return timeLimit{}, false
 	}
+	return a.unit.limitSince(a.ready.instant)
+}
+
+// limitSince is limitOf for a unit all of whose members are held since an instant.
+func (u *unit) limitSince(instant int64) (first timeLimit, limited bool) {
+	ttl, deadline := u.limits()
 	if seconds := deadline; seconds != nil {
-		since := cmp.Or(u.record.ActiveSinceMillis, a.ready.instant)
+		since := cmp.Or(u.record.ActiveSinceMillis, instant)
 		length := longestLimit
 		if *seconds < int64(longestLimit/time.Second) {
 			length = time.Duration(*seconds) * time.Second
@@ -41,10 +45,7 @@ func limitOf(a *attempt) (first timeLimit, limited bool) {
 	if ttl == 0 {
 		return first, limited
 	}
-	since := u.record.FirstReadyMillis
-	if since == 0 {
-		since = a.ready.instant
-	}
+	since := cmp.Or(u.record.FirstReadyMillis, instant)
 	t := timeLimit{since, min(ttl, longestLimit), record.Outcome{
 		Phase: string(api.Succeeded), End: record.TTLExpired,
 		Message: fmt.Sprintf("%s: the %s of ttl have passed since the unit has first run", record.TTLExpired, ttl),

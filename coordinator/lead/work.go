@@ -51,6 +51,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	start := grant.Start{
 		Tx: a.machine.ID(), Epoch: l.epoch, Args: slices.Concat(w.Command, w.Args), Dir: w.WorkingDir,
 		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: workPort(a.machine.ID()),
+		Notice: a.endNotice(l.millis()),
 	}
 	for _, v := range w.Env {
 		start.Env = append(start.Env, v.Name+"="+v.Value)
@@ -99,7 +100,8 @@ func (l *Leader) worked(e grant.Worked) {
 	news := false
 	for _, s := range e.States {
 		has := slices.ContainsFunc(vote.Members, func(m grant.Member) bool { return m.Index == s.Member })
-		if before, known := a.work[s.Member]; !has || known && before.Phase >= s.Phase {
+		before, known := a.work[s.Member]
+		if signaled := s.Signaled && !before.Signaled; !has || known && (before.Phase > s.Phase || before.Phase == s.Phase && !signaled) {
 			continue
 		}
 		s.Reason, s.Message = Clip(s.Reason), Clip(s.Message)
@@ -110,6 +112,7 @@ func (l *Leader) worked(e grant.Worked) {
 		l.idle++
 		return
 	}
+	l.noteSignaled(a)
 	l.judgeWork(a)
 }
 

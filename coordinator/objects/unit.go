@@ -145,7 +145,7 @@ func (c *Cache) readReady(u *cachedUnit, kvs map[string]record.KV) error {
 		return nil
 	}
 	r, err := read[record.Ready](c, kv)
-	u.Ready, u.freed, u.Revision = r.AtMillis, r.Freed, max(u.Revision, kv.ModRev)
+	u.Ready, u.Signaled, u.freed, u.Revision = r.AtMillis, r.SignaledMillis, r.Freed, max(u.Revision, kv.ModRev)
 	return err
 }
 

@@ -119,6 +119,9 @@ type Ready struct {
 	// Freed are the nodes of a transaction that is ending whose agents hold nothing
 	// of it any more.
 	Freed []resource.NodeID `json:"freed,omitempty"`
+	// SignaledMillis is the instant at which the leader learned that a member has got the
+	// signal that announces the end; 0 where none has.
+	SignaledMillis int64 `json:"signaledMillis,omitempty"`
 }
 
 // Charge is an amount counted against one group of one quota tree.

@@ -69,6 +69,9 @@ func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]
 	}
 	scheduled := api.Condition{Type: "Scheduled", Status: "True", LastTransitionTime: m.Record.Started}
 	s.Conditions = []api.Condition{scheduled, m.showReady()}
+	if m.Signaled != 0 {
+		s.Conditions = append(s.Conditions, m.showSignaled())
+	}
 	at := m.Places[m.Index]
 	if at.Node == "" {
 		return
@@ -101,6 +104,13 @@ func (m *Member) showReady() api.Condition {
 		return api.Condition{Type: "Ready", Status: "True", LastTransitionTime: Instant(m.Ready)}
 	}
 	return api.Condition{Type: "Ready", Status: "False", Reason: "Confirming", Message: "waiting for every member's agent", LastTransitionTime: m.Record.Started}
+}
+
+// showSignaled is that the work has got the signal that announces its end.
+func (m *Member) showSignaled() api.Condition {
+	return api.Condition{
+		Type: "Signaled", Status: "True", Reason: "EndIsNear", Message: "the work has got the signal that announces its end", LastTransitionTime: Instant(m.Signaled),
+	}
 }
 
 // ShowGang adds the condition of a member that runs with fewer members of its group than

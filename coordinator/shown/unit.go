@@ -32,6 +32,9 @@ type Unit struct {
 	// Ready is the instant since which the agents hold all members, in milliseconds
 	// since 1970; 0 while they do not.
 	Ready int64
+	// Signaled is the instant at which the leader learned that the work has got the signal
+	// that announces its end; 0 where it has not.
+	Signaled int64
 	// Ending is the end of a unit that is Terminating.
 	Ending Ending
 	// Lost are the devices that the members hold and that their agents report as

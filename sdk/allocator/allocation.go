@@ -82,7 +82,9 @@ type AllocationSpec struct {
 	Command, Args []string
 	Env           []EnvVar
 	WorkingDir    string
-	Quota         *QuotaDemand
+	// Signal is sent SignalBefore, e.g. 60s, before a known end of a job's members.
+	Signal, SignalBefore string
+	Quota                *QuotaDemand
 }
 
 // ResourceRequirements are amounts by resource.
@@ -117,7 +119,7 @@ func documentOf(a *Allocation) (*api.Allocation, error) {
 				TopologySpreadConstraints: s.TopologySpreadConstraints, GangScheduling: s.GangScheduling, GPU: s.GPU, NUMAPolicy: s.NUMAPolicy,
 			},
 			TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
-			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Signal: s.Signal, SignalBefore: s.SignalBefore,
 		},
 		Status: a.Status,
 	}
@@ -152,7 +154,7 @@ func allocationOf(doc *api.Allocation) *Allocation {
 			NodeSelector: s.Scheduling.NodeSelector, Affinity: s.Scheduling.Affinity, Tolerations: s.Scheduling.Tolerations,
 			TopologySpreadConstraints: s.Scheduling.TopologySpreadConstraints, GangScheduling: s.Gang(), GPU: s.Scheduling.GPU,
 			NUMAPolicy: s.Scheduling.NUMAPolicy, TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
-			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Signal: s.Signal, SignalBefore: s.SignalBefore,
 		},
 		Status: doc.Status,
 	}

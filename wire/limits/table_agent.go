@@ -58,6 +58,12 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.port":         between(0, 65535),
 	"muster.v1.Start.members":      listOf(maxMembers, message),
 
+	"muster.v1.Start.notice": message,
+
+	"muster.v1.Notice.signal":        between(0, 64),
+	"muster.v1.Notice.before_millis": natural,
+	"muster.v1.Notice.after_millis":  natural,
+
 	"muster.v1.StartMember.member":  memberIndex,
 	"muster.v1.StartMember.restart": between(0, maxRestarts),
 
@@ -74,14 +80,15 @@ var agentFields = map[string]Limit{
 	"muster.v1.Work.tx":     transaction,
 	"muster.v1.Work.states": listOf(maxMembers, message),
 
-	"muster.v1.WorkState.member":  memberIndex,
-	"muster.v1.WorkState.restart": between(0, maxRestarts),
-	"muster.v1.WorkState.phase":   known,
-	"muster.v1.WorkState.code":    between(0, 255),
-	"muster.v1.WorkState.signal":  between(0, 64),
-	"muster.v1.WorkState.reason":  prose(MaxReason),
-	"muster.v1.WorkState.message": prose(MaxReason),
-	"muster.v1.WorkState.use":     message,
+	"muster.v1.WorkState.member":   memberIndex,
+	"muster.v1.WorkState.restart":  between(0, maxRestarts),
+	"muster.v1.WorkState.phase":    known,
+	"muster.v1.WorkState.code":     between(0, 255),
+	"muster.v1.WorkState.signal":   between(0, 64),
+	"muster.v1.WorkState.reason":   prose(MaxReason),
+	"muster.v1.WorkState.message":  prose(MaxReason),
+	"muster.v1.WorkState.use":      message,
+	"muster.v1.WorkState.signaled": boolean,
 
 	"muster.v1.WorkUse.cpu_millis":        natural,
 	"muster.v1.WorkUse.memory_bytes":      natural,

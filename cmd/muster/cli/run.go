@@ -23,6 +23,7 @@ import (
 // runFlags are the wishes of muster run.
 type runFlags struct {
 	name, cpu, memory, dir, queue string
+	signal                        string
 	array                         string
 	gpus, nodes                   int
 	priority, retries             int32
@@ -50,6 +51,9 @@ func (a *app) runCommand() *cobra.Command {
 			if cmd.Flags().Changed("array") && f.array == "" { // of a variable that is not set
 				return usagef("--array \"\": want 0-LAST or 0-LAST%%MOST, or leave the flag out")
 			}
+			if cmd.Flags().Changed("signal") && f.signal == "" {
+				return usagef("--signal \"\": want SIGNAL or SIGNAL@SECONDS, or leave the flag out")
+			}
 			j, err := f.job(args)
 			if err != nil {
 				return err
@@ -74,6 +78,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVarP(&f.dependencies, "dependency", "d", nil, "jobs that the job waits for, TYPE:JOB[:JOB…][,TYPE:JOB…], where TYPE is after, afterok, afternotok or afterany")
 	flags.Int32Var(&f.retries, "retries", 0, "times that the command is started again after a failure")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
+	flags.StringVar(&f.signal, "signal", "", "signal that the command gets before a known end, SIGNAL or SIGNAL@SECONDS (default of SECONDS: 60)")
 	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
 	return cmd
 }
@@ -119,6 +124,12 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
 	}
 	s.Command, s.WorkingDir = command, f.dir
+	if f.signal != "" {
+		var err error
+		if s.Signal, s.SignalBefore, err = signalOf(f.signal); err != nil {
+			return nil, usagef("--signal %q: %v", f.signal, err)
+		}
+	}
 	for _, text := range f.dependencies {
 		list, err := dependenciesOf(text)
 		if err != nil {

@@ -72,7 +72,7 @@ func (x WorkState_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkState_Phase.Descriptor instead.
 func (WorkState_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20, 0}
 }
 
 type Reply_State int32
@@ -139,7 +139,7 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25, 0}
 }
 
 // ReadLogRequest names a start, and the place in its output to begin at.
@@ -1479,7 +1479,9 @@ type Start struct {
 	// port is for the rendezvous of the members, on the host of member 0.
 	Port int32 `protobuf:"varint,8,opt,name=port,proto3" json:"port,omitempty"`
 	// members of the unit that are on this host.
-	Members       []*StartMember `protobuf:"bytes,9,rep,name=members,proto3" json:"members,omitempty"`
+	Members []*StartMember `protobuf:"bytes,9,rep,name=members,proto3" json:"members,omitempty"`
+	// notice is a signal that announces the end; absent for none.
+	Notice        *Notice `protobuf:"bytes,10,opt,name=notice,proto3" json:"notice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1577,6 +1579,77 @@ func (x *Start) GetMembers() []*StartMember {
 	return nil
 }
 
+func (x *Start) GetNotice() *Notice {
+	if x != nil {
+		return x.Notice
+	}
+	return nil
+}
+
+// Notice is a signal that each start of a member gets at most once: when after_millis
+// have passed since the receipt, or with an eviction that comes earlier.
+type Notice struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Signal int32                  `protobuf:"varint,1,opt,name=signal,proto3" json:"signal,omitempty"`
+	// before_millis is the time from the signal to the end.
+	BeforeMillis int64 `protobuf:"varint,2,opt,name=before_millis,json=beforeMillis,proto3" json:"before_millis,omitempty"`
+	// after_millis is 0 where no end is known.
+	AfterMillis   int64 `protobuf:"varint,3,opt,name=after_millis,json=afterMillis,proto3" json:"after_millis,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Notice) Reset() {
+	*x = Notice{}
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Notice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Notice) ProtoMessage() {}
+
+func (x *Notice) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Notice.ProtoReflect.Descriptor instead.
+func (*Notice) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Notice) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *Notice) GetBeforeMillis() int64 {
+	if x != nil {
+		return x.BeforeMillis
+	}
+	return 0
+}
+
+func (x *Notice) GetAfterMillis() int64 {
+	if x != nil {
+		return x.AfterMillis
+	}
+	return 0
+}
+
 type StartMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Member        int32                  `protobuf:"varint,1,opt,name=member,proto3" json:"member,omitempty"`
@@ -1587,7 +1660,7 @@ type StartMember struct {
 
 func (x *StartMember) Reset() {
 	*x = StartMember{}
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1672,7 @@ func (x *StartMember) String() string {
 func (*StartMember) ProtoMessage() {}
 
 func (x *StartMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1685,7 @@ func (x *StartMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMember.ProtoReflect.Descriptor instead.
 func (*StartMember) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartMember) GetMember() int32 {
@@ -1641,7 +1714,7 @@ type Work struct {
 
 func (x *Work) Reset() {
 	*x = Work{}
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1726,7 @@ func (x *Work) String() string {
 func (*Work) ProtoMessage() {}
 
 func (x *Work) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1739,7 @@ func (x *Work) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Work.ProtoReflect.Descriptor instead.
 func (*Work) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Work) GetTx() string {
@@ -1696,14 +1769,16 @@ type WorkState struct {
 	Reason  string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	// use is what was measured since the start; absent where nothing was.
-	Use           *WorkUse `protobuf:"bytes,8,opt,name=use,proto3" json:"use,omitempty"`
+	Use *WorkUse `protobuf:"bytes,8,opt,name=use,proto3" json:"use,omitempty"`
+	// signaled: the member has got the signal of Start.notice.
+	Signaled      bool `protobuf:"varint,9,opt,name=signaled,proto3" json:"signaled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkState) Reset() {
 	*x = WorkState{}
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1790,7 @@ func (x *WorkState) String() string {
 func (*WorkState) ProtoMessage() {}
 
 func (x *WorkState) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1803,7 @@ func (x *WorkState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkState.ProtoReflect.Descriptor instead.
 func (*WorkState) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WorkState) GetMember() int32 {
@@ -1787,6 +1862,13 @@ func (x *WorkState) GetUse() *WorkUse {
 	return nil
 }
 
+func (x *WorkState) GetSignaled() bool {
+	if x != nil {
+		return x.Signaled
+	}
+	return false
+}
+
 // WorkUse is the measured use of a member since its start. Sums and peaks never fall.
 type WorkUse struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -1803,7 +1885,7 @@ type WorkUse struct {
 
 func (x *WorkUse) Reset() {
 	*x = WorkUse{}
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1897,7 @@ func (x *WorkUse) String() string {
 func (*WorkUse) ProtoMessage() {}
 
 func (x *WorkUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +1910,7 @@ func (x *WorkUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkUse.ProtoReflect.Descriptor instead.
 func (*WorkUse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkUse) GetCpuMillis() int64 {
@@ -1880,7 +1962,7 @@ type WorkDevice struct {
 
 func (x *WorkDevice) Reset() {
 	*x = WorkDevice{}
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +1974,7 @@ func (x *WorkDevice) String() string {
 func (*WorkDevice) ProtoMessage() {}
 
 func (x *WorkDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +1987,7 @@ func (x *WorkDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkDevice.ProtoReflect.Descriptor instead.
 func (*WorkDevice) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WorkDevice) GetUuid() string {
@@ -1954,7 +2036,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2048,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2061,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -2036,7 +2118,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2130,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2143,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -2094,7 +2176,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2188,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2201,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Reply) GetTx() string {
@@ -2180,7 +2262,7 @@ type Occupancy struct {
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2274,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2287,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -2277,7 +2359,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2289,7 +2371,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2302,7 +2384,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Grant) GetTx() string {
@@ -2381,7 +2463,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2475,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2488,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -2456,7 +2538,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[28]
+	mi := &file_muster_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2550,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[28]
+	mi := &file_muster_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2563,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -2605,7 +2687,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\xe4\x01\n" +
+	"\amessage\"\x8f\x02\n" +
 	"\x05Start\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
@@ -2615,13 +2697,19 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\ffirst_member\x18\x06 \x01(\x05R\vfirstMember\x12\x14\n" +
 	"\x05hosts\x18\a \x03(\tR\x05hosts\x12\x12\n" +
 	"\x04port\x18\b \x01(\x05R\x04port\x120\n" +
-	"\amembers\x18\t \x03(\v2\x16.muster.v1.StartMemberR\amembers\"?\n" +
+	"\amembers\x18\t \x03(\v2\x16.muster.v1.StartMemberR\amembers\x12)\n" +
+	"\x06notice\x18\n" +
+	" \x01(\v2\x11.muster.v1.NoticeR\x06notice\"h\n" +
+	"\x06Notice\x12\x16\n" +
+	"\x06signal\x18\x01 \x01(\x05R\x06signal\x12#\n" +
+	"\rbefore_millis\x18\x02 \x01(\x03R\fbeforeMillis\x12!\n" +
+	"\fafter_millis\x18\x03 \x01(\x03R\vafterMillis\"?\n" +
 	"\vStartMember\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x18\n" +
 	"\arestart\x18\x02 \x01(\x05R\arestart\"D\n" +
 	"\x04Work\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12,\n" +
-	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\xb9\x02\n" +
+	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\xd5\x02\n" +
 	"\tWorkState\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x18\n" +
 	"\arestart\x18\x02 \x01(\x05R\arestart\x120\n" +
@@ -2630,7 +2718,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06signal\x18\x05 \x01(\x05R\x06signal\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12$\n" +
-	"\x03use\x18\b \x01(\v2\x12.muster.v1.WorkUseR\x03use\"D\n" +
+	"\x03use\x18\b \x01(\v2\x12.muster.v1.WorkUseR\x03use\x12\x1a\n" +
+	"\bsignaled\x18\t \x01(\bR\bsignaled\"D\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bSTARTING\x10\x01\x12\v\n" +
@@ -2730,7 +2819,7 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
 	(Reply_State)(0),         // 1: muster.v1.Reply.State
@@ -2751,23 +2840,24 @@ var file_muster_v1_agent_proto_goTypes = []any{
 	(*KubeletPool)(nil),      // 16: muster.v1.KubeletPool
 	(*AgentMessage)(nil),     // 17: muster.v1.AgentMessage
 	(*Start)(nil),            // 18: muster.v1.Start
-	(*StartMember)(nil),      // 19: muster.v1.StartMember
-	(*Work)(nil),             // 20: muster.v1.Work
-	(*WorkState)(nil),        // 21: muster.v1.WorkState
-	(*WorkUse)(nil),          // 22: muster.v1.WorkUse
-	(*WorkDevice)(nil),       // 23: muster.v1.WorkDevice
-	(*AgentHello)(nil),       // 24: muster.v1.AgentHello
-	(*Registered)(nil),       // 25: muster.v1.Registered
-	(*Reply)(nil),            // 26: muster.v1.Reply
-	(*Occupancy)(nil),        // 27: muster.v1.Occupancy
-	(*Grant)(nil),            // 28: muster.v1.Grant
-	(*HealthChange)(nil),     // 29: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 30: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 31: muster.v1.Incarnation
-	(*Request)(nil),          // 32: muster.v1.Request
-	(*Host)(nil),             // 33: muster.v1.Host
-	(*MemberAssignment)(nil), // 34: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 35: muster.v1.Reason
+	(*Notice)(nil),           // 19: muster.v1.Notice
+	(*StartMember)(nil),      // 20: muster.v1.StartMember
+	(*Work)(nil),             // 21: muster.v1.Work
+	(*WorkState)(nil),        // 22: muster.v1.WorkState
+	(*WorkUse)(nil),          // 23: muster.v1.WorkUse
+	(*WorkDevice)(nil),       // 24: muster.v1.WorkDevice
+	(*AgentHello)(nil),       // 25: muster.v1.AgentHello
+	(*Registered)(nil),       // 26: muster.v1.Registered
+	(*Reply)(nil),            // 27: muster.v1.Reply
+	(*Occupancy)(nil),        // 28: muster.v1.Occupancy
+	(*Grant)(nil),            // 29: muster.v1.Grant
+	(*HealthChange)(nil),     // 30: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 31: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 32: muster.v1.Incarnation
+	(*Request)(nil),          // 33: muster.v1.Request
+	(*Host)(nil),             // 34: muster.v1.Host
+	(*MemberAssignment)(nil), // 35: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 36: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
@@ -2782,44 +2872,45 @@ var file_muster_v1_agent_proto_depIdxs = []int32{
 	15, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
 	18, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
 	16, // 11: muster.v1.LeaderMessage.kubelet_pool:type_name -> muster.v1.KubeletPool
-	31, // 12: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	32, // 12: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
 	7,  // 13: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	32, // 14: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	24, // 15: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	26, // 16: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	27, // 17: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	25, // 18: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	29, // 19: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	20, // 20: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
-	19, // 21: muster.v1.Start.members:type_name -> muster.v1.StartMember
-	21, // 22: muster.v1.Work.states:type_name -> muster.v1.WorkState
-	0,  // 23: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
-	22, // 24: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
-	23, // 25: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
-	31, // 26: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	33, // 27: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	27, // 28: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	31, // 29: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	1,  // 30: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	31, // 31: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	34, // 32: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	35, // 33: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	28, // 34: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	30, // 35: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	20, // 36: muster.v1.Occupancy.work:type_name -> muster.v1.Work
-	16, // 37: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
-	1,  // 38: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	34, // 39: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	30, // 40: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	4,  // 41: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	2,  // 42: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
-	17, // 43: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	3,  // 44: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
-	43, // [43:45] is the sub-list for method output_type
-	41, // [41:43] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	33, // 14: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	25, // 15: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	27, // 16: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	28, // 17: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	26, // 18: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	30, // 19: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	21, // 20: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
+	20, // 21: muster.v1.Start.members:type_name -> muster.v1.StartMember
+	19, // 22: muster.v1.Start.notice:type_name -> muster.v1.Notice
+	22, // 23: muster.v1.Work.states:type_name -> muster.v1.WorkState
+	0,  // 24: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
+	23, // 25: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
+	24, // 26: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
+	32, // 27: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	34, // 28: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	28, // 29: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	32, // 30: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	1,  // 31: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	32, // 32: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	35, // 33: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	36, // 34: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	29, // 35: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	31, // 36: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	21, // 37: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	16, // 38: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
+	1,  // 39: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	35, // 40: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	31, // 41: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	4,  // 42: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	2,  // 43: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
+	17, // 44: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	3,  // 45: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
+	44, // [44:46] is the sub-list for method output_type
+	42, // [42:44] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -2850,14 +2941,14 @@ func file_muster_v1_agent_proto_init() {
 		(*AgentMessage_Health)(nil),
 		(*AgentMessage_Work)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[20].OneofWrappers = []any{}
+	file_muster_v1_agent_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

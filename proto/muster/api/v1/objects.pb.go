@@ -3069,6 +3069,8 @@ type AllocationSpec struct {
 	Env              []*EnvVar              `protobuf:"bytes,13,rep,name=env,proto3" json:"env,omitempty"`
 	WorkingDir       string                 `protobuf:"bytes,14,opt,name=working_dir,json=workingDir,proto3" json:"working_dir,omitempty"`
 	Alternatives     []*Alternative         `protobuf:"bytes,15,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
+	Signal           string                 `protobuf:"bytes,16,opt,name=signal,proto3" json:"signal,omitempty"`
+	SignalBefore     string                 `protobuf:"bytes,17,opt,name=signal_before,json=signalBefore,proto3" json:"signal_before,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3206,6 +3208,20 @@ func (x *AllocationSpec) GetAlternatives() []*Alternative {
 		return x.Alternatives
 	}
 	return nil
+}
+
+func (x *AllocationSpec) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
+func (x *AllocationSpec) GetSignalBefore() string {
+	if x != nil {
+		return x.SignalBefore
+	}
+	return ""
 }
 
 type Alternative struct {
@@ -9518,7 +9534,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\x8d\x05\n" +
+	"\x1e_deletion_grace_period_seconds\"\xca\x05\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -9538,7 +9554,9 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03env\x18\r \x03(\v2\x15.muster.api.v1.EnvVarR\x03env\x12\x1f\n" +
 	"\vworking_dir\x18\x0e \x01(\tR\n" +
 	"workingDir\x12>\n" +
-	"\falternatives\x18\x0f \x03(\v2\x1a.muster.api.v1.AlternativeR\falternativesB\v\n" +
+	"\falternatives\x18\x0f \x03(\v2\x1a.muster.api.v1.AlternativeR\falternatives\x12\x16\n" +
+	"\x06signal\x18\x10 \x01(\tR\x06signal\x12#\n" +
+	"\rsignal_before\x18\x11 \x01(\tR\fsignalBeforeB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
 	"\b_suspend\"\x8c\x02\n" +

@@ -1,0 +1,128 @@
+package shim
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch follows the command until nothing of it runs. When the command itself has
+// ended, what it has left behind is killed at once.
+func watch(f Folder, n *Notice, pid int, requests <-chan request) Exit {
+	ends := make(chan ended)
+	go reap(ends)
+	w := watcher{folder: f, notice: n, pid: pid, alarm: stoppedTimer(), term: stoppedTimer()}
+	announce := stoppedTimer()
+	if n != nil && n.AfterMillis > 0 {
+		announce.Reset(time.Duration(n.AfterMillis) * time.Millisecond)
+	}
+	for {
+		select {
+		case e, more := <-ends:
+			if !more {
+				return exitOf(w.status, w.asked, w.forced)
+			}
+			if e.pid == pid {
+				w.status, w.gone = e.status, true
+				if hasChildren() {
+					killAll()
+					w.alarm.Reset(killWait)
+				}
+			}
+		case r := <-requests:
+			w.obey(r)
+		case <-announce.C:
+			if !w.asked {
+				w.announce()
+			}
+		case <-w.term.C:
+			w.terminate()
+		case <-w.alarm.C: // the grace is over, or something has outlived a round
+			w.forced = w.forced || !w.gone
+			killAll()
+			w.alarm.Reset(killWait)
+		}
+	}
+}
+
+// watcher is the state of watch, whose goroutine owns it.
+type watcher struct {
+	folder Folder
+	notice *Notice // nil for none
+	pid    int     // of the command, and of its process group
+
+	status    unix.WaitStatus
+	gone      bool // the command itself has ended
+	asked     bool // for its end
+	announced bool // it got the signal of notice
+	forced    bool // it was killed
+
+	terminated bool        // it got SIGTERM
+	term       *time.Timer // when it gets SIGTERM, where that is later than the stop
+	deadline   time.Time   // of the end; set where asked is
+	alarm      *time.Timer // at the deadline
+}
+
+// obey carries out a request.
+func (w *watcher) obey(r request) {
+	if !r.Stop {
+		w.signal(unix.Signal(r.Signal))
+		return
+	}
+	now := time.Now()
+	grace := time.Duration(r.GraceMillis) * time.Millisecond
+	wait := time.Duration(0)
+	switch {
+	case !r.Notice || w.notice == nil || w.terminated || w.notice.Signal == int(unix.SIGTERM):
+	case !w.asked && w.announce():
+		wait = w.notice.lead(grace)
+	case w.asked: // SIGTERM follows at its time
+		wait = -1
+	}
+	if wait > 0 {
+		w.term.Reset(wait)
+	} else if wait == 0 {
+		w.terminate()
+	}
+	if at := now.Add(grace); !w.asked || at.Before(w.deadline) {
+		w.deadline = at
+		w.alarm.Reset(time.Until(at))
+	}
+	w.asked = true
+}
+
+// announce sends the signal of the notice, and reports whether it did. No command gets the
+// signal twice: one shim supervises a command for its whole life.
+func (w *watcher) announce() bool {
+	if w.announced || w.gone {
+		return false
+	}
+	w.announced = true
+	w.signal(unix.Signal(w.notice.Signal))
+	// Without the file, for want of space say, nobody gets to know of the signal.
+	_ = w.folder.write(noticeFile, Noticed{Version: version, Signal: w.notice.Signal, At: time.Now()})
+	return true
+}
+
+// terminate sends SIGTERM, once.
+func (w *watcher) terminate() {
+	if !w.terminated {
+		w.terminated = true
+		w.signal(unix.SIGTERM)
+	}
+}
+
+// signal sends a signal to the command and its process group, whose number may be that of
+// others once the command has ended.
+func (w *watcher) signal(s unix.Signal) {
+	if !w.gone {
+		_ = unix.Kill(-w.pid, s)
+	}
+}
+
+// stoppedTimer is a timer that never fires unless it is reset.
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(0)
+	<-t.C
+	return t
+}
