@@ -5,6 +5,8 @@
 //	     memory_available <bytes> gpu_available <devices> pods_running <members>
 //	ZADD node:heartbeat:timestamps <unix seconds> <node>
 //
+// A script on the server leaves out a heartbeat that is older than the one it has.
+//
 // Muster itself reads none of it: a node's silence is gossip's to find. The package
 // decides no liveness. A server that is slow or away costs the newest heartbeats of that
 // time and nothing else. Options.Prefix is put before each key, so that clusters can share
@@ -17,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -305,15 +306,9 @@ func (s *Sink) write(ctx context.Context, beats []Beat, gone []resource.NodeID) 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := s.client.Pipelined(ctx, func(p client.Pipeliner) error {
-		for _, b := range beats {
-			seen := b.At.Unix()
-			fields := []any{"last_seen", strconv.FormatInt(seen, 10), "pods_running", b.Pods}
-			if free, registered, err := s.options.Free(ctx, b.Node); err == nil && registered {
-				fields = append(fields, "cpu_available", int64(free.CPU), "memory_available", int64(free.Memory), "gpu_available", free.GPUs)
-			}
-			p.HSet(ctx, s.key(b.Node), fields...)
-			// Another coordinator may have heard the node later.
-			p.ZAddGT(ctx, s.options.Prefix+timestamps, client.Z{Score: float64(seen), Member: string(b.Node)})
+		if len(beats) > 0 {
+			keys, args := s.script(ctx, beats)
+			p.Eval(ctx, putNewer, keys, args...)
 		}
 		for _, node := range gone {
 			p.Del(ctx, s.key(node))
@@ -327,6 +322,40 @@ func (s *Sink) write(ctx context.Context, beats []Beat, gone []resource.NodeID) 
 		}
 	}
 	return err
+}
+
+// putNewer writes heartbeats, but those that are older than what the server has of their
+// nodes: another coordinator has heard them later. KEYS are the sorted set and the key of
+// each node; ARGV has six values for each node: its name, the seconds, the members, and the
+// three free amounts, "" where unknown.
+const putNewer = `
+for i = 2, #KEYS do
+  local at = (i - 2) * 6
+  local node, seen = ARGV[at + 1], ARGV[at + 2]
+  local last = redis.call('ZSCORE', KEYS[1], node)
+  if not last or tonumber(last) <= tonumber(seen) then
+    redis.call('HSET', KEYS[i], 'last_seen', seen, 'pods_running', ARGV[at + 3])
+    if ARGV[at + 4] ~= '' then
+      redis.call('HSET', KEYS[i], 'cpu_available', ARGV[at + 4], 'memory_available', ARGV[at + 5], 'gpu_available', ARGV[at + 6])
+    end
+    redis.call('ZADD', KEYS[1], seen, node)
+  end
+end
+return 'OK'`
+
+// script returns the keys and values of putNewer.
+func (s *Sink) script(ctx context.Context, beats []Beat) (keys []string, args []any) {
+	keys = append(keys, s.options.Prefix+timestamps)
+	for _, b := range beats {
+		keys = append(keys, s.key(b.Node))
+		args = append(args, string(b.Node), b.At.Unix(), b.Pods)
+		if free, registered, err := s.options.Free(ctx, b.Node); err == nil && registered {
+			args = append(args, int64(free.CPU), int64(free.Memory), free.GPUs)
+		} else {
+			args = append(args, "", "", "")
+		}
+	}
+	return keys, args
 }
 
 func (s *Sink) key(node resource.NodeID) string { return s.options.Prefix + heartbeat + string(node) }

@@ -94,8 +94,17 @@ func TestAnOlderHeartbeatTakesNothingBack(t *testing.T) {
 	other, _ := running(t, s)
 	out.Offer(beat("n1", 100))
 	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
-	other.Offer(beat("n1", 0))
-	await(t, "the older one is not written", func() bool { return other.Figures().Written == 1 })
+	older := beat("n1", 0)
+	older.Pods = 7
+	other.Offer(older)
+	other.Offer(beat("n2", 0))
+	await(t, "the older one is not written", func() bool { return other.Figures().Written == 2 })
+	if got, err := c.HMGet(t.Context(), "node:heartbeat:n1", "last_seen", "pods_running").Result(); err != nil || got[0] != fmt.Sprint(at.Unix()+100) || got[1] != "43" {
+		t.Errorf("the node is %v, %v; want the newer heartbeat of 43 members", got, err)
+	}
+	if n, err := c.Exists(t.Context(), "node:heartbeat:n2").Result(); err != nil || n != 1 {
+		t.Errorf("%d keys of the other node, %v", n, err)
+	}
 	if score, err := c.ZScore(t.Context(), "node:heartbeat:timestamps", "n1").Result(); err != nil || int64(score) != at.Unix()+100 {
 		t.Errorf("score %f, %v; want %d", score, err, at.Unix()+100)
 	}
