@@ -9,8 +9,8 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// A command gets its signal before its deadline, once, and the next try gets it again. What
-// it does then counts, as here: it ends with success.
+// A command gets its signal before its deadline, once. What the command does then counts:
+// here it ends with success.
 func TestACommandGetsASignalBeforeItsDeadline(t *testing.T) {
 	w := open(t, 1)
 	path := filepath.Join(t.TempDir(), "job.yaml")
