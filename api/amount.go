@@ -25,6 +25,9 @@ func CheckResource(name resource.Name) error {
 	if _, ok, err := name.HugepageSize(); ok {
 		return err
 	}
+	if resource.IsGPUModel(name) { // of quotas: see amounts
+		return nil
+	}
 	profile, ok, err := name.MIGProfile()
 	switch {
 	case !ok:
@@ -116,6 +119,10 @@ func amounts(path string, quantities map[resource.Name]string) (resource.Vector,
 	for _, name := range sortedKeys(quantities) {
 		text := quantities[name]
 		at := key(path, string(name))
+		if resource.IsGPUModel(name) {
+			faults.add(invalid(at, "quotas count it, no request names it: request %s, and name the model in spec.resources.gpu.model", resource.GPU))
+			continue
+		}
 		amount, err := ParseAmount(name, text)
 		if err != nil {
 			faults.add(invalid(at, "%v", err))

@@ -102,7 +102,7 @@ func (n *Node) RecordedOnly() []string {
 		quantities map[resource.Name]string
 	}{{"spec.capacity", n.Spec.Capacity}, {"spec.allocatable", n.Spec.Allocatable}} {
 		for _, name := range sortedKeys(of.quantities) {
-			if CheckResource(name) != nil {
+			if CheckResource(name) != nil || resource.IsGPUModel(name) {
 				fields = append(fields, key(of.path, string(name)))
 			}
 		}

@@ -98,7 +98,7 @@ func foreign(name resource.Name) bool {
 	}
 	_, huge, _ := name.HugepageSize()
 	_, mig, _ := name.MIGProfile()
-	return !huge && !mig
+	return !huge && !mig && !resource.IsGPUModel(name)
 }
 
 // The scopes of resource quotas. A unit is terminating where it has a deadline

@@ -13,7 +13,7 @@ func (n Name) Unit() string {
 		return "core"
 	case n == Memory || n == EphemeralStorage || strings.HasPrefix(string(n), hugepagesPrefix):
 		return "byte"
-	case n == GPU:
+	case n == GPU || IsGPUModel(n):
 		return "device"
 	case strings.HasPrefix(string(n), "nvidia.com/mig-"):
 		return "instance"

@@ -114,7 +114,7 @@ func abs(x int64) int64 {
 
 // scaleOf is the number of base units in one of the resource as written.
 func scaleOf(name Name) int64 {
-	if name == CPU || name == GPU {
+	if name == CPU || name == GPU || IsGPUModel(name) {
 		return 1000
 	}
 	return 1

@@ -79,7 +79,7 @@ func (l judged) Tree(name string) (edit.Tree, bool) {
 func (l judged) DeclaredBy(name resource.Name) resource.NodeID {
 	var first resource.NodeID
 	for id, n := range l.nodes {
-		if n.specRev != 0 && registry.DeclaredBy(n.spec.Capacity)[name] && (first == "" || id < first) {
+		if n.specRev != 0 && registry.DeclaredBy(registry.WithModels(n.spec.Capacity, n.spec.Topology.GPUModels))[name] && (first == "" || id < first) {
 			first = id
 		}
 	}

@@ -25,7 +25,7 @@ func (l *Leader) resources() *registry.Registry {
 	var capacities []resource.Vector
 	for _, n := range l.nodes {
 		if n.specRev != 0 {
-			capacities = append(capacities, n.spec.Capacity)
+			capacities = append(capacities, registry.WithModels(n.spec.Capacity, n.spec.Topology.GPUModels))
 		}
 	}
 	known := registry.New(capacities...)

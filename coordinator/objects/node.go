@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/resource/registry"
 )
 
 // cachedNode is a node as its keys have it, and the shares that transactions
@@ -57,7 +58,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	defer func() { c.declareCounts(id) }()
 	if n := c.nodes[id]; n != nil && n.node != nil {
 		c.leaveAddress(id, n.node.Spec.AgentAddr)
-		declared = n.node.Spec.Capacity
+		declared = registry.WithModels(n.node.Spec.Capacity, n.node.Spec.Topology.GPUModels)
 	}
 	identityKV, registered := kvs[record.NodeIdentityKey(id)]
 	specKV, specified := kvs[record.NodeSpecKey(id)]
@@ -98,7 +99,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 	}
 	c.node(id).node, c.node(id).lost = node, readLost(kvs[record.NodeLostKey(id)])
 	c.joinAddress(id, node.Spec.AgentAddr)
-	c.declare(declared, node.Spec.Capacity)
+	c.declare(declared, registry.WithModels(node.Spec.Capacity, node.Spec.Topology.GPUModels))
 	return nil
 }
 

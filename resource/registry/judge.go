@@ -48,18 +48,36 @@ func (r *Registry) Judge(name resource.Name) Verdict {
 	}
 	_, huge, hugeErr := name.HugepageSize()
 	_, mig, migErr := name.MIGProfile()
+	_, model, modelErr := name.GPUModel()
 	switch {
 	case hugeErr != nil:
 		return Verdict{Code: Malformed, Fault: hugeErr}
 	case migErr != nil:
 		return Verdict{Code: Malformed, Fault: migErr}
-	case huge || mig:
+	case modelErr != nil:
+		return Verdict{Code: Malformed, Fault: modelErr}
+	case model && r.models() > 0:
+		if near := r.near(name); near != "" && near != resource.GPU {
+			return Verdict{Code: Misspelt, Near: near}
+		}
+		return Verdict{Code: NotHandedOut, Nodes: r.nodes}
+	case huge || mig || model:
 		return Verdict{Code: NotHandedOut, Nodes: r.nodes}
 	}
 	if near := r.near(name); near != "" {
 		return Verdict{Code: Misspelt, Near: near}
 	}
 	return Verdict{Code: Unknown, Nodes: r.nodes}
+}
+
+// models counts the known models of GPUs.
+func (r *Registry) models() (n int) {
+	for name := range r.entries {
+		if resource.IsGPUModel(name) {
+			n++
+		}
+	}
+	return n
 }
 
 // near is the known name that a misspelt one probably means: the same without its

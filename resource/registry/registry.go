@@ -85,6 +85,7 @@ func builtIn() []Entry {
 const (
 	rankHugepages = 6
 	rankMIG       = 7
+	rankGPUModel  = 8
 	rankOther     = 100
 )
 
@@ -101,6 +102,20 @@ func DeclaredBy(capacity resource.Vector) map[resource.Name]bool {
 		names[resource.Cores] = true // a view of the CPUs
 	}
 	return names
+}
+
+// WithModels is the capacity of a node and a device of each model, so that the node
+// declares the names under which quotas count these.
+func WithModels(capacity resource.Vector, products []string) resource.Vector {
+	if len(products) == 0 {
+		return capacity
+	}
+	all := make(resource.Vector, len(capacity)+len(products))
+	maps.Copy(all, capacity)
+	for _, product := range products {
+		all[resource.GPUOf(product)] = int64(resource.WholeDevice)
+	}
+	return all
 }
 
 // Describe is the entry of a name before any node or operator says something of it.
@@ -139,6 +154,9 @@ func declared(name resource.Name) Entry {
 	}
 	if profile, ok, err := name.MIGProfile(); ok && err == nil {
 		e.DisplayName, e.Unit, e.Rank = "MIG "+profile, "instances", rankMIG
+	}
+	if model, ok, err := name.GPUModel(); ok && err == nil {
+		e.DisplayName, e.Unit, e.Rank = "GPU "+model, "devices", rankGPUModel
 	}
 	return e
 }

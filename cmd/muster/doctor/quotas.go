@@ -82,7 +82,7 @@ func isFamily(name resource.Name) bool {
 	}
 	_, page, pageErr := name.HugepageSize()
 	_, mig, migErr := name.MIGProfile()
-	return page && pageErr == nil || mig && migErr == nil
+	return page && pageErr == nil || mig && migErr == nil || resource.IsGPUModel(name)
 }
 
 // nearest is the name that is at most three letters away, or a third of the

@@ -75,7 +75,7 @@ func judgeResource(v View, before *Kept[api.Resource], r *api.Resource, _ *Write
 func isFamily(name resource.Name) bool {
 	_, huge, _ := name.HugepageSize()
 	_, mig, _ := name.MIGProfile()
-	return huge || mig
+	return huge || mig || resource.IsGPUModel(name)
 }
 
 func fixed(now, base registry.Entry, why string) *api.Status {

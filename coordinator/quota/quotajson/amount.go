@@ -18,10 +18,7 @@ func BaseUnits(resource.Name) int64 { return 1 }
 // Natural takes numbers as people write them: "2" of cpu or nvidia.com/gpu is
 // 2000 thousandths, of everything else it is 2.
 func Natural(name resource.Name) int64 {
-	if name == resource.CPU || name == resource.GPU {
-		return 1000
-	}
-	return 1
+	return name.Scale()
 }
 
 // unlimited is written for quota.Unlimited.
