@@ -53,7 +53,7 @@ func placeEach(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 func roomiest(state *cluster.State, u *Unit, t *cluster.Topology) []int32 {
 	room := make([]int64, t.Len())
 	for _, n := range state.Nodes() {
-		if n.Open() && u.Constraints.Allows(n.Labels) {
+		if n.Open() && u.Allows(n) {
 			room[t.Of(n)] += mayHold(n, &u.Request)
 		}
 	}

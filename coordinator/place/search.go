@@ -47,7 +47,7 @@ func newSearch(state *cluster.State, u *Unit, r *relations) search {
 	if r != nil {
 		s.ideal += r.most
 	}
-	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0 && u.Request.Counts == ""
+	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0 && u.Request.Counts == "" && u.Bars == nil
 	if s.policy == nil {
 		s.policy = Packed{}
 	}
@@ -302,12 +302,12 @@ func (s *search) fewRuns() ([][]*cluster.Node, bool) {
 
 // allows reports whether the node may take a member.
 func (s *search) allows(n *cluster.Node) bool {
-	return n.Open() && n.MayFit(&s.unit.Request) && s.unit.Constraints.Allows(n.Labels) && (s.relations == nil || s.relations.admits(n))
+	return n.Open() && n.MayFit(&s.unit.Request) && s.unit.Allows(n) && (s.relations == nil || s.relations.admits(n))
 }
 
 // admits is allows for one of the peers, whose taints are tolerated.
 func (s *search) admits(n *cluster.Node) bool {
-	return s.sumsDecide || n.MayFit(&s.unit.Request) && (s.relations == nil || s.relations.admits(n)) && s.unit.Constraints.Matches(n.Labels)
+	return s.sumsDecide || n.MayFit(&s.unit.Request) && (s.relations == nil || s.relations.admits(n)) && s.unit.Constraints.Matches(n.Labels) && !s.unit.bars(n)
 }
 
 // points are those of a node for what the unit prefers.

@@ -146,7 +146,7 @@ func domainsOf(state *cluster.State, u *place.Unit) []map[resource.NodeID]bool {
 	var domains []map[resource.NodeID]bool
 	known := map[[topology.MaxLevels]int32]int{}
 	for _, n := range state.Nodes() {
-		if levels[level].Of(n) == cluster.NoDomain || !u.Constraints.Allows(n.Labels) {
+		if levels[level].Of(n) == cluster.NoDomain || !u.Allows(n) {
 			continue
 		}
 		var key [topology.MaxLevels]int32
