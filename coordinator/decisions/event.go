@@ -17,6 +17,8 @@ type Sleep struct {
 	// Trees are the quota trees that the class is charged to, where it waits for
 	// one of them.
 	Trees []string `json:"trees,omitempty"`
+	// Quota: whatever Code is, more quota of a model may help the class, too.
+	Quota bool `json:"quota,omitempty"`
 	// Subject is the quota that is short. Subject and Detail, with numbers, are for
 	// people; both are empty where the class failed for the same before.
 	Subject string `json:"subject,omitempty"`

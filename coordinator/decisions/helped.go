@@ -56,12 +56,11 @@ func (c *class) isNeighbourOf(u *constraint.Subject) bool {
 // waitsFor reports whether a class of a namespace waits for quota of another
 // namespace or of a tree.
 func (s *Sleep) waitsFor(namespace, own string, trees []string) bool {
-	switch s.Code {
-	case OverLimit:
+	switch {
+	case s.Code == OverLimit, s.Quota && namespace == own:
 		return namespace == own
-	case OverTree, ClaimFails:
+	case s.Code == OverTree, s.Code == ClaimFails, s.Quota:
 		return slices.ContainsFunc(trees, func(t string) bool { return slices.Contains(s.Trees, t) })
-	case NoPlace, NoVictims, Leaving, OverQueue:
 	}
 	return false
 }

@@ -151,9 +151,9 @@ func (t *Tracker) Slept(c *sched.Class, e *sched.Evidence) {
 	before := known.last
 	s := t.sleepOf(known, e)
 	known.last = s
-	if before != nil && before.Code == s.Code && before.Subject == s.Subject && slices.Equal(before.Trees, s.Trees) {
+	if before != nil && before.Code == s.Code && before.Quota == s.Quota && before.Subject == s.Subject && slices.Equal(before.Trees, s.Trees) {
 		s.Detail = before.Detail
-		s = &Sleep{Class: s.Class, Code: s.Code, Trees: s.Trees}
+		s = &Sleep{Class: s.Class, Code: s.Code, Quota: s.Quota, Trees: s.Trees}
 	}
 	t.emit(Record{Sleep: s})
 }

@@ -151,7 +151,7 @@ func (s *classes) free(f *sched.Facts) Free {
 // sleepOf says why a class has failed.
 func (t *Tracker) sleepOf(c *tracked, e *sched.Evidence) *Sleep {
 	s := &Sleep{Class: c.id, Code: codes[e.Code]}
-	if e.Code == sched.OverTree || e.Code == sched.Claim {
+	if s.Quota = e.ByModel; e.Code == sched.OverTree || e.Code == sched.Claim || e.ByModel {
 		s.Trees = e.Trees
 	}
 	subject, detail := t.words.Asleep(c.now, e)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -138,7 +139,8 @@ func (l *Leader) adopt(d *adoption) {
 		return
 	}
 	claims := false
-	switch short := l.admit(u); {
+	models := l.modelsOf(u, d.found)
+	switch short := l.admitOn(u, models); {
 	case short == nil:
 	case short.Limits != nil, short.Absent != nil: // lowered or gone meanwhile
 		l.abandon(d)
@@ -149,7 +151,7 @@ func (l *Leader) adopt(d *adoption) {
 	}
 	// Nobody else takes the place of its equals.
 	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a := &attempt{unit: u, charges: u.charges, begun: l.now, noticed: noticeOf(d.victims), victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: sched.WithModels(u.charges, models), begun: l.now, noticed: noticeOf(d.victims), victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
 	var nodes []resource.NodeID
 	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)

@@ -169,10 +169,10 @@ type readiness struct {
 func (r *readiness) has(node resource.NodeID) bool { return slices.Contains(r.freed, node) }
 
 // requestOf is the request for a member of a plan. A preemption asks for the very
-// devices that the plan names.
+// devices that the plan names, and so does one whose charge depends on them.
 func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
 	request := grant.MemberRequest{Index: m.Index, Request: a.unit.Demand.Request}
-	if a.isPreempting() {
+	if a.isPreempting() || request.Request.TakesAnyModel() && place.IsMixed(m.Node) {
 		request.PinnedGPUs = devicesOf(m.Assignment)
 	}
 	return request

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -52,7 +55,9 @@ func (l *Leader) bind(u *unit) {
 		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.Group(tree, group), Request: u.Charge.Request})
 	}
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
-	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool { return a.Tree == b.Tree && a.Group == b.Group }) {
+	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool {
+		return a.Tree == b.Tree && a.Group == b.Group && maps.Equal(a.Request, b.Request)
+	}) {
 		l.removeConsumer(u)
 		u.setCharges(charges)
 		if len(charges) > 1 {
@@ -99,6 +104,33 @@ func (l *Leader) admit(u *unit) *sched.Shortage {
 	return short
 }
 
+// admitOn is admit of a unit that has these devices.
+func (l *Leader) admitOn(u *unit, models resource.Vector) *sched.Shortage {
+	l.bind(u)
+	short, until := l.world().Admit(u.wanted().OnModels(models))
+	l.wakeAt(until)
+	return short
+}
+
+// modelsOf sums the GPUs that members have by the names that quotas count them under; nil
+// where the unit is charged to the model that its request names.
+func (l *Leader) modelsOf(u *unit, found map[resource.NodeID][]grant.Member) resource.Vector {
+	if !u.Demand.Request.TakesAnyModel() {
+		return nil
+	}
+	var plan []place.Choice
+	for id, members := range found {
+		at := &cluster.Node{}
+		if n := l.nodes[id]; n != nil {
+			at = &n.view
+		}
+		for _, m := range members {
+			plan = append(plan, place.Choice{Node: at, Assignment: m.Assignment})
+		}
+	}
+	return sched.ModelsOf(plan)
+}
+
 // tryCharge is admit, and the time at which what is short may be over, which is
 // for the caller to be woken at.
 func (l *Leader) tryCharge(u *unit) (short *sched.Shortage, until time.Time) {
@@ -126,7 +158,9 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // that was admitted. Attempts that start together are all charged by one decision:
 // beginTogether wakes for them, once all have begun.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
-	l.quotas.Charge(tx, a.unit.record.Tenant, a.unit.Charge, l.now) // model: mutant UNKNOWN_NOT_CHARGED
+	c := a.unit.Charge
+	c.Request = a.charges[0].Request                    // with the models of its place
+	l.quotas.Charge(tx, a.unit.record.Tenant, c, l.now) // model: mutant UNKNOWN_NOT_CHARGED
 	if a.company == nil {
 		l.noteCharged(a)
 	}

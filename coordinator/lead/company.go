@@ -23,8 +23,12 @@ type company struct {
 // whose place others have to leave first.
 func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 	c := &company{}
-	for _, u := range units {
-		c.attempts = append(c.attempts, &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}, company: c})
+	for i, u := range units {
+		charges := u.charges
+		if d.Models != nil {
+			charges = sched.WithModels(charges, d.Models[i])
+		}
+		c.attempts = append(c.attempts, &attempt{unit: u, charges: charges, begun: l.now, held: map[resource.NodeID]bool{}, company: c})
 	}
 	first := c.attempts[0]
 	for _, v := range l.unitsOf(d.Victims) {

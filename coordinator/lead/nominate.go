@@ -20,7 +20,7 @@ const (
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
 func (l *Leader) beginPreemption(u *unit, d *sched.Decision) {
-	a := &attempt{unit: u, charges: u.charges, begun: l.now, claims: d.Claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.now, claims: d.Claims, held: map[resource.NodeID]bool{}}
 	for _, v := range l.unitsOf(d.Victims) {
 		a.addVictim(v.attempt)
 		l.occupancy.noteUnit(v)

@@ -119,6 +119,9 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
 	w, of := l.world(), u.wanted()
+	if u.Demand.Request.TakesAnyModel() { // quota of its model may hold it back
+		return l.wouldStart(of)
+	}
 	demand := u.Demand
 	demand.Avoid = u.avoid
 	l.occupied()
@@ -141,6 +144,17 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 	}
 	found, ok := preempt.Find(l.state, u.Demand, u.record.Priority, w.Holders(of, nil, nil))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
+}
+
+// wouldStart reports whether a decision on a unit now would begin an attempt, on whose way
+// nobody is already. It changes nothing.
+func (l *Leader) wouldStart(of *sched.Unit) bool {
+	l.occupied()
+	room, charges := l.state.Checkpoint(), l.quotas.Trees().Checkpoint()
+	d := l.world().Decide(of)
+	must(l.quotas.Trees().Rollback(charges))
+	l.state.Rollback(room)
+	return d.Action == sched.Start || d.Action == sched.Preempt && !l.someoneEnds()
 }
 
 // couldGroupBegin reports whether the units of a group that start together could.

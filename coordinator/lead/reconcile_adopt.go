@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -109,13 +110,22 @@ func (r *reconciliation) votes(g *lost) map[resource.NodeID]txn.Vote {
 	return votes
 }
 
+// membersOf are the members that each node holds.
+func membersOf(g *lost) map[resource.NodeID][]grant.Member {
+	found := map[resource.NodeID][]grant.Member{}
+	for id, held := range g.holders {
+		found[id] = held.Members
+	}
+	return found
+}
+
 // chargeAdopted charges a unit that runs already: evicting nobody, and over its
 // quota if need be.
 func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
 		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.Reasons(short))
 	}
-	a := &attempt{unit: u, charges: slices.Clone(u.charges), held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: sched.WithModels(slices.Clone(u.charges), l.modelsOf(u, membersOf(g))), held: map[resource.NodeID]bool{}}
 	l.removeConsumer(u)
 	l.quotas.Charge(g.Tx, u.record.Tenant, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,

@@ -49,7 +49,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 	d := l.decide(u)
 	switch d.Action {
 	case sched.Start:
-		l.begin(u, d.Plan)
+		l.begin(u, &d)
 	case sched.Preempt:
 		l.beginPreemption(u, &d)
 	case sched.Wait:
@@ -59,9 +59,9 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
-func (l *Leader) begin(u *unit, plan []place.Choice) {
-	a := &attempt{unit: u, charges: u.charges, begun: l.now, held: map[resource.NodeID]bool{}}
-	l.launch(a, plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
+func (l *Leader) begin(u *unit, d *sched.Decision) {
+	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.now, held: map[resource.NodeID]bool{}}
+	l.launch(a, d.Plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
 }
 
 // launch sends an attempt's members to the nodes of its plan. take is called

@@ -25,14 +25,29 @@ func (u *Unit) bars(n *cluster.Node) bool {
 func Products(plan []Choice) map[string]resource.Milli {
 	sums := map[string]resource.Milli{}
 	for i := range plan {
-		devices := plan[i].Node.Host.Inventory().Devices
 		for _, g := range plan[i].Assignment.GPUs {
-			if g.Index >= 0 && g.Index < len(devices) { // as in each plan
-				sums[devices[g.Index].Model] += g.Milli
-			}
+			sums[productOf(plan[i].Node, &g)] += g.Milli
 		}
 	}
 	return sums
+}
+
+// productOf is the product of a GPU that a member has: of one that its host has lost that
+// of the first device, and "" where no device of the host is known.
+func productOf(n *cluster.Node, g *resource.GPUGrant) string {
+	if n.Host == nil || len(n.Host.Inventory().Devices) == 0 {
+		return ""
+	}
+	all := n.Host.Inventory().Devices
+	if g.Index >= 0 && g.Index < len(all) && all[g.Index].UUID == g.UUID {
+		return all[g.Index].Model
+	}
+	for i := range all {
+		if all[i].UUID == g.UUID {
+			return all[i].Model
+		}
+	}
+	return all[0].Model
 }
 
 // IsMixed reports whether a node has GPUs of several products.

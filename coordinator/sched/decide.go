@@ -14,6 +14,9 @@ type Decision struct {
 	Action Action
 	// Plan is where the members go, of Start and Preempt.
 	Plan []place.Choice
+	// Models are the GPUs of Plan by the names that quotas count them under, of a unit
+	// whose request names no model. Its transaction is charged these, too.
+	Models resource.Vector
 	// Victims are the units that give way, of Preempt: those that quota names
 	// first. Claims: quota names some.
 	Victims []string
@@ -40,12 +43,10 @@ func (w *World) Decide(u *Unit) Decision {
 	decided := false
 	switch {
 	case short == nil:
-		if decided = w.place(u, &d) || w.preempts(u, &d); !decided {
-			w.Undo(u)
-		}
+		decided = w.start(u, &d)
 	case short.Victims != nil:
 		d.Evidence.Code = Claim
-		decided = w.mayClaim(u, &d) && w.Claim(u, &d)
+		decided = w.mayClaim(u, &d) && w.claim(u, &d)
 	case short.Limits != nil:
 		d.Evidence.Code = OverLimit
 	default:

@@ -28,6 +28,9 @@ type Evidence struct {
 	Code Code
 	// Short is the quota that is short, of OverLimit, OverTree and Claim.
 	Short *Shortage
+	// ByModel: a place was found whose GPUs are of a model of which quota has no room; Short
+	// says so where Code is not about quota.
+	ByModel bool
 	// Trees are the quota trees that the unit is charged to.
 	Trees []string
 	// Wide is why the place that there is cannot be committed, "" for no reason.

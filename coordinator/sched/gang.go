@@ -17,6 +17,8 @@ type GangDecision struct {
 	Decision
 	// Plans are where the members go, by unit, of Start and Preempt.
 	Plans [][]place.Choice
+	// Models are Decision.Models by unit.
+	Models []resource.Vector
 }
 
 // DecideGang is Decide for units that start together or not at all: one quota try of
@@ -37,8 +39,13 @@ func (w *World) DecideGang(units []*Unit) GangDecision {
 	decided := false
 	switch short := d.Evidence.Short; {
 	case short == nil:
-		g := gangOf(units)
-		decided = w.placeGang(g, &d) || w.preemptsFor(g, &d)
+		if slices.ContainsFunc(units, (*Unit).takesAnyModel) {
+			must(w.Trees.Rollback(mark))
+			mark = w.Trees.Checkpoint()
+			decided = w.seekGang(units, &d)
+		} else {
+			decided = w.findGang(units, &d)
+		}
 	case short.Victims != nil:
 		d.Evidence.Code = Claim
 		d.noVictims("a group does not take back quota that others borrow: it waits until they end")

@@ -203,12 +203,11 @@ func (c *Class) overQuotaOf(namespace string, trees []string) bool {
 
 // overQuotaOf is that of one request of a class of the namespace own.
 func (e *Evidence) overQuotaOf(namespace, own string, trees []string) bool {
-	switch e.Code {
-	case OverLimit:
+	switch {
+	case e.Code == OverLimit, e.ByModel && own == namespace:
 		return own == namespace
-	case OverTree, Claim:
+	case e.Code == OverTree, e.Code == Claim, e.ByModel:
 		return slices.ContainsFunc(e.Trees, func(t string) bool { return slices.Contains(trees, t) })
-	case NoPlace, NoVictims, Leaving, OverQueue:
 	}
 	return false
 }

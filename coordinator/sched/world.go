@@ -53,6 +53,9 @@ func (w *World) Admit(u *Unit) (short *Shortage, until time.Time) {
 	if len(u.Charges) == 1 {
 		return nil, until
 	}
+	if u.takesAnyModel() { // the trees may know it with the models of an attempt
+		must(w.Trees.SetRequest(u.Key.Path, u.Charges[1].Request))
+	}
 	for i, c := range u.Charges[1:] {
 		if w.Closed[c.Tree] || !w.Trees.HasTree(c.Tree) {
 			return &Shortage{Absent: &u.Charges[1+i]}, until

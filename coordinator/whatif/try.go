@@ -76,7 +76,7 @@ func gpusOf(o *cluster.Occupant) resource.Milli {
 // members: its charges follow.
 func (u Unit) with(members int, r resource.Request) Unit {
 	u.Demand.Members, u.Demand.Request = members, r
-	u.Charge.Request, u.Charge.Members = r.Vector().Scaled(int64(members)), int64(members)
+	u.Charge.Request, u.Charge.Members = r.Charge().Scaled(int64(members)), int64(members)
 	u.Charges = slices.Clone(u.Charges)
 	for i := range u.Charges {
 		u.Charges[i].Request = u.Charge.Request

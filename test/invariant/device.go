@@ -158,6 +158,25 @@ func (c *Checker) checkAlternative(tx resource.TxID, r record.Tx, w *Wants) {
 	}
 }
 
+// checkModels checks that a record which is charged to models is charged for each GPU to
+// one model.
+func (c *Checker) checkModels(tx resource.TxID, r record.Tx) {
+	for _, charge := range r.Charges {
+		var sum int64
+		models := 0
+		for name, amount := range charge.Request {
+			if resource.IsGPUModel(name) {
+				sum, models = sum+amount, models+1
+			}
+		}
+		if all := charge.Request[resource.GPU]; models > 0 && sum != all {
+			v := of(I3Demand, string(tx), r.Unit.String())
+			v.Have, v.Bound = sum, all
+			c.report(v, "%s is charged %d thousandths of a device to %s of %s, and %d to models", tx, all, charge.Group, charge.Tree, sum)
+		}
+	}
+}
+
 // checkDemand checks that a record is what its client asked for, whatever agents
 // have said.
 func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
@@ -166,6 +185,7 @@ func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
 		return
 	}
 	c.checkAlternative(tx, r, &w)
+	c.checkModels(tx, r)
 	for _, m := range r.Members {
 		if have := len(m.Assignment.GPUs); have != w.GPUs {
 			v := of(I3Demand, string(tx), string(m.Node))

@@ -41,7 +41,7 @@ func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, gro
 	}
 	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(Constraints(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
 	charge := Scope(rec, spec, job, user)
-	member := request.Vector()
+	member := request.Charge()
 	maps.Copy(member, cluster)
 	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
 	return Form{Demand: demand, Shape: shapeOf(demand), Charge: charge, ChargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil

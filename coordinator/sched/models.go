@@ -1,0 +1,269 @@
+package sched
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// This file charges GPUs to their models (ADR 91). A request that names a model is charged
+// to it like to any resource. Of one that does not, the models are known once it has a
+// place: quota is asked a second time then, and where it has no room for a model, the
+// place is looked for again without it.
+
+// WithModels are charges that name these devices by model too; nil adds nothing.
+func WithModels(charges []record.Charge, models resource.Vector) []record.Charge {
+	if len(models) == 0 {
+		return charges
+	}
+	all := slices.Clone(charges)
+	for i := range all {
+		all[i].Request = withModels(all[i].Request, models)
+	}
+	return all
+}
+
+func withModels(request, models resource.Vector) resource.Vector {
+	sum := make(resource.Vector, len(request)+len(models))
+	maps.Copy(sum, request)
+	maps.Copy(sum, models)
+	return sum
+}
+
+// OnModels is the unit charged to these models as well.
+func (u *Unit) OnModels(models resource.Vector) *Unit {
+	of := *u
+	of.Charges = WithModels(u.Charges, models)
+	if len(models) > 0 {
+		of.Charge.Request = withModels(u.Charge.Request, models)
+	}
+	return &of
+}
+
+// takesAnyModel reports whether the models of a unit are known only with its place.
+func (u *Unit) takesAnyModel() bool { return u.Demand.Request.TakesAnyModel() }
+
+// ModelsOf sums the devices of a plan by the names that quotas count them under.
+func ModelsOf(plan []place.Choice) resource.Vector {
+	models := resource.Vector{}
+	for product, milli := range place.Products(plan) {
+		models[resource.GPUOf(product)] += int64(milli)
+	}
+	return models
+}
+
+// barring are the bars and the products of plans that are of one of the models.
+func barring(bars map[string]bool, models []resource.Name, plans ...[]place.Choice) map[string]bool {
+	all := maps.Clone(bars)
+	if all == nil {
+		all = map[string]bool{}
+	}
+	for _, plan := range plans {
+		for product := range place.Products(plan) {
+			if slices.Contains(models, resource.GPUOf(product)) {
+				all[product] = true
+			}
+		}
+	}
+	return all
+}
+
+// seek looks for a place of a unit whose models are known only with the place, until quota
+// has room for its models too. find looks for one; admits charges the unit and reports
+// what is short, and with that has changed nothing. False: there is no such place; the
+// evidence has the shortage of the first place that was found.
+func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func(charged *Unit) *Shortage) bool {
+	of := *u
+	var first *Shortage
+	for {
+		mark := w.State.Checkpoint()
+		if !find(&of) {
+			w.State.Rollback(mark)
+			break
+		}
+		models := ModelsOf(d.Plan)
+		short := admits(u.OnModels(models))
+		if short == nil {
+			w.State.Keep(mark)
+			d.Models = models
+			return true
+		}
+		w.State.Rollback(mark)
+		if first == nil {
+			first = short
+		}
+		lacking := w.lacking(models, func(one resource.Vector) bool {
+			charged := u.OnModels(one)
+			if admits(charged) != nil {
+				return true
+			}
+			if d.Action == Start || !d.Claims {
+				w.Undo(charged)
+			}
+			return false
+		})
+		of.Demand.Bars = barring(of.Demand.Bars, lacking, d.Plan)
+	}
+	if first != nil {
+		d.Evidence.ByModel = true
+		d.Action, d.Plan, d.Victims, d.Claims = Wait, nil, nil, false
+		if d.Evidence.Short == nil {
+			d.Evidence.Short = first
+		} else {
+			d.noVictims("quota of the model that it would get has no room for it")
+		}
+	}
+	return false
+}
+
+// lacking are the models of which quota alone is short, all where the sum is short and
+// none alone.
+func (w *World) lacking(models resource.Vector, isShort func(one resource.Vector) bool) []resource.Name {
+	var list []resource.Name
+	for _, name := range models.Names() {
+		if isShort(resource.Vector{name: models[name]}) {
+			list = append(list, name)
+		}
+	}
+	if len(list) == 0 {
+		return models.Names()
+	}
+	return list
+}
+
+// start places a unit that was admitted, or nominates it. Where it does neither, the unit
+// is not charged any more.
+func (w *World) start(u *Unit, d *Decision) bool {
+	if !u.takesAnyModel() {
+		if w.place(u, d) || w.preempts(u, d) {
+			return true
+		}
+		w.Undo(u)
+		return false
+	}
+	w.Undo(u)
+	return w.seek(u, d, func(of *Unit) bool { return w.place(of, d) || w.preempts(of, d) }, func(charged *Unit) *Shortage {
+		short, _ := w.Admit(charged)
+		return short
+	})
+}
+
+// claim is Claim of a unit of any model: those that give way are enough for the models,
+// too.
+func (w *World) claim(u *Unit, d *Decision) bool {
+	if !u.takesAnyModel() {
+		return w.Claim(u, d)
+	}
+	return w.seek(u, d, func(of *Unit) bool { return w.Claim(of, d) }, func(charged *Unit) *Shortage {
+		short, _ := w.Admit(charged)
+		switch {
+		case short == nil:
+			w.Undo(charged)
+		case short.Victims != nil && !slices.ContainsFunc(short.Victims, func(path string) bool { return !slices.Contains(d.Victims, path) }):
+			return nil
+		}
+		return short
+	})
+}
+
+// findGang places units that were admitted, or nominates them.
+func (w *World) findGang(units []*Unit, d *GangDecision) bool {
+	g := gangOf(units)
+	return w.placeGang(g, d) || w.preemptsFor(g, d)
+}
+
+// seekGang is seek for units that start together, of which some take any model. The trees
+// charge no unit before.
+func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
+	var bars map[string]bool
+	var first *Shortage
+	for {
+		mark := w.State.Checkpoint()
+		if !w.findGang(barred(units, bars), d) {
+			w.State.Rollback(mark)
+			break
+		}
+		each, sum := modelsOfEach(units, d.Plans)
+		short, _ := w.admitOn(units, each)
+		if short == nil {
+			w.State.Keep(mark)
+			d.Models = each
+			return true
+		}
+		w.State.Rollback(mark)
+		if first == nil {
+			first = short
+		}
+		bars = barring(bars, w.lacking(sum, func(one resource.Vector) bool { return w.isShortOf(units, each, one) }), d.Plans...)
+	}
+	if first != nil {
+		d.Evidence.ByModel, d.Evidence.Short = true, first
+		d.Action, d.Plans, d.Victims = Wait, nil, nil
+	}
+	return false
+}
+
+// barred are units that must get none of some products, where they take any model.
+func barred(units []*Unit, bars map[string]bool) []*Unit {
+	if bars == nil {
+		return units
+	}
+	all := make([]*Unit, len(units))
+	for i, u := range units {
+		of := *u
+		if u.takesAnyModel() {
+			of.Demand.Bars = bars
+		}
+		all[i] = &of
+	}
+	return all
+}
+
+// modelsOfEach are the models of each unit that takes any, and their sum.
+func modelsOfEach(units []*Unit, plans [][]place.Choice) (each []resource.Vector, sum resource.Vector) {
+	each, sum = make([]resource.Vector, len(units)), resource.Vector{}
+	for i, u := range units {
+		if u.takesAnyModel() {
+			each[i] = ModelsOf(plans[i])
+			sum.Add(each[i])
+		}
+	}
+	return each, sum
+}
+
+// admitOn charges units to their models as well, all or none.
+func (w *World) admitOn(units []*Unit, each []resource.Vector) (*Shortage, time.Time) {
+	charged := make([]*Unit, len(units))
+	for i, u := range units {
+		charged[i] = u.OnModels(each[i])
+	}
+	mark := w.Trees.Checkpoint()
+	short, until := w.admitAll(charged)
+	if short != nil {
+		must(w.Trees.Rollback(mark))
+		return short, until
+	}
+	must(w.Trees.Keep(mark))
+	return nil, until
+}
+
+// isShortOf reports whether quota has no room for the units with these of their models.
+func (w *World) isShortOf(units []*Unit, each []resource.Vector, one resource.Vector) bool {
+	some := make([]resource.Vector, len(each))
+	for i, models := range each {
+		some[i] = resource.Vector{}
+		for name := range one {
+			if amount, has := models[name]; has {
+				some[i][name] = amount
+			}
+		}
+	}
+	mark := w.Trees.Checkpoint()
+	defer func() { must(w.Trees.Rollback(mark)) }()
+	short, _ := w.admitOn(units, some)
+	return short != nil
+}
