@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/history/projector"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
@@ -23,11 +24,16 @@ func (d *Daemon) histories() service.Histories {
 	if d.history == nil {
 		return service.NoHistory{}
 	}
-	return historyState{d}
+	return historyState{d, audit.NoteIn(d.store)}
 }
 
 // historyState answers for the history of a daemon.
-type historyState struct{ d *Daemon }
+type historyState struct {
+	d *Daemon
+	// note writes the request of a context into the audit: a change of rows leaves nothing
+	// else in the store.
+	note func(context.Context) error
+}
 
 // HistoryStatus implements service.Histories.
 func (h historyState) HistoryStatus(ctx context.Context) (*api.HistoryStatus, error) {
@@ -81,7 +87,15 @@ func (h historyState) VerifyHistory(ctx context.Context) (*api.HistoryReport, er
 
 // RebuildHistory implements service.Histories.
 func (h historyState) RebuildHistory(ctx context.Context) (*api.HistoryReport, error) {
+	if err := h.note(ctx); err != nil {
+		return nil, notNoted(err)
+	}
 	return reported(projector.Rebuild(ctx, h.d.store, h.d.history.door, h.d.config.Cluster, h.d.config.History.Retention.Audit))
+}
+
+// notNoted is the refusal of a change that the audit could not take.
+func notNoted(err error) *api.Status {
+	return api.Errorf(http.StatusServiceUnavailable, "nothing was changed, for the audit has no entry of the request: %v; ask again", err)
 }
 
 func reported(r projector.Report, err error) (*api.HistoryReport, error) {
@@ -97,6 +111,11 @@ func reported(r projector.Report, err error) (*api.HistoryReport, error) {
 
 // PruneHistory implements service.Histories.
 func (h historyState) PruneHistory(ctx context.Context, dryRun bool) (*api.HistoryRetention, error) {
+	if !dryRun {
+		if err := h.note(ctx); err != nil {
+			return nil, notNoted(err)
+		}
+	}
 	done, err := h.d.history.retain(ctx, h.d.config.History.Retention, dryRun)
 	if err != nil {
 		return nil, api.Errorf(http.StatusServiceUnavailable, "the history was not pruned to its end: %v", err)

@@ -43,11 +43,16 @@ func (h *historian) prune(ctx context.Context, keep warehouse.Retention, log *sl
 	}
 }
 
-// retain removes the rows that are older than their periods, or only counts them.
+// retain removes the rows that are older than their periods by the clock of the database,
+// or only counts them.
 func (h *historian) retain(ctx context.Context, keep warehouse.Retention, dryRun bool) ([]warehouse.Retained, error) {
 	w, err := h.door.warehouse(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return w.Retain(ctx, keep, time.Now(), dryRun)
+	now, err := w.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.Retain(ctx, keep, now, dryRun)
 }

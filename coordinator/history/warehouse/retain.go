@@ -246,3 +246,16 @@ func (w *Warehouse) both(ctx context.Context, question, first, second string) er
 		return tx.Commit()
 	})
 }
+
+// Now is the time of the database: that of the server of PostgreSQL, and of this process for
+// SQLite. What is old enough to go does not depend on which coordinator asks.
+func (w *Warehouse) Now(ctx context.Context) (time.Time, error) {
+	if w.dialect == SQLite {
+		return time.Now(), nil
+	}
+	var now time.Time
+	if err := w.db.QueryRowContext(ctx, "SELECT now()").Scan(&now); err != nil {
+		return time.Time{}, fmt.Errorf("read the clock of the database: %w", err)
+	}
+	return now, nil
+}

@@ -32,6 +32,7 @@ func Run(t *testing.T, dsn func(t *testing.T) string) {
 		"two histories of one database open at once":          testOpenTwice,
 		"samples are taken once":                              testSamples,
 		"rows go at the end of their time":                    testRetention,
+		"the clock is that of the database":                   testNow,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dsn(t)) })
 	}

@@ -117,3 +117,13 @@ func goes(done []warehouse.Retained) (n int64) {
 	}
 	return n
 }
+
+// testNow: the database of a test runs on this machine, and has its clock.
+func testNow(t *testing.T, dsn string) {
+	w := Open(t, dsn)
+	before := time.Now().Add(-time.Second)
+	now, err := w.Now(t.Context())
+	if err != nil || now.Before(before) || now.After(time.Now().Add(time.Second)) {
+		t.Errorf("the database says %s, %v; here it is %s", now, err, time.Now())
+	}
+}
