@@ -104,6 +104,7 @@ func effective(t *testing.T) map[string]string {
 	for _, at := range []string{"Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"scheduling.numaPolicy"], all[at+"scheduling.gpu.link"] = numa.String(), link.String()
 		all[at+"alternatives.gpu.link"] = link.String()
+		all[at+"signalBefore"] = strconv.Itoa(int(api.DefaultSignalBefore.Seconds())) + "s"
 		all[at+"gangScheduling.minMembers"], all[at+"scheduling.gangScheduling.minMembers"] = minMembers, minMembers
 		all[at+"gangScheduling.topology.whenUnsatisfiable"], all[at+"scheduling.gangScheduling.topology.whenUnsatisfiable"] = api.DoNotSchedule, api.DoNotSchedule
 		all[at+"scheduling.tolerations.operator"] = "Equal"
