@@ -39,10 +39,11 @@ type Host struct {
 	counts     countTable
 	everywhere uint64 // all domains
 
-	bonds      [][]bond   // by device
-	peers      [2]peers   // by switchPeers and nvlinkPeers
-	links      *linkTable // nil on hosts of more than maxExact devices
-	whole      uint64     // devices not in MIG mode
+	models     []resource.Name // by device: under which quotas count it
+	bonds      [][]bond        // by device
+	peers      [2]peers        // by switchPeers and nvlinkPeers
+	links      *linkTable      // nil on hosts of more than maxExact devices
+	whole      uint64          // devices not in MIG mode
 	gpuDomain  [MaxGPUs]int8
 	domainGPUs []uint64     // by domain: its devices, without the unaligned
 	unaligned  uint64       // devices that count as on every node
@@ -62,6 +63,23 @@ type slot uint16
 func NewHost(t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host, error) {
 	return NewHostLike(nil, t, inv, reserved)
 }
+
+// modelsOf are the names under which quotas count the devices, by device.
+func modelsOf(inv *devices.Inventory) []resource.Name {
+	models := make([]resource.Name, len(inv.Devices))
+	for i := range inv.Devices {
+		if i > 0 && inv.Devices[i].Model == inv.Devices[i-1].Model {
+			models[i] = models[i-1]
+		} else {
+			models[i] = resource.GPUOf(inv.Devices[i].Model)
+		}
+	}
+	return models
+}
+
+// Models returns, by device, the names under which quotas count it: resource.GPUOf of its
+// product. The caller must not change the slice.
+func (h *Host) Models() []resource.Name { return h.models }
 
 // NewHostLike is NewHost for a host that may be of the same kind as another:
 // where the links and NUMA nodes of the devices compare alike, the score
@@ -98,6 +116,7 @@ func NewHostLike(like *Host, t *numa.Topology, inv *devices.Inventory, reserved 
 		}
 		h.fullCores = append(h.fullCores, cores)
 	}
+	h.models = modelsOf(inv)
 	h.partitions = newPartitionTable(inv)
 	h.placeGPUs()
 	switch {

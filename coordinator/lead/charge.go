@@ -128,7 +128,7 @@ func (l *Leader) modelsOf(u *unit, found map[resource.NodeID][]grant.Member) res
 			plan = append(plan, place.Choice{Node: at, Assignment: m.Assignment})
 		}
 	}
-	return sched.ModelsOf(plan)
+	return place.Models(plan)
 }
 
 // tryCharge is admit, and the time at which what is short may be over, which is

@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
@@ -8,55 +10,44 @@ import (
 // Allows reports whether the unit's constraints and Bars leave a node to it.
 func (u *Unit) Allows(n *cluster.Node) bool { return u.Constraints.Allows(n.Labels) && !u.bars(n) }
 
-// bars reports whether a node has a device of a product that the unit must not get.
+// bars reports whether a node has a device of a model that the unit must not get.
 func (u *Unit) bars(n *cluster.Node) bool {
-	if u.Bars == nil || n.Host == nil {
-		return false
-	}
-	for i := range n.Host.Inventory().Devices {
-		if u.Bars[n.Host.Inventory().Devices[i].Model] {
-			return true
-		}
-	}
-	return false
+	return u.Bars != nil && n.Host != nil && slices.ContainsFunc(n.Host.Models(), func(model resource.Name) bool { return u.Bars[model] })
 }
 
-// Products sums the GPUs of a plan by product, in device-milli. MIG instances are no GPUs.
-func Products(plan []Choice) map[string]resource.Milli {
-	sums := map[string]resource.Milli{}
+// Models sums the GPUs of a plan by the names under which quotas count them, in
+// device-milli. MIG instances are no GPUs.
+func Models(plan []Choice) resource.Vector {
+	sums := resource.Vector{}
 	for i := range plan {
-		for _, g := range plan[i].Assignment.GPUs {
-			sums[productOf(plan[i].Node, &g)] += g.Milli
+		for j := range plan[i].Assignment.GPUs {
+			g := &plan[i].Assignment.GPUs[j]
+			sums[modelOf(plan[i].Node, g)] += int64(g.Milli)
 		}
 	}
 	return sums
 }
 
-// productOf is the product of a GPU that a member has: of one that its host has lost that
-// of the first device, and "" where no device of the host is known.
-func productOf(n *cluster.Node, g *resource.GPUGrant) string {
-	if n.Host == nil || len(n.Host.Inventory().Devices) == 0 {
-		return ""
+// modelOf is the model of a GPU that a member has: of one that its host has lost that of
+// the first device, and that of an unknown product where no device of the host is known.
+func modelOf(n *cluster.Node, g *resource.GPUGrant) resource.Name {
+	if n.Host == nil || len(n.Host.Models()) == 0 {
+		return resource.GPUOf("")
 	}
-	all := n.Host.Inventory().Devices
+	all, models := n.Host.Inventory().Devices, n.Host.Models()
 	if g.Index >= 0 && g.Index < len(all) && all[g.Index].UUID == g.UUID {
-		return all[g.Index].Model
+		return models[g.Index]
 	}
 	for i := range all {
 		if all[i].UUID == g.UUID {
-			return all[i].Model
+			return models[i]
 		}
 	}
-	return all[0].Model
+	return models[0]
 }
 
-// IsMixed reports whether a node has GPUs of several products.
+// IsMixed reports whether a node has GPUs of several models.
 func IsMixed(n *cluster.Node) bool {
-	devices := n.Host.Inventory().Devices
-	for i := range devices {
-		if devices[i].Model != devices[0].Model {
-			return true
-		}
-	}
-	return false
+	models := n.Host.Models()
+	return slices.ContainsFunc(models, func(model resource.Name) bool { return model != models[0] })
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TestEachGPUIsOfOneProduct: also one that moved in the inventory, one that the host has
+// TestEachGPUIsOfOneModel: also one that moved in the inventory, one that the host has
 // lost, and one of a host that is not known.
-func TestEachGPUIsOfOneProduct(t *testing.T) {
+func TestEachGPUIsOfOneModel(t *testing.T) {
 	profile, err := fake.Lookup("dgx-a100")
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +30,11 @@ func TestEachGPUIsOfOneProduct(t *testing.T) {
 		{Node: known, Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 99, UUID: "GPU-gone", Milli: 1000}}}},
 		{Node: &cluster.Node{}, Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: gpus[0].UUID, Milli: 1000}}}},
 	}
-	want := map[string]resource.Milli{gpus[0].Model: 1500, "B": 1000, "": 1000}
-	if diff := cmp.Diff(want, Products(plan)); diff != "" {
+	want := resource.Vector{"nvidia.com/gpu.a100": 1500, "nvidia.com/gpu.b": 1000, "nvidia.com/gpu.unknown": 1000}
+	if diff := cmp.Diff(want, Models(plan)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !IsMixed(known) {
-		t.Error("the host has two products")
+		t.Error("the host has two models")
 	}
 }

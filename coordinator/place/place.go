@@ -36,8 +36,9 @@ type Unit struct {
 	Topology *topology.Rules
 	// Within are the nodes that are looked at; nil for all. Of units with Topology only.
 	Within map[resource.NodeID]bool
-	// Bars are products of GPUs that no node of the plan may have; nil for none.
-	Bars map[string]bool
+	// Bars are models of GPUs that no node of the plan may have, by the names under which
+	// quotas count them; nil for none.
+	Bars map[resource.Name]bool
 	// Policy chooses among the nodes; nil is Packed.
 	Policy Policy
 }

@@ -22,7 +22,11 @@ func WithModels(charges []record.Charge, models resource.Vector) []record.Charge
 	}
 	all := slices.Clone(charges)
 	for i := range all {
-		all[i].Request = withModels(all[i].Request, models)
+		if i > 0 && maps.Equal(charges[i].Request, charges[i-1].Request) { // as of each unit of the leader
+			all[i].Request = all[i-1].Request
+		} else {
+			all[i].Request = withModels(charges[i].Request, models)
+		}
 	}
 	return all
 }
@@ -37,9 +41,9 @@ func withModels(request, models resource.Vector) resource.Vector {
 // OnModels is the unit charged to these models as well.
 func (u *Unit) OnModels(models resource.Vector) *Unit {
 	of := *u
-	of.Charges = WithModels(u.Charges, models)
 	if len(models) > 0 {
 		of.Charge.Request = withModels(u.Charge.Request, models)
+		of.Charges = WithModels(u.Charges, models)
 	}
 	return &of
 }
@@ -47,27 +51,14 @@ func (u *Unit) OnModels(models resource.Vector) *Unit {
 // takesAnyModel reports whether the models of a unit are known only with its place.
 func (u *Unit) takesAnyModel() bool { return u.Demand.Request.TakesAnyModel() }
 
-// ModelsOf sums the devices of a plan by the names that quotas count them under.
-func ModelsOf(plan []place.Choice) resource.Vector {
-	models := resource.Vector{}
-	for product, milli := range place.Products(plan) {
-		models[resource.GPUOf(product)] += int64(milli)
-	}
-	return models
-}
-
-// barring are the bars and the products of plans that are of one of the models.
-func barring(bars map[string]bool, models []resource.Name, plans ...[]place.Choice) map[string]bool {
+// barring are the bars and these models.
+func barring(bars map[resource.Name]bool, models []resource.Name) map[resource.Name]bool {
 	all := maps.Clone(bars)
 	if all == nil {
-		all = map[string]bool{}
+		all = map[resource.Name]bool{}
 	}
-	for _, plan := range plans {
-		for product := range place.Products(plan) {
-			if slices.Contains(models, resource.GPUOf(product)) {
-				all[product] = true
-			}
-		}
+	for _, model := range models {
+		all[model] = true
 	}
 	return all
 }
@@ -77,15 +68,15 @@ func barring(bars map[string]bool, models []resource.Name, plans ...[]place.Choi
 // what is short, and with that has changed nothing. False: there is no such place; the
 // evidence has the shortage of the first place that was found.
 func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func(charged *Unit) *Shortage) bool {
-	of := *u
+	of := u
 	var first *Shortage
 	for {
 		mark := w.State.Checkpoint()
-		if !find(&of) {
+		if !find(of) {
 			w.State.Rollback(mark)
 			break
 		}
-		models := ModelsOf(d.Plan)
+		models := place.Models(d.Plan)
 		short := admits(u.OnModels(models))
 		if short == nil {
 			w.State.Keep(mark)
@@ -106,7 +97,9 @@ func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func
 			}
 			return false
 		})
-		of.Demand.Bars = barring(of.Demand.Bars, lacking, d.Plan)
+		without := *u
+		without.Demand.Bars = barring(of.Demand.Bars, lacking)
+		of = &without
 	}
 	if first != nil {
 		d.Evidence.ByModel = true
@@ -179,7 +172,7 @@ func (w *World) findGang(units []*Unit, d *GangDecision) bool {
 // seekGang is seek for units that start together, of which some take any model. The trees
 // charge no unit before.
 func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
-	var bars map[string]bool
+	var bars map[resource.Name]bool
 	var first *Shortage
 	for {
 		mark := w.State.Checkpoint()
@@ -198,7 +191,7 @@ func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
 		if first == nil {
 			first = short
 		}
-		bars = barring(bars, w.lacking(sum, func(one resource.Vector) bool { return w.isShortOf(units, each, one) }), d.Plans...)
+		bars = barring(bars, w.lacking(sum, func(one resource.Vector) bool { return w.isShortOf(units, each, one) }))
 	}
 	if first != nil {
 		d.Evidence.ByModel, d.Evidence.Short = true, first
@@ -207,8 +200,8 @@ func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
 	return false
 }
 
-// barred are units that must get none of some products, where they take any model.
-func barred(units []*Unit, bars map[string]bool) []*Unit {
+// barred are units that must get none of some models, where they take any model.
+func barred(units []*Unit, bars map[resource.Name]bool) []*Unit {
 	if bars == nil {
 		return units
 	}
@@ -228,7 +221,7 @@ func modelsOfEach(units []*Unit, plans [][]place.Choice) (each []resource.Vector
 	each, sum = make([]resource.Vector, len(units)), resource.Vector{}
 	for i, u := range units {
 		if u.takesAnyModel() {
-			each[i] = ModelsOf(plans[i])
+			each[i] = place.Models(plans[i])
 			sum.Add(each[i])
 		}
 	}
