@@ -164,7 +164,7 @@ type TenantResource struct {
 	// CurrentUsage is the amount that is charged now.
 	CurrentUsage string `json:"currentUsage" format:"quantity" example:"6500"`
 	// PeakUsage is the greatest amount of the period; absent where the leader keeps no
-	// history of the tenant.
+	// history of the tenant, and of a GPU model where the answer is from the history.
 	PeakUsage string `json:"peakUsage,omitempty" format:"quantity" example:"8200"`
 	// AvgUsage is the average amount of the period; absent as peakUsage is.
 	AvgUsage string `json:"avgUsage,omitempty" format:"quantity" example:"5800"`

@@ -64,23 +64,6 @@ func NewHost(t *numa.Topology, inv *devices.Inventory, reserved Reserved) (*Host
 	return NewHostLike(nil, t, inv, reserved)
 }
 
-// modelsOf are the names under which quotas count the devices, by device.
-func modelsOf(inv *devices.Inventory) []resource.Name {
-	models := make([]resource.Name, len(inv.Devices))
-	for i := range inv.Devices {
-		if i > 0 && inv.Devices[i].Model == inv.Devices[i-1].Model {
-			models[i] = models[i-1]
-		} else {
-			models[i] = resource.GPUOf(inv.Devices[i].Model)
-		}
-	}
-	return models
-}
-
-// Models returns, by device, the names under which quotas count it: resource.GPUOf of its
-// product. The caller must not change the slice.
-func (h *Host) Models() []resource.Name { return h.models }
-
 // NewHostLike is NewHost for a host that may be of the same kind as another:
 // where the links and NUMA nodes of the devices compare alike, the score
 // tables (up to 400 kB) are shared. like may be nil.

@@ -25,10 +25,14 @@ func (n Name) GPUModel() (model string, ok bool, err error) {
 	if !found {
 		return "", false, nil
 	}
-	if short := ShortGPUModel(model); short != model {
-		return "", true, fmt.Errorf("%q: want a model as in nvidia.com/gpu.%s", clip(string(n)), short)
+	switch short := ShortGPUModel(model); {
+	case short == model:
+		return model, true, nil
+	case model == "" || slices.Contains(notModels, model):
+		return "", true, fmt.Errorf("%q names no model of GPUs: want one as in %sh100", string(n), gpuModelPrefix)
+	default:
+		return "", true, fmt.Errorf("%q: want the spelling %q", clip(string(n)), gpuModelPrefix+short)
 	}
-	return model, true, nil
 }
 
 // IsGPUModel reports whether the name is of devices of one model, rightly spelt.

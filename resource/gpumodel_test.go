@@ -31,9 +31,15 @@ func TestNamesOfModelsHaveOneSpelling(t *testing.T) {
 			t.Errorf("%s: %q %t %v", name, model, ok, err)
 		}
 	}
-	for _, name := range []Name{"nvidia.com/gpu.H100", "nvidia.com/gpu.", "nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/gpu.nvidia-h100"} {
-		if model, ok, err := name.GPUModel(); model != "" || !ok || err == nil {
-			t.Errorf("%s: %q %t %v", name, model, ok, err)
+	for name, want := range map[Name]string{
+		"nvidia.com/gpu.H100":        `"nvidia.com/gpu.H100": want the spelling "nvidia.com/gpu.h100"`,
+		"nvidia.com/gpu.nvidia-h100": `"nvidia.com/gpu.nvidia-h100": want the spelling "nvidia.com/gpu.h100"`,
+		"nvidia.com/gpu.":            `"nvidia.com/gpu." names no model of GPUs: want one as in nvidia.com/gpu.h100`,
+		"nvidia.com/gpu.product":     `"nvidia.com/gpu.product" names no model of GPUs: want one as in nvidia.com/gpu.h100`,
+		"nvidia.com/gpu.memory":      `"nvidia.com/gpu.memory" names no model of GPUs: want one as in nvidia.com/gpu.h100`,
+	} {
+		if model, ok, err := name.GPUModel(); model != "" || !ok || err == nil || err.Error() != want {
+			t.Errorf("%s: %q %t %v, want %s", name, model, ok, err, want)
 		}
 	}
 	for _, name := range []Name{GPU, "nvidia.com/mig-1g.10gb", CPU, "", "nvidia.com/gpus.h100"} {

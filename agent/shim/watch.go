@@ -7,7 +7,7 @@ import (
 )
 
 // watch follows the command until nothing of it runs. When the command itself has
-// ended, what it has left behind is killed at once.
+// ended, the processes that it has started are killed at once.
 func watch(f Folder, n *Notice, pid int, requests <-chan request) Exit {
 	ends := make(chan ended)
 	go reap(ends)
@@ -99,7 +99,7 @@ func (w *watcher) announce() bool {
 	}
 	w.announced = true
 	w.signal(unix.Signal(w.notice.Signal))
-	// Without the file, for want of space say, nobody gets to know of the signal.
+	// Without the file (a full disk) the signal is not reported.
 	_ = w.folder.write(noticeFile, Noticed{Version: version, Signal: w.notice.Signal, At: time.Now()})
 	return true
 }

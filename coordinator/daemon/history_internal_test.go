@@ -30,7 +30,7 @@ func TestAFolderThatIsNoneIsSaidAtOnce(t *testing.T) {
 }
 
 // TestAChangeOfTheHistoryIsNotedFirst: the audit has a removal and a rebuild before they
-// begin, and no look at what would go.
+// begin. A dry run has no entry.
 func TestAChangeOfTheHistoryIsNotedFirst(t *testing.T) {
 	d := &Daemon{history: &historian{door: &door{dsn: "sqlite:" + filepath.Join(t.TempDir(), "h.db"), turn: make(chan struct{}, 1)}}}
 	noted := 0

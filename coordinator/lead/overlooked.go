@@ -146,8 +146,8 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
 }
 
-// wouldStart reports whether a decision on a unit now would begin an attempt, on whose way
-// nobody is already. It changes nothing.
+// wouldStart reports whether a decision on a unit now would begin an attempt, for which
+// no other unit is leaving yet. It changes nothing.
 func (l *Leader) wouldStart(of *sched.Unit) bool {
 	l.occupied()
 	room, charges := l.state.Checkpoint(), l.quotas.Trees().Checkpoint()

@@ -41,7 +41,8 @@ const (
 	Unknown
 )
 
-// Judge judges a name that a person wrote.
+// Judge judges a name that a person wrote. Models of GPUs differ by one letter (a100, h100,
+// h200), so none is a misspelling of another.
 func (r *Registry) Judge(name resource.Name) Verdict {
 	if _, known := r.entries[name]; known {
 		return Verdict{Code: Known}
@@ -56,11 +57,6 @@ func (r *Registry) Judge(name resource.Name) Verdict {
 		return Verdict{Code: Malformed, Fault: migErr}
 	case modelErr != nil:
 		return Verdict{Code: Malformed, Fault: modelErr}
-	case model && r.models() > 0:
-		if near := r.near(name); near != "" && near != resource.GPU {
-			return Verdict{Code: Misspelt, Near: near}
-		}
-		return Verdict{Code: NotHandedOut, Nodes: r.nodes}
 	case huge || mig || model:
 		return Verdict{Code: NotHandedOut, Nodes: r.nodes}
 	}
@@ -68,16 +64,6 @@ func (r *Registry) Judge(name resource.Name) Verdict {
 		return Verdict{Code: Misspelt, Near: near}
 	}
 	return Verdict{Code: Unknown, Nodes: r.nodes}
-}
-
-// models counts the known models of GPUs.
-func (r *Registry) models() (n int) {
-	for name := range r.entries {
-		if resource.IsGPUModel(name) {
-			n++
-		}
-	}
-	return n
 }
 
 // near is the known name that a misspelt one probably means: the same without its

@@ -32,6 +32,8 @@ func TestJudge(t *testing.T) {
 		"a profile that no node has":              {"nvidia.com/mig-3g.40gb", registry.NotHandedOut, ""},
 		"a family's name that is none":            {"hugepages-2M", registry.Malformed, ""},
 		"a profile that is none":                  {"nvidia.com/mig-1g10gb", registry.Malformed, ""},
+		"a model that no node has":                {"nvidia.com/gpu.h100", registry.NotHandedOut, ""},
+		"the label of a model":                    {"nvidia.com/gpu.product", registry.Malformed, ""},
 		"the plural of a device":                  {"nvidia.com/gpus", registry.Misspelt, "nvidia.com/gpu"},
 		"the plural of the CPU":                   {"cpus", registry.Misspelt, "cpu"},
 		"two letters in the wrong order":          {"memroy", registry.Misspelt, "memory"},

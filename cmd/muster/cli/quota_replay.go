@@ -156,8 +156,8 @@ func (p *progress) clear() {
 	}
 }
 
-// during shows for how long something is under way that tells nothing of itself, until the
-// function that it returns is called.
+// during shows how long a call takes that reports no progress of its own, until done is
+// called.
 func (p *progress) during(what string) (done func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -125,7 +125,7 @@ func TestProgressAppearsWhenItTakesLong(t *testing.T) {
 	(&progress{}).show(line) // no terminal
 }
 
-func TestProgressOfWhatTellsNothing(t *testing.T) {
+func TestProgressShowsHowLongACallTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := &progress{out: &out, began: time.Now()}
@@ -143,7 +143,7 @@ func TestProgressOfWhatTellsNothing(t *testing.T) {
 		p = &progress{out: &out, began: time.Now()}
 		p.during("waiting")()
 		if out.Len() > 0 {
-			t.Errorf("what is over at once: %q", out.String())
+			t.Errorf("a call that ends at once: %q", out.String())
 		}
 	})
 }

@@ -79,6 +79,11 @@ func (a *Answers) AddUsage(ctx context.Context, u *api.TenantUsage, tenant resou
 	}
 	u.Since = past.From.Format(time.RFC3339)
 	for name, r := range u.Resources {
+		if resource.IsGPUModel(name) { // slices count a GPU once, with its product beside
+			r.PeakUsage, r.AvgUsage = "", ""
+			u.Resources[name] = r
+			continue
+		}
 		held := past.Slots[name]
 		// Slices come at 5-minute marks and full hours: the present use may be greater yet.
 		if now, err := resource.ParseAmount(name, r.CurrentUsage); err == nil {
@@ -174,7 +179,7 @@ func seconds(d time.Duration) string {
 }
 
 // AddTrend implements service.Past. Quotas with scopes count a part of the work, which
-// slices do not tell apart: their trend stays as it is.
+// slices do not tell apart: their trend stays as it is, and so does that of a GPU model.
 func (a *Answers) AddTrend(ctx context.Context, q *api.ResourceQuota, tenant resource.TenantID) error {
 	if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
 		return nil
@@ -196,6 +201,12 @@ func (a *Answers) AddTrend(ctx context.Context, q *api.ResourceQuota, tenant res
 	}
 	trend := map[resource.Name]string{}
 	for name, text := range q.Status.Utilization {
+		if resource.IsGPUModel(name) {
+			if own := q.Status.Trend[name]; own != "" {
+				trend[name] = own
+			}
+			continue
+		}
 		var percent int64
 		if _, err := fmt.Sscanf(strings.TrimSuffix(text, "%"), "%d", &percent); err != nil || past.Hard[name] <= 0 {
 			continue

@@ -67,6 +67,7 @@ func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
 	a := opened(t, history.Batch{Slices: slices.Concat(held("a", resource.GPU, 4000, 10, 2), held("b", resource.GPU, 1000, 4, 3), held("c", resource.Memory, 3<<30, 2, 1))})
 	u := &api.TenantUsage{Tenant: "ml", Period: "24h", Resources: map[resource.Name]api.TenantResource{
 		resource.GPU: {Quota: "16", CurrentUsage: "2"}, resource.CPU: {Quota: "64", CurrentUsage: "3"}, // no slice has it yet
+		"nvidia.com/gpu.h100": {Quota: "8", CurrentUsage: "2", PeakUsage: "3", AvgUsage: "1"},
 	}}
 	if err := a.AddUsage(t.Context(), u, "ml", 24*time.Hour); err != nil {
 		t.Fatal(err)
@@ -77,6 +78,9 @@ func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
 	}
 	if cpu := u.Resources[resource.CPU]; cpu.PeakUsage != "3" || cpu.AvgUsage != "0" {
 		t.Errorf("CPUs %+v, want no peak", cpu)
+	}
+	if h100 := u.Resources["nvidia.com/gpu.h100"]; h100.CurrentUsage != "2" || h100.PeakUsage != "" || h100.AvgUsage != "" {
+		t.Errorf("a model %+v, want its present use alone: no slice has it", h100)
 	}
 	if memory := u.Resources[resource.Memory]; memory.PeakUsage != "3Gi" || memory.CurrentUsage != "0" {
 		t.Errorf("memory %+v, want a peak of 3Gi", memory)
@@ -89,13 +93,19 @@ func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
 
 func TestATrendIsOfTheLastDay(t *testing.T) {
 	quotas := []history.Quota{{Namespace: "one", Name: "q", Tenant: "ml", Slot: resource.GPU, Hard: 10_000, Soft: resource.Unlimited, From: time.Now().Add(-100 * time.Hour), Revision: 1}}
+	for _, model := range []resource.Name{"nvidia.com/gpu.a100", "nvidia.com/gpu.h100"} {
+		ofModel := quotas[0]
+		ofModel.Slot = model
+		quotas = append(quotas, ofModel)
+	}
 	a := opened(t, history.Batch{Slices: held("a", resource.GPU, 4000, 30, 2), Quotas: quotas})
 	q := &api.ResourceQuota{Metadata: api.ObjectMeta{Name: "q", Namespace: "one"}}
-	q.Status.Utilization = map[resource.Name]string{resource.GPU: "45%", resource.CPU: "1%"}
+	q.Status.Utilization = map[resource.Name]string{resource.GPU: "45%", resource.CPU: "1%", "nvidia.com/gpu.a100": "45%", "nvidia.com/gpu.h100": "7%"}
+	q.Status.Trend = map[resource.Name]string{resource.GPU: "+0% over 2h", "nvidia.com/gpu.a100": "+2% over 2h"} // of this coordinator
 	if err := a.AddTrend(t.Context(), q, "ml"); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(map[resource.Name]string{resource.GPU: "+5% over 24h"}, q.Status.Trend); d != "" {
+	if d := cmp.Diff(map[resource.Name]string{resource.GPU: "+5% over 24h", "nvidia.com/gpu.a100": "+2% over 2h"}, q.Status.Trend); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }

@@ -5,7 +5,7 @@
 //	     memory_available <bytes> gpu_available <devices> pods_running <members>
 //	ZADD node:heartbeat:timestamps <unix seconds> <node>
 //
-// A script on the server leaves out a heartbeat that is older than the one it has.
+// A script on the server leaves out a heartbeat that is older than the stored one.
 //
 // Muster itself reads none of it: a node's silence is gossip's to find. The package
 // decides no liveness. A server that is slow or away costs the newest heartbeats of that
@@ -324,8 +324,8 @@ func (s *Sink) write(ctx context.Context, beats []Beat, gone []resource.NodeID) 
 	return err
 }
 
-// putNewer writes heartbeats, but those that are older than what the server has of their
-// nodes: another coordinator has heard them later. KEYS are the sorted set and the key of
+// putNewer writes the heartbeats that are not older than those in the server. Several
+// coordinators write, and an older heartbeat may arrive last. KEYS are the sorted set and the key of
 // each node; ARGV has six values for each node: its name, the seconds, the members, and the
 // three free amounts, "" where unknown.
 const putNewer = `
