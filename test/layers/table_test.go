@@ -112,6 +112,7 @@ var table = map[string]row{
 	"agent/deviceplugin/kubelettest":  {layer: adapter, testOnly: true},
 	"agent/shim":                      {layer: adapter},
 	"agent/run":                       {layer: adapter, neighbours: []string{"agent/shim"}},
+	"agent/users":                     {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/usage":                     {layer: adapter},
 	"agent/inspect":                   {layer: adapter, neighbours: []string{"numa/sysfs"}},
 	"agent/rpc":                       {layer: adapter, neighbours: []string{"agent/usage", "pki", "proto/muster/v1", "proto/scheduler/v1", "rpcauth", "wire", "wire/limits"}},

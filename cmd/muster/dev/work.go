@@ -2,15 +2,13 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/user"
-	"strconv"
 	"time"
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/agent/users"
 )
 
 // This file says as whom a dev cluster runs the commands of jobs: as the user who has
@@ -40,40 +38,20 @@ func workOf(runAs string, effective int, env func(string) string) (*agent.RunCon
 			c.Env = append(c.Env, name+"="+value)
 		}
 	}
-	who := &user.User{Uid: strconv.Itoa(effective), Username: env("USER"), HomeDir: env("HOME")}
+	who := users.Account{Name: env("USER"), Home: env("HOME")}
 	if runAs != "" {
-		if who, err = user.Lookup(runAs); err != nil {
-			return nil, fmt.Errorf("--run-as %q: %w", runAs, err)
-		}
-		id, err := userOf(who)
+		who, err = users.Lookup(runAs)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("--run-as %q: %w", runAs, err)
-		case effective != 0 && int(id.UID) != effective:
+		case effective != 0 && int(who.ID.UID) != effective:
 			return nil, fmt.Errorf("--run-as %q: only root can run commands as another user; leave it out", runAs)
 		case effective == 0:
-			c.User = id
+			c.User = &who.ID
 		}
 	}
-	c.Env = append(c.Env, "HOME="+who.HomeDir, "USER="+who.Username, "LOGNAME="+who.Username)
+	c.Env = append(c.Env, who.Env()...)
 	return c, nil
-}
-
-// userOf is a user by numbers.
-func userOf(u *user.User) (*shim.User, error) {
-	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	names, err3 := u.GroupIds()
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, err
-	}
-	id := &shim.User{UID: uint32(uid), GID: uint32(gid)}
-	for _, name := range names {
-		if group, err := strconv.ParseUint(name, 10, 32); err == nil {
-			id.Groups = append(id.Groups, uint32(group))
-		}
-	}
-	return id, nil
 }
 
 // endWork ends what the agents have started, before the cluster's folder is removed.
