@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/agent/users"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -22,8 +24,10 @@ import (
 type RunConfig struct {
 	// Program becomes a supervisor (shim.Become); absolute.
 	Program string
-	// User is the user of all processes; nil is the agent's own.
+	// User is the user of all processes; nil is the agent's own. It is unused with Users.
 	User *shim.User
+	// Users has the user of each tenant's processes; nil: User is that of all.
+	Users *users.Table
 	// Env is the environment that work begins with, as NAME=VALUE.
 	Env []string
 	// Dir is the working directory of work that names none; "" is "/".
@@ -143,7 +147,7 @@ func (o *owner) startWork(c *grant.Start) {
 	var members []run.Member
 	for _, m := range c.Members {
 		held, _ := g.Member(m.Index)
-		members = append(members, run.Member{Index: m.Index, Restart: m.Restart, Spec: o.agent.config.Run.spec(c, &held)})
+		members = append(members, run.Member{Index: m.Index, Restart: m.Restart, Spec: o.agent.config.Run.spec(c, &held), Prepare: o.agent.config.Run.asUser(g.Tenant, c.Dir)})
 	}
 	o.agent.runner.Attach(c.Tx, members)
 	o.tellWork(c.Tx)
@@ -184,6 +188,27 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 		spec.CPUs = m.Assignment.CPUSet().Members()
 	}
 	return spec
+}
+
+// asUser completes the spec of a start for the user of its tenant: HOME, USER and LOGNAME
+// where the client has set none, and the user's home as working directory where the client
+// has named none. It returns nil where all processes have the same user.
+func (c *RunConfig) asUser(tenant resource.TenantID, dir string) func(*shim.Spec) error {
+	if c.Users == nil {
+		return nil
+	}
+	return func(spec *shim.Spec) error {
+		account, err := c.Users.Of(tenant)
+		if err != nil {
+			return err
+		}
+		spec.User = &account.ID
+		spec.Env = lastOfEach(append(account.Env(), spec.Env...))
+		if info, err := os.Stat(account.Home); dir == "" && err == nil && info.IsDir() {
+			spec.Dir = account.Home
+		}
+		return nil
+	}
 }
 
 // lastOfEach keeps the last value of each variable, in order of the names.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/agent/users"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 )
 
@@ -243,4 +244,32 @@ func TestEachMemberHasOneSeries(t *testing.T) {
 		}
 	}
 	t.Error("no series shows the member's processor time")
+}
+
+// TestATenantWithoutAUserHasNoProcess: the member ends as one that was never started, and
+// says so to the people of the tenant.
+func TestATenantWithoutAUserHasNoProcess(t *testing.T) {
+	r := newWorkRig(t)
+	tune := r.tune
+	r.tune = func(c *agent.Config, d *agent.Deps) {
+		tune(c, d)
+		table, err := users.NewTable(map[string]string{"ml": "ada"}, false, func(name string) (users.Account, error) {
+			return users.Account{Name: name, ID: shim.User{UID: 1001}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Run.Users = table
+	}
+	r.start()
+	l := r.lead(1)
+	r.grant(l, "a", 1)
+	l.send(startOf("a", "echo no"))
+	state := l.work("a", musterv1.WorkState_ENDED)
+	if state.GetCode() != 126 || state.GetReason() != string(shim.NotStarted) || !strings.Contains(state.GetMessage(), "this node has no user for the work of tenant") {
+		t.Errorf("the work has ended as %v", state)
+	}
+	if got := r.output(); got != "" {
+		t.Errorf("output %q of a command that was not to start", got)
+	}
 }

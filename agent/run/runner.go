@@ -54,6 +54,9 @@ type Member struct {
 	Index   int
 	Restart int // 0 at the first start of the member in its transaction
 	Spec    shim.Spec
+	// Prepare completes the Spec right before the start, and may block; nil for none.
+	// With its error the member ends as NotStarted.
+	Prepare func(*shim.Spec) error
 }
 
 // Runner starts and follows. Its methods may be called by any goroutine. Open and Measure
@@ -140,13 +143,13 @@ func (r *Runner) Attach(tx resource.TxID, members []Member) {
 		at := slices.IndexFunc(r.tasks[tx], func(t *task) bool { return t.id == id })
 		if at < 0 {
 			t := r.newTask(id)
-			t.spec = &m.Spec
+			t.spec, t.prepare = &m.Spec, m.Prepare
 			r.tasks[tx] = append(r.tasks[tx], t)
 			r.fresh = append(r.fresh, t)
 			continue
 		}
 		if t := r.tasks[tx][at]; t.spec == nil { // found by Open
-			t.spec = &m.Spec
+			t.spec, t.prepare = &m.Spec, m.Prepare
 			t.wake()
 		}
 	}

@@ -59,7 +59,8 @@ type task struct {
 	folder shim.Folder
 	woken  chan struct{} // capacity 1: spec or deadline has changed
 
-	spec     *shim.Spec // nil: found by Open, and nobody has asked for its start since
+	spec     *shim.Spec             // nil: found by Open, and nobody has asked for its start since
+	prepare  func(*shim.Spec) error // nil for none
 	phase    grant.WorkPhase
 	exit     shim.Exit
 	deadline time.Time // of its end; zero: it may run
@@ -86,6 +87,7 @@ func (t *task) state() grant.WorkState {
 // wish is what a task is to do, at one moment.
 type wish struct {
 	spec     *shim.Spec
+	prepare  func(*shim.Spec) error
 	deadline time.Time
 	evicted  bool
 }
@@ -93,7 +95,7 @@ type wish struct {
 func (r *Runner) wishOf(t *task) wish {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return wish{t.spec, t.deadline, t.evicted}
+	return wish{t.spec, t.prepare, t.deadline, t.evicted}
 }
 
 // retryAfter is the pause after a step that failed, pollEvery that between two looks
@@ -180,23 +182,38 @@ func (r *Runner) advance(ctx context.Context, t *task) (*shim.Exit, error) {
 	case t.launches == mostLaunches:
 		return r.endUnstarted(t, fmt.Sprintf("%d supervisors have ended before the start; see %s/trace on the host", mostLaunches, t.folder))
 	}
-	return nil, r.launch(ctx, t, *w.spec, lock)
+	return r.launch(ctx, t, w, lock)
 }
 
-// launch starts a shim, which takes the lock over, and accompanies it.
-func (r *Runner) launch(ctx context.Context, t *task, spec shim.Spec, lock *os.File) error {
+// launch starts a shim, which takes the lock over, and accompanies it. It returns the
+// exit of a member that cannot be started.
+func (r *Runner) launch(ctx context.Context, t *task, w wish, lock *os.File) (*shim.Exit, error) {
 	select {
 	case r.starts <- struct{}{}:
 	case <-ctx.Done():
-		return nil
+		return nil, nil
+	}
+	spec, refused := w.complete()
+	if refused != nil {
+		<-r.starts
+		return r.endUnstarted(t, refused.Error())
 	}
 	c, err := r.fork(t, spec, lock)
 	<-r.starts
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lock.Close() // the shim has it too
-	return r.accompany(ctx, t, c)
+	return nil, r.accompany(ctx, t, c)
+}
+
+// complete is the spec to start.
+func (w wish) complete() (shim.Spec, error) {
+	spec := *w.spec
+	if w.prepare == nil {
+		return spec, nil
+	}
+	return spec, w.prepare(&spec)
 }
 
 // child is a shim that this agent has started; the zero value is one of an earlier

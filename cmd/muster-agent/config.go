@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/deviceplugin"
 	"github.com/musterd/muster/agent/pressure"
+	"github.com/musterd/muster/agent/users"
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -57,6 +59,7 @@ type config struct {
 	AssumeDeadAfter configfile.Duration          `json:"assumeDeadAfter"`
 	MemoryPressure  memoryConfig                 `json:"memoryPressure"`
 	Kubelet         kubeletConfig                `json:"kubelet"`
+	Work            workConfig                   `json:"work"`
 	Log             logConfig                    `json:"log"`
 }
 
@@ -248,6 +251,7 @@ type settings struct {
 	driverRetry    time.Duration
 	memory         pressure.Policy
 	kubelet        *deviceplugin.Config // nil: the kubelet gets no devices
+	users          *users.Table         // nil: the agent starts no work
 	level          slog.Level
 }
 
@@ -350,6 +354,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	s.memory, err = c.MemoryPressure.check()
 	keep(err)
 	s.kubelet, err = c.Kubelet.check()
+	keep(err)
+	s.users, err = c.Work.check(os.Geteuid(), users.Lookup)
 	keep(err)
 	for i, name := range c.Orphans.Ignore {
 		if name == "" || strings.ContainsAny(name, "/ ") {

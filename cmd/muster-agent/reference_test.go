@@ -70,6 +70,7 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"tokenFile": {"/nowhere/token", `""`}, "orphans.ignore": {"[/usr/bin/x]", "['']", "['a b']"},
 		"kubelet.pool": {"['0']", "['']"}, "kubelet.shares": {"{GPU-0: 2}", "{GPU-0: 1}"}, "kubelet.resource": {"gpu", `""`, "a/b/c"},
 		"kubelet.strategies": {"[volume-mounts]", "['']"}, "kubelet.cdiKind": {"nvidia.com", `""`}, "kubelet.sockets": {"here", `""`}, "kubelet.podResources": {"here", `""`},
+		"work.users": {"{A: nobody}", "{ml: no-such-user-here}", "{'*': root}", "{ml: ''}"}, "work.allowRoot": {"true"},
 	}, map[string]string{
 		"discovery.nvmlLibrary": "the loader knows whether there is such a library",
 	})

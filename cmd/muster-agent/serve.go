@@ -64,7 +64,11 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	if s.declared, err = withStorage(ctx, s.declared, s.DataDir); err != nil {
 		log.Warn("storage_not_measured", "folder", s.DataDir, "error", err, "effect", "the node has no ephemeral-storage")
 	}
-	a, err := agent.New(agentConfig(s, newJournal), deps)
+	config, err := withWork(agentConfig(s, newJournal), &s)
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(config, deps)
 	if err != nil {
 		if errors.Is(err, journal.ErrLocked) {
 			return fmt.Errorf("dataDir %s: %w; one agent per folder", s.DataDir, err)

@@ -54,6 +54,7 @@ type config struct {
 	Unsatisfiable     string                     `json:"unsatisfiable"`
 	PlacementPolicy   string                     `json:"placementPolicy"`
 	PreemptionPolicy  string                     `json:"preemptionPolicy"`
+	StartsWork        bool                       `json:"startsWork"`
 	Log               logConfig                  `json:"log"`
 }
 
@@ -281,7 +282,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
 	}, level, errors.Join(errs...)
 }
 

@@ -38,7 +38,7 @@ func (l *Leader) refusesWork(doc *api.Job) *api.Status {
 	if l.rules.StartsWork || !doc.Spec.Template.Spec.HasWork() {
 		return nil
 	}
-	return api.Errorf(422, "spec.template.spec.command: this cluster starts no processes: leave the command out, and start it on the nodes by their assignment files (docs/assignments.md); muster dev starts processes, as root with --run-as USER")
+	return api.Errorf(422, "spec.template.spec.command: this cluster starts no processes: leave the command out, and start it on the nodes by their assignment files (docs/assignments.md); an operator has processes started by startsWork of the coordinators and work.users of the agents (docs/work.md), muster dev as root by --run-as USER")
 }
 
 // startWork has some agents of an attempt start those of their members of which no agent

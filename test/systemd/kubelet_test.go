@@ -19,11 +19,21 @@ func TestTheDropInForTheKubeletPassesSystemdsVerifier(t *testing.T) {
 		t.Skip("systemd-analyze is missing (apt-get install systemd; make test fetches it)")
 	}
 	const unit = "muster-agent.service"
+	verify(t, verifier, unit, unit+".d/kubelet.conf")
+	got := settings(t, unit+".d/kubelet.conf")
+	if !slices.Equal(got["User"], []string{"root"}) || got["CapabilityBoundingSet"] != nil || got["AmbientCapabilities"] != nil {
+		t.Errorf("the drop-in changes more than the user: %v", got)
+	}
+}
+
+// verify has systemd read a unit with drop-ins.
+func verify(t *testing.T, verifier, unit string, dropIns ...string) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, unit+".d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{unit, unit + ".d/kubelet.conf"} {
+	for _, file := range append(dropIns, unit) {
 		text := strings.ReplaceAll(read(t, file), "/usr/local/bin/muster-agent", "/bin/true")
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -33,9 +43,24 @@ func TestTheDropInForTheKubeletPassesSystemdsVerifier(t *testing.T) {
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
-	got := settings(t, unit+".d/kubelet.conf")
-	if !slices.Equal(got["User"], []string{"root"}) || got["CapabilityBoundingSet"] != nil || got["AmbientCapabilities"] != nil {
-		t.Errorf("the drop-in changes more than the user: %v", got)
+}
+
+// TestTheDropInForWorkPassesSystemdsVerifier also checks that commands have no way back to
+// root, and that the agent has the rights for their users alone.
+func TestTheDropInForWorkPassesSystemdsVerifier(t *testing.T) {
+	verifier, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is missing (apt-get install systemd; make test fetches it)")
+	}
+	const unit = "muster-agent.service"
+	verify(t, verifier, unit, unit+".d/work.conf")
+	got := settings(t, unit+".d/work.conf")
+	rights := "CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
+	if !slices.Equal(got["User"], []string{"root"}) || !slices.Equal(got["CapabilityBoundingSet"], []string{rights}) || got["AmbientCapabilities"] != nil || got["NoNewPrivileges"] != nil {
+		t.Errorf("the drop-in gives other rights: %v", got)
+	}
+	if base := settings(t, unit); !slices.Equal(base["NoNewPrivileges"], []string{"yes"}) || !slices.Equal(base["KillMode"], []string{"process"}) {
+		t.Errorf("commands get rights, or end with the agent: %v", base)
 	}
 }
 
