@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/users"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
@@ -13,11 +18,20 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// A follower asks the agent by itself. The agents of the rig start nothing, which is
-// what the reader gets to know.
+// A follower asks the agent by itself. The agents have no user for the tenant of the job,
+// and the folder of the start is gone, which is what the reader gets to know.
 func TestAFollowerReadsOutputFromTheAgent(t *testing.T) {
 	starts := func(c *coordinator.Config) { c.StartsWork = true }
-	bubble(t, rig.Options{Configure: starts}, func(t *testing.T, c *rig.Cluster) {
+	var data string
+	equip := func(c *agent.Config, _ *agent.Deps) {
+		data = c.DataDir
+		none, err := users.NewTable(nil, false, users.Lookup)
+		if err != nil {
+			t.Error(err)
+		}
+		c.Run = &agent.RunConfig{Program: "/bin/false", Users: none}
+	}
+	bubble(t, rig.Options{Configure: starts, Equip: equip}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		f := c.StartCoordinator("c2")
 		c.Eventually("the follower is ready", func() bool { return f.Ready(t.Context()) == nil })
@@ -33,6 +47,9 @@ func TestAFollowerReadsOutputFromTheAgent(t *testing.T) {
 			j, err := f.GetJob(t.Context(), rig.Namespace, "train", 0)
 			return err == nil && j.Status.Phase == api.Failed
 		})
+		if err := os.RemoveAll(filepath.Join(data, "run")); err != nil {
+			t.Fatal(err)
+		}
 		for name, q := range map[string]service.LogQuery{"all": {AllMembers: true}, "one": {Member: 0}, "followed": {AllMembers: true, Follow: true}} {
 			s, err := f.JobLogs(t.Context(), rig.Namespace, "train", q)
 			if err != nil {

@@ -25,6 +25,8 @@ type Registration struct {
 	// AssumeDeadAfter is the node's limit without contact, in whole milliseconds;
 	// 0 where it has none.
 	AssumeDeadAfter time.Duration
+	// StartsWork: the agent starts the commands of members.
+	StartsWork bool
 }
 
 // Registered is the answer to a registration.
@@ -39,7 +41,7 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 	request := &musterv1.RegisterRequest{
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
-		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(),
+		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork,
 	}
 	var done Registered
 	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {

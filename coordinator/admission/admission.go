@@ -23,6 +23,7 @@ import (
 type Registered struct {
 	Node       resource.NodeID
 	AssumeDead time.Duration // limit without contact; 0 = not opted in
+	StartsWork bool          // the agent starts the commands of members
 	Devices    int
 	Product    string         // model of the first device
 	Memory     resource.Bytes // of the first device; 0 = not known
@@ -45,6 +46,9 @@ func (r Registered) reserved() map[string]string {
 	labels := map[string]string{api.HostnameLabel: string(r.Node), api.NodeLabel: string(r.Node)}
 	if r.AssumeDead > 0 {
 		labels[api.AssumeDeadLabel] = r.AssumeDead.String()
+	}
+	if r.StartsWork {
+		labels[resource.StartsWorkLabel] = resource.StartsWorkValue
 	}
 	if r.Devices == 0 {
 		return labels

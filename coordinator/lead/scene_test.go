@@ -76,7 +76,7 @@ func (x *scene) connect(id resource.NodeID) {
 	}
 	incarnation := resource.Incarnation{JournalID: string(id), BootID: "b"}
 	rev := x.put(record.NodeIdentityKey(id), record.MustEncode(record.NodeIdentity{Incarnation: incarnation}))
-	spec := record.NodeSpec{Capacity: admission.CapacityOf(host, fits.Allocatable()), Allocatable: fits.Allocatable()}
+	spec := record.NodeSpec{Capacity: admission.CapacityOf(host, fits.Allocatable()), Allocatable: fits.Allocatable(), StartsWork: x.rules.StartsWork}
 	spec.Topology.GPUModels, spec.Topology.GPUModel = []string{host.Inventory.Devices[0].Model}, make([]int, len(host.Inventory.Devices))
 	specRev := x.put(record.NodeSpecKey(id), record.MustEncode(spec))
 	x.hosts[id] = StreamOpened{Hello: grant.Hello{Node: id, Incarnation: incarnation, Revision: rev, Host: host}, Fit: fits}

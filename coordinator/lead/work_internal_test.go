@@ -416,3 +416,28 @@ func TestACommandIsRefusedWhereNothingIsStarted(t *testing.T) {
 		t.Errorf("status %v, want 422", status)
 	}
 }
+
+// TestACommandGoesToANodeWhoseAgentStartsIt: a node whose agent starts nothing takes other
+// work, and is told as the reason where there is no other node.
+func TestACommandGoesToANodeWhoseAgentStartsIt(t *testing.T) {
+	x := newScene(t) // its agents start nothing
+	x.rules.StartsWork = true
+	u := x.submitWork("train", 1, "")
+	x.answers()
+	if u.attempt != nil {
+		t.Fatalf("the command goes to %v", u.attempt.machine.Nodes())
+	}
+	answer := x.explain(u, Asked{Operator: true}).Answer()
+	if text := fmt.Sprintf("%+v", answer); !strings.Contains(text, "label muster.dev/starts-work is not set, want true") || len(answer.Help) > 0 {
+		t.Errorf("the answer why is %s, want the label and nothing that the client can do about it", text)
+	}
+	if other := x.submit("plain", 8, ""); other.attempt == nil {
+		t.Error("other work has no place on these nodes")
+	}
+	x.connect("starter")
+	x.answers()
+	x.pass(time.Second)
+	if u.attempt == nil || !slices.Equal(u.attempt.machine.Nodes(), []resource.NodeID{"starter"}) {
+		t.Errorf("the command has the attempt %+v, want one on the node that starts it", u.attempt)
+	}
+}

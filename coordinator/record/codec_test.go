@@ -149,6 +149,7 @@ func TestGoldenRecords(t *testing.T) {
 		Token: "0123456789", Topology: record.TopologySummary{GPUs: 1, GPUModels: []string{"A100"}, GPUModel: []int{0}, GPUMemory: 80 << 30},
 		Approved: &record.Capacity{Amounts: resource.Vector{resource.CPU: 2000}, Models: map[string]int{"A100": 1}},
 	})
+	roundTrip(t, "node-spec-work", record.NodeSpec{Hostname: "gpu-01", StartsWork: true})
 	roundTrip(t, "node-spec-registrations", record.NodeSpec{
 		Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Version: "v0.1.0", Registrations: []string{"2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z"},
 		RegisteredBy: []record.Registrant{{Hostname: "gpu-01", AgentAddr: "127.0.0.1:8472", Journal: "j"}},

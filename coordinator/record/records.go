@@ -384,6 +384,8 @@ type NodeSpec struct {
 	RegisteredBy []Registrant `json:"registeredBy,omitempty"`
 	// AssumeDeadMillis is that of the identity, as the last registration had it.
 	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
+	// StartsWork: the agent starts the commands of members.
+	StartsWork bool `json:"startsWork,omitempty"`
 	// IgnoredLabels are keys that the agent registered and that count for nothing
 	// (admission.AgentLabels).
 	IgnoredLabels []string `json:"ignoredLabels,omitempty"`

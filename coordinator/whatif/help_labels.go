@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/resource"
 )
 
 // mostTaints bounds the taints that are tried out.
@@ -17,6 +18,9 @@ func (h *helper) constraints() {
 	set := h.unit.Demand.Constraints
 	spec := set.Requirements()
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if key == resource.StartsWorkLabel { // a client cannot do without it
+			continue
+		}
 		without := spec
 		without.NodeSelector = maps.Clone(spec.NodeSelector)
 		delete(without.NodeSelector, key)

@@ -189,6 +189,7 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.RegisterRequest.agent_addr":               id(maxID),
 	"muster.v1.RegisterRequest.version":                  prose(128),
 	"muster.v1.RegisterRequest.assume_dead_after_millis": between(0, maxMillis),
+	"muster.v1.RegisterRequest.starts_work":              boolean,
 
 	"muster.v1.RegisterResponse.revision":       natural,
 	"muster.v1.RegisterResponse.store_revision": natural,

@@ -1,12 +1,14 @@
 package form
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/topology"
+	"github.com/musterd/muster/resource"
 )
 
 // This file translates constraints from documents and records, which are
@@ -29,6 +31,17 @@ func Constraints(s api.Scheduling) constraint.Spec {
 	for _, p := range s.Affinity.NodeAffinity.Preferred {
 		spec.Preferred = append(spec.Preferred, constraint.Preference{Weight: p.Weight, Term: termOf(p.Preference)})
 	}
+	return spec
+}
+
+// withWork keeps members with a command to nodes whose agents start commands.
+func withWork(spec constraint.Spec, job *api.Job) constraint.Spec {
+	if job == nil || !job.Spec.Template.Spec.HasWork() {
+		return spec
+	}
+	selector := map[string]string{resource.StartsWorkLabel: resource.StartsWorkValue}
+	maps.Copy(selector, spec.NodeSelector) // a client that asks for the label itself has said so
+	spec.NodeSelector = selector
 	return spec
 }
 

@@ -39,7 +39,7 @@ func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, gro
 	if err := request.Validate(); err != nil {
 		return Form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
 	}
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(Constraints(spec.Scheduling)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
+	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(withWork(Constraints(spec.Scheduling), job)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
 	charge := Scope(rec, spec, job, user)
 	member := request.Charge()
 	maps.Copy(member, cluster)

@@ -96,8 +96,11 @@ type RegisterRequest struct {
 	// what coordinators have granted it, so that its node may count as dead later
 	// (PROTOCOL.md section 5). 0 where the node has not opted in.
 	AssumeDeadAfterMillis int64 `protobuf:"varint,7,opt,name=assume_dead_after_millis,json=assumeDeadAfterMillis,proto3" json:"assume_dead_after_millis,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// starts_work: the agent starts the commands of members. Other agents get no member with
+	// a command.
+	StartsWork    bool `protobuf:"varint,8,opt,name=starts_work,json=startsWork,proto3" json:"starts_work,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterRequest) Reset() {
@@ -177,6 +180,13 @@ func (x *RegisterRequest) GetAssumeDeadAfterMillis() int64 {
 		return x.AssumeDeadAfterMillis
 	}
 	return 0
+}
+
+func (x *RegisterRequest) GetStartsWork() bool {
+	if x != nil {
+		return x.StartsWork
+	}
+	return false
 }
 
 type RegisterResponse struct {
@@ -870,7 +880,7 @@ var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x95\x02\n" +
+	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xb6\x02\n" +
 	"\x0fRegisterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x128\n" +
@@ -879,7 +889,9 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
 	"agent_addr\x18\x05 \x01(\tR\tagentAddr\x12\x18\n" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x127\n" +
-	"\x18assume_dead_after_millis\x18\a \x01(\x03R\x15assumeDeadAfterMillis\"U\n" +
+	"\x18assume_dead_after_millis\x18\a \x01(\x03R\x15assumeDeadAfterMillis\x12\x1f\n" +
+	"\vstarts_work\x18\b \x01(\bR\n" +
+	"startsWork\"U\n" +
 	"\x10RegisterResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12%\n" +
 	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\"*\n" +

@@ -1,0 +1,9 @@
+package resource
+
+// StartsWorkLabel is the label of the nodes whose agents start the commands of members, with
+// the value StartsWorkValue. It follows from the registration, and the leader adds it to
+// the node selector of members with a command.
+const (
+	StartsWorkLabel = "muster.dev/starts-work"
+	StartsWorkValue = "true"
+)
