@@ -32,9 +32,18 @@ type RunConfig struct {
 	Env []string
 	// Dir is the working directory of work that names none; "" is "/".
 	Dir string
-	// Affinity: the processes may run on their assigned CPUs alone. Not for hardware
-	// that is simulated.
+	// Affinity: the processes may run on their assigned CPUs alone, and take memory from
+	// their NUMA nodes first. Not for hardware that is simulated.
 	Affinity bool
+}
+
+// NotEnforced names the parts of a grant that bind no process here.
+func (c *RunConfig) NotEnforced() []string {
+	list := []string{"memory", "hugepages", "devices"}
+	if !c.Affinity {
+		list = append([]string{"cpus"}, list...)
+	}
+	return list
 }
 
 // mostHosts bounds MUSTER_HOSTS, in bytes: the kernel takes 128 KiB in a variable.
@@ -185,7 +194,7 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 		spec.Notice = &shim.Notice{Signal: n.Signal, BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}
 	}
 	if c.Affinity {
-		spec.CPUs = m.Assignment.CPUSet().Members()
+		spec.CPUs, spec.NUMANodes = m.Assignment.CPUSet().Members(), handoff.NUMANodes(m.Assignment).Members()
 	}
 	return spec
 }

@@ -68,6 +68,18 @@ func Devices(a resource.Assignment) []string {
 	return uuids
 }
 
+// NUMANodes are the nodes of a member's memory and huge pages.
+func NUMANodes(a resource.Assignment) bitset.Set {
+	var nodes bitset.Set
+	for _, m := range a.Memory {
+		nodes.Add(m.Node)
+	}
+	for _, h := range a.Hugepages {
+		nodes.Add(h.Node)
+	}
+	return nodes
+}
+
 // Environment is the environment for a member's processes, as in
 // docs/assignments.md. Lists are in ascending order; GPUs of a member that has
 // none are hidden by an empty CUDA_VISIBLE_DEVICES.
@@ -79,21 +91,18 @@ func Environment(a resource.Assignment) map[string]string {
 			share += g.Milli
 		}
 	}
-	var nodes bitset.Set
 	var memory resource.Bytes
 	for _, m := range a.Memory {
-		nodes.Add(m.Node)
 		memory += m.Bytes
 	}
 	huge := map[resource.Bytes]resource.Bytes{}
 	for _, h := range a.Hugepages {
-		nodes.Add(h.Node)
 		huge[h.Size] += h.Bytes
 	}
 	env := map[string]string{
 		"CUDA_VISIBLE_DEVICES": strings.Join(uuids, ","),
 		"MUSTER_CPUS":          a.CPUSet().String(),
-		"MUSTER_NUMA_NODES":    nodes.String(),
+		"MUSTER_NUMA_NODES":    NUMANodes(a).String(),
 		"MUSTER_MEMORY_BYTES":  strconv.FormatInt(int64(memory), 10),
 		"MUSTER_CDI_DEVICES":   strings.Join(CDIDevices(a), ","),
 	}

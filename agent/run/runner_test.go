@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/shim"
@@ -217,6 +220,31 @@ func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
 				t.Errorf("state %+v, want code %d and %q", got, c.code, c.want)
 			}
 		})
+	}
+}
+
+// TestACommandPrefersItsMemoryNodes: where the kernel has such a policy the command has it,
+// and else it starts all the same.
+func TestACommandPrefersItsMemoryNodes(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	member := h.shell(0, "awk '{print $2; exit}' /proc/self/numa_maps || echo none")
+	member.Spec.NUMANodes = []int{0}
+	h.runner.Attach("a", []run.Member{member})
+	if got := h.until(grant.WorkEnded)[0]; got.Code != 0 {
+		t.Fatalf("the command has ended as %+v", got)
+	}
+	refused := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		var mask unix.CPUSet
+		mask.Set(0)
+		refused <- unix.SetMemPolicy(unix.MPOL_PREFERRED_MANY, &mask)
+	}()
+	if err, got := <-refused, h.output(0); err == nil && !strings.HasPrefix(got, "prefer") {
+		t.Errorf("the policy of the command's memory is %q, want a preference", got)
+	} else if err != nil {
+		t.Logf("the kernel has no such policy here (%v); the command's is %q", err, got)
 	}
 }
 

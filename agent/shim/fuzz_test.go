@@ -25,7 +25,7 @@ func again[T any](t *testing.T, parse func([]byte) (T, error), data []byte) {
 
 // FuzzFolder reads every file of a folder, and a request, from outside bytes.
 func FuzzFolder(f *testing.F) {
-	spec := Spec{Version: 1, Args: []string{"true"}, Env: []string{"A=b"}, Dir: "/", CPUs: []int{0, 5}, User: &User{UID: 1, GID: 2}}
+	spec := Spec{Version: 1, Args: []string{"true"}, Env: []string{"A=b"}, Dir: "/", CPUs: []int{0, 5}, NUMANodes: []int{1}, User: &User{UID: 1, GID: 2}}
 	for _, v := range []any{
 		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
 		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},

@@ -51,6 +51,9 @@ type Spec struct {
 	User *User `json:"user,omitempty"`
 	// CPUs are the CPUs that the command may run on; none means no restriction.
 	CPUs []int `json:"cpus,omitempty"`
+	// NUMANodes are the memory nodes that the command takes its memory from as long as
+	// they have some; none means no preference.
+	NUMANodes []int `json:"numaNodes,omitempty"`
 	// Cgroup is a folder of the unified hierarchy that the command is started in;
 	// "" is the shim's own.
 	Cgroup string `json:"cgroup,omitempty"`
@@ -105,6 +108,11 @@ func ParseSpec(data []byte) (Spec, error) {
 	for _, cpu := range s.CPUs {
 		if cpu < 0 || cpu >= maxCPU {
 			return Spec{}, fmt.Errorf("spec: cpus: %d is outside 0..%d", cpu, maxCPU-1)
+		}
+	}
+	for _, node := range s.NUMANodes {
+		if node < 0 || node >= maxCPU {
+			return Spec{}, fmt.Errorf("spec: numaNodes: %d is outside 0..%d", node, maxCPU-1)
 		}
 	}
 	return s, nil

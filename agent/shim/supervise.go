@@ -131,8 +131,8 @@ func notStarted(code int, err error) Exit {
 	return Exit{Code: code, Reason: NotStarted, Message: err.Error(), At: time.Now()}
 }
 
-// start forks the command. The thread that forks has the command's affinity, which
-// the command inherits; it ends with the goroutine.
+// start forks the command. The thread that forks has the command's affinity and memory
+// policy, which the command inherits; it ends with the goroutine.
 func start(f Folder, spec Spec, out *os.File) (pid, code int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -176,6 +176,7 @@ func start(f Folder, spec Spec, out *os.File) (pid, code int, err error) {
 				return
 			}
 		}
+		preferNodes(spec.NUMANodes)
 		pid, err = syscall.ForkExec(path, spec.Args, attr)
 	}()
 	<-forked

@@ -68,6 +68,9 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
+	if config.Run != nil {
+		log.Warn("work_not_enforced", "limits", config.Run.NotEnforced(), "see", "docs/work.md")
+	}
 	a, err := agent.New(config, deps)
 	if err != nil {
 		if errors.Is(err, journal.ErrLocked) {

@@ -60,7 +60,7 @@ func TestSimulatedHardwareBindsNoCPUs(t *testing.T) {
 	}
 	s := settings{config: defaults(), users: table}
 	s.Discovery.SysfsRoot = dir
-	if run := s.runConfig(filepath.Join(dir, "muster-agent")); run.Affinity || run.Program != own {
+	if run := s.runConfig(filepath.Join(dir, "muster-agent")); run.Affinity || run.Program != own || run.NotEnforced()[0] != "cpus" {
 		t.Errorf("%+v, want no affinity and the program beside the agent", run)
 	}
 }
