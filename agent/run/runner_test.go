@@ -223,6 +223,69 @@ func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	}
 }
 
+// TestAMemberIsEndedWhileStartsAreSlow: where the users of a host come from a directory that
+// does not answer, members that wait for their turn end at once, and have no process.
+func TestAMemberIsEndedWhileStartsAreSlow(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	answer, asked := make(chan struct{}), make(chan struct{}, 64)
+	var slow []run.Member
+	for i := range 2 * run.StartsAtOnce {
+		member := h.shell(i, "exit 0")
+		member.Prepare = func(*shim.Spec) error {
+			asked <- struct{}{}
+			<-answer
+			return nil
+		}
+		slow = append(slow, member)
+	}
+	h.runner.Attach("slow", slow)
+	for range run.StartsAtOnce {
+		<-asked
+	}
+	h.runner.Attach("a", []run.Member{h.shell(0, "exit 0")}) // waits, too
+	for _, err := os.Stat(string(h.folder(0))); err != nil; _, err = os.Stat(string(h.folder(0))) {
+		runtime.Gosched() // the others have had their folders before
+	}
+	h.runner.StopAll(time.Now())
+	ended := func() (count int) {
+		for _, s := range h.runner.States("slow") {
+			if s.Phase == grant.WorkEnded {
+				count++
+				if s.Reason != string(shim.NotStarted) {
+					t.Errorf("a member has ended as %+v, want that it was not started", s)
+				}
+			}
+		}
+		return count
+	}
+	for ended() < run.StartsAtOnce || h.runner.Runs("a") {
+		<-h.changed
+	}
+	if len(asked) > 0 {
+		t.Errorf("%d members are being started, want at most %d", run.StartsAtOnce+len(asked), run.StartsAtOnce)
+	}
+	close(answer)
+	for h.runner.Runs("slow") {
+		<-h.changed
+	}
+}
+
+// TestAMemberThatCannotBePreparedSaysWhy: its folder has the end, and no process.
+func TestAMemberThatCannotBePreparedSaysWhy(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	member := h.shell(0, "exit 0")
+	member.Prepare = func(*shim.Spec) error { return errors.New("no user") }
+	h.runner.Attach("a", []run.Member{member})
+	if got := h.until(grant.WorkEnded)[0]; got.Reason != string(shim.NotStarted) || got.Code != 126 || got.Message != "no user" {
+		t.Errorf("the member has ended as %+v", got)
+	}
+	if _, err := h.folder(0).Begun(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a supervisor has begun: %v", err)
+	}
+}
+
 // TestACommandPrefersItsMemoryNodes: where the kernel has such a policy the command has it,
 // and else it starts all the same.
 func TestACommandPrefersItsMemoryNodes(t *testing.T) {

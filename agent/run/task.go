@@ -190,6 +190,8 @@ func (r *Runner) advance(ctx context.Context, t *task) (*shim.Exit, error) {
 func (r *Runner) launch(ctx context.Context, t *task, w wish, lock *os.File) (*shim.Exit, error) {
 	select {
 	case r.starts <- struct{}{}:
+	case <-t.woken: // it may be ended before its start
+		return nil, nil
 	case <-ctx.Done():
 		return nil, nil
 	}
