@@ -158,6 +158,7 @@ func (o *owner) startWork(c *grant.Start) {
 		held, _ := g.Member(m.Index)
 		members = append(members, run.Member{Index: m.Index, Restart: m.Restart, Spec: o.agent.config.Run.spec(c, &held), Prepare: o.agent.config.Run.asUser(g.Tenant, c.Dir)})
 	}
+	o.notePortInUse(c)
 	o.agent.runner.Attach(c.Tx, members)
 	o.tellWork(c.Tx)
 }

@@ -76,6 +76,9 @@ type attempt struct {
 	// outcome is set where the work is why the attempt ends.
 	work    map[int]grant.WorkState
 	outcome *record.Outcome
+	// port is where the members of work meet, on the host of member 0; 0 for no work,
+	// and before the commit is sent.
+	port int
 }
 
 // fail notes that a node has failed an attempt; the first fault counts.
@@ -203,6 +206,9 @@ func (a *attempt) setStarted(at string, millis int64) { a.started, a.startedMill
 
 // setCharges takes over the charges that the commit writes.
 func (a *attempt) setCharges(charges []record.Charge) { a.charges = charges }
+
+// setPort sets the port at which the members of work meet.
+func (a *attempt) setPort(port int) { a.port = port }
 
 // setSeats takes over the nodes of a record.Seats as it was written.
 func (a *attempt) setSeats(nodes map[string]string) { a.seats = nodes }

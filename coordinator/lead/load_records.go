@@ -77,6 +77,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	a.setStarted(rec.Committed, rec.CommittedMillis)
 	machine, effects := txn.Recover(id, found, votes)
 	a.setMachine(machine)
+	v.restorePort(a, rec.Port)
 	a.restoreOutcome(rec.Outcome)
 	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
 		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, e.AskedMillis)

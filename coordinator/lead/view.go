@@ -30,7 +30,8 @@ type view struct {
 	// occupancy names the occupants of state that are out of date.
 	occupancy *occupancyNews
 	units     map[string]*unit
-	learner   place.Learner   // of the mix of work that has arrived
+	learner   place.Learner // of the mix of work that has arrived
+	ports     portHolders
 	jobs      map[string]*job // by namespace/name
 	// dependents are the jobs that wait for others.
 	dependents dependents

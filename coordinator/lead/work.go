@@ -1,15 +1,15 @@
 package lead
 
 import (
+	"cmp"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -19,19 +19,6 @@ import (
 // is sent once all agents hold their members, so the record is COMMITTED and durable;
 // agents repeat the state of the work until the record is terminal, so the leader keeps
 // it in memory alone.
-
-// Ports for the rendezvous of the members of a unit, below those that kernels hand out.
-const (
-	firstPort = 20000
-	ports     = 10000
-)
-
-// workPort is the port of a transaction. Every leader finds the same.
-func workPort(tx resource.TxID) int {
-	h := fnv.New32a()
-	h.Write([]byte(tx)) // never fails
-	return firstPort + int(h.Sum32()%ports)
-}
 
 // refusesWork refuses a job with a command where the cluster starts no processes.
 func (l *Leader) refusesWork(doc *api.Job) *api.Status {
@@ -50,7 +37,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	}
 	start := grant.Start{
 		Tx: a.machine.ID(), Epoch: l.epoch, Args: slices.Concat(w.Command, w.Args), Dir: w.WorkingDir,
-		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: workPort(a.machine.ID()),
+		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: cmp.Or(a.port, rendezvous.Preferred(a.machine.ID())),
 		Notice: a.endNotice(l.millis()),
 	}
 	for _, v := range w.Env {
@@ -74,12 +61,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 func (l *Leader) hostsOf(a *attempt) []string {
 	hosts := make([]string, a.unit.record.Members)
 	for _, id := range a.machine.Nodes() {
-		address := string(id)
-		if n := l.nodes[id]; n != nil {
-			if at := strings.LastIndexByte(n.spec.AgentAddr, ':'); at > 0 {
-				address = strings.Trim(n.spec.AgentAddr[:at], "[]")
-			}
-		}
+		address := l.addressOf(id)
 		vote, _ := a.machine.Vote(id)
 		for _, m := range vote.Members {
 			hosts[m.Index] = address

@@ -40,7 +40,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	a.setCharges(l.quotas.Seated(u.path, a.charges))
 	rec := record.Tx{
 		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Alternative: u.number, Committed: l.stamp(), CommittedMillis: l.millis(),
+		Charges: a.charges, Alternative: u.number, Committed: l.stamp(), CommittedMillis: l.millis(), Port: l.choosePort(a),
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
@@ -131,7 +131,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	}
 	rec := record.Tx{
 		State: state, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Alternative: u.number, Committed: cmp.Or(a.started, u.record.Started), CommittedMillis: a.startedMillis,
+		Charges: a.charges, Alternative: u.number, Committed: cmp.Or(a.started, u.record.Started), CommittedMillis: a.startedMillis, Port: a.port,
 	}
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)

@@ -145,6 +145,9 @@ func (r Tx) check() error {
 	if r.GraceSeconds < 0 {
 		return fmt.Errorf("graceSeconds %d is negative", r.GraceSeconds)
 	}
+	if r.Port < 0 || r.Port > 65535 {
+		return fmt.Errorf("port %d: want 1..65535, or 0 for none", r.Port)
+	}
 	if r.EndingMillis < 0 || r.CommittedMillis < 0 || r.EndedMillis < 0 {
 		return fmt.Errorf("committedMillis %d, endingMillis %d, endedMillis %d: want milliseconds since 1970", r.CommittedMillis, r.EndingMillis, r.EndedMillis)
 	}

@@ -63,6 +63,9 @@ type Tx struct {
 	// EndingMillis is one; 0 before, and in a record of an older version.
 	CommittedMillis int64 `json:"committedMillis,omitempty"`
 	EndedMillis     int64 `json:"endedMillis,omitempty"`
+	// Port is where the members of a unit with work meet, on the host of member 0: 1 to
+	// 65535; 0 for no work, and in a record of an older version.
+	Port int `json:"port,omitempty"`
 }
 
 // Outcome is how the work of a unit ended.

@@ -72,10 +72,11 @@ var table = map[string]row{
 	"coordinator/objects": {layer: decision, neighbours: []string{
 		"coordinator/admission", "coordinator/count", "coordinator/events", "coordinator/lead", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
-	"coordinator/pace": {layer: decision},
-	"coordinator/loss": {layer: decision, neighbours: []string{"coordinator/record"}},
+	"coordinator/pace":       {layer: decision},
+	"coordinator/rendezvous": {layer: decision},
+	"coordinator/loss":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/capture":      {layer: decision, neighbours: []string{"coordinator/lead", "coordinator/lead/edit", "coordinator/mix", "coordinator/record", "coordinator/sched"}},

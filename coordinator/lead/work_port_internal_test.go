@@ -1,0 +1,86 @@
+package lead
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rendezvous"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// portOf is the port of a unit with work, the same in the attempt and in the record.
+func (x *scene) portOf(u *unit) int {
+	x.t.Helper()
+	key := record.TxKey(u.attempt.machine.ID())
+	kv, _, _, err := x.kv.Get(x.t.Context(), key)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	rec, err := record.Decode[record.Tx](key, kv.Value)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if rec.Port == 0 || rec.Port != u.attempt.port {
+		x.t.Errorf("%s: port %d in the record, %d in the attempt, want one port", u.path, rec.Port, u.attempt.port)
+	}
+	return rec.Port
+}
+
+func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.says(u, grant.Reserved)
+	tx := u.attempt.machine.ID()
+	host := x.addressOf(u.attempt.firstNode())
+	port := rendezvous.Preferred(tx)
+	if !x.isPortTaken(port, host) {
+		t.Errorf("port %d of %s is free beside the unit that has it", port, host)
+	}
+	if x.isPortTaken(port, host+"-other") {
+		t.Errorf("port %d is taken on another host", port)
+	}
+	// Another live unit that prefers the same port gets the next one.
+	got, ok := rendezvous.Choose(tx, func(p int) bool { return x.isPortTaken(p, host) })
+	if !ok || got == port {
+		t.Errorf("port %d, ok %v: want another one than %d", got, ok, port)
+	}
+	x.answers()
+	if got := x.portOf(u); got != port {
+		t.Errorf("port %d, want the preferred one %d", got, port)
+	}
+	x.check()
+}
+
+func TestEndedUnitsLeaveTheListOfAPort(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.holdsAll(u)
+	port, host := u.attempt.port, x.addressOf(u.attempt.firstNode())
+	for n := range 100 {
+		x.ports.add(port, resource.TxID(fmt.Sprintf("ended-%d", n)))
+	}
+	if !x.isPortTaken(port, host) || len(x.ports.by[port]) != 1 {
+		t.Errorf("%d holders of port %d, want the live one", len(x.ports.by[port]), port)
+	}
+}
+
+func TestARestoredAttemptKeepsItsPort(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.submitWork("train", 2, gangOfTwo)
+	x.holdsAll(u)
+	a := u.attempt
+	for name, c := range map[string]struct{ stored, want int }{
+		"of the record":         {21234, 21234},
+		"of an older version's": {0, rendezvous.Preferred(a.machine.ID())},
+	} {
+		x.restorePort(a, c.stored)
+		if a.port != c.want || !x.isPortTaken(c.want, x.addressOf(a.firstNode())) {
+			t.Errorf("%s: port %d, want %d, and taken", name, a.port, c.want)
+		}
+	}
+	if got := x.recordOf(a, grant.RecordCommitted).Port; got != a.port {
+		t.Errorf("the next state of the record has port %d, want %d", got, a.port)
+	}
+}
