@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rendezvous"
 )
 
 // Config is the configuration of a coordinator. The zero value of an optional
@@ -67,6 +68,8 @@ type Config struct {
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.
 	StartsWork bool
+	// Ports are those at which the members of work meet; the zero value is the default.
+	Ports rendezvous.Range
 	// RecordRetention is how long terminal records are kept; default 10 min.
 	RecordRetention time.Duration
 	// Decisions takes the account of the leader's decisions; nil for none.
@@ -114,7 +117,7 @@ func (c *Config) rules() lead.Rules {
 	return lead.Rules{
 		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: c.Ports,
 	}
 }
 

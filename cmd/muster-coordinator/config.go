@@ -20,6 +20,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/gossip"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
@@ -55,6 +56,7 @@ type config struct {
 	PlacementPolicy   string                     `json:"placementPolicy"`
 	PreemptionPolicy  string                     `json:"preemptionPolicy"`
 	StartsWork        bool                       `json:"startsWork"`
+	WorkPorts         string                     `json:"workPorts"`
 	Log               logConfig                  `json:"log"`
 }
 
@@ -193,7 +195,7 @@ func defaults() config {
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, RequestsPerMinute: gate.DefaultRequests},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
-		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation, PreemptionPolicy: api.PreemptLowerPriority,
+		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation, WorkPorts: rendezvous.Default.String(), PreemptionPolicy: api.PreemptLowerPriority,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
 		History:   historyConfig{SpoolWait: configfile.DurationOf(time.Hour), Retention: defaultRetention()},
@@ -278,11 +280,15 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	admin, err := token("adminTokenFile", c.AdminTokenFile, "operators and tenants")
 	keep(err)
 	keep(c.checkTokensDiffer(admin, cluster, serfRPC, metrics))
+	ports, err := rendezvous.ParseRange(c.WorkPorts)
+	if err != nil {
+		keep(fmt.Errorf("workPorts: %w", err))
+	}
 	return daemon.Config{
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: ports, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
 	}, level, errors.Join(errs...)
 }
 

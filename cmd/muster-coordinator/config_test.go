@@ -87,6 +87,8 @@ func TestBadConfigIsRefusedByFieldAndValue(t *testing.T) {
 		"no policy of fate":               {"unsatisfiable: ''", `unsatisfiable: "": want wait or reject`},
 		"an unknown preemption policy":    {"preemptionPolicy: Always", `preemptionPolicy: "Always": want PreemptLowerPriority, OwnQuota or Never`},
 		"no preemption policy":            {"preemptionPolicy: ''", `preemptionPolicy: "": want PreemptLowerPriority, OwnQuota or Never`},
+		"ports of work upside down":       {"workPorts: 30000-20000", `workPorts: "30000-20000": want FIRST-LAST, ports of 1024 to 65535 such as 20000-29999`},
+		"ports of work of the system":     {"workPorts: 80-2000", `workPorts: "80-2000": want FIRST-LAST`},
 		"an unknown placement policy":     {"placementPolicy: random", `placementPolicy: "random": want balanced, fragmentation, packed or spread`},
 		"no placement policy":             {"placementPolicy: ''", `placementPolicy: "": want balanced, fragmentation, packed or spread`},
 		"an unknown resource":             {"namespaces: {a: {quota: {disk: 1}}}", `namespaces.a.quota: disk: unknown resource: this version allocates cpu, muster.io/cores, memory, ephemeral-storage, hugepages-<size>`},

@@ -33,6 +33,7 @@ func sample() samplefile.File {
 			"deviceLost":                             {Range: "keep, evict", Within: []string{"keep", "evict"}, Outside: []string{"drop"}},
 			"unsatisfiable":                          {Range: "wait, reject", Within: []string{"wait", "reject"}, Outside: []string{"drop"}},
 			"preemptionPolicy":                       {Range: "PreemptLowerPriority, OwnQuota, Never", Within: []string{"OwnQuota", "Never"}, Outside: []string{"Always"}},
+			"workPorts":                              {Range: "FIRST-LAST, ports of 1024 to 65535", Within: []string{"1024-65535", "4000-4000"}, Outside: []string{"1023-2000", "4000", "4001-4000", "60000-65536"}},
 			"placementPolicy":                        {Range: "balanced, fragmentation, packed, spread", Within: []string{"balanced", "spread"}, Outside: []string{"random"}},
 			"namespaces.NAME.admission":              {Range: "reject, queue", Within: []string{"reject", "queue"}, Outside: []string{"drop"}},
 			"tls.certTTL":                            {Range: "10s to 9552h", Within: []string{"10s", "9552h"}, Outside: []string{"9s", "9553h"}},

@@ -33,6 +33,7 @@ import (
 	"github.com/musterd/muster/coordinator/oidc"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/service"
@@ -102,11 +103,13 @@ type Config struct {
 	PreemptionPolicy string
 	// StartsWork is coordinator.Config's.
 	StartsWork bool
-	LeaseTTL   time.Duration
-	Decisions  Decisions
-	Audit      Audit
-	History    History
-	Profile    gossip.Profile
+	// Ports is coordinator.Config's.
+	Ports     rendezvous.Range
+	LeaseTTL  time.Duration
+	Decisions Decisions
+	Audit     Audit
+	History   History
+	Profile   gossip.Profile
 	// EndsTogether says that all members of the rings end at one time, so that nobody
 	// takes leave; see agent.GossipConfig.
 	EndsTogether bool
@@ -179,7 +182,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },
 		Decisions:  d.openDecisions(),
 
-		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork,
+		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: c.Ports,
 		Noted: d.audit.Followed, Note: audit.NoteIn(d.store),
 	}, d.store, registry)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/resource"
 )
 
@@ -36,6 +37,8 @@ type Rules struct {
 	// StartsWork: agents start the commands of jobs. Without it a job with a command is
 	// refused.
 	StartsWork bool
+	// Ports are those at which the members of work meet; the zero value is the default.
+	Ports rendezvous.Range `json:",omitzero"`
 }
 
 // Namespace is the owner of a namespace and the rules for its work: those of its

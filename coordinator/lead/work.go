@@ -37,7 +37,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	}
 	start := grant.Start{
 		Tx: a.machine.ID(), Epoch: l.epoch, Args: slices.Concat(w.Command, w.Args), Dir: w.WorkingDir,
-		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: cmp.Or(a.port, rendezvous.Preferred(a.machine.ID())),
+		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: cmp.Or(a.port, rendezvous.Default.Preferred(a.machine.ID())),
 		Notice: a.endNotice(l.millis()),
 	}
 	for _, v := range w.Env {

@@ -118,7 +118,7 @@ func TestWorkStartsOnceAllAgentsHoldTheirMembers(t *testing.T) {
 	}
 	want := grant.Start{
 		Tx: u.attempt.machine.ID(), Epoch: x.epoch, Args: []string{"train", "--fast"}, Env: []string{"A=b"}, Dir: "/w",
-		Hosts: []string{string(x.memberNode(u, 0)), string(x.memberNode(u, 1))}, Port: rendezvous.Preferred(u.attempt.machine.ID()),
+		Hosts: []string{string(x.memberNode(u, 0)), string(x.memberNode(u, 1))}, Port: rendezvous.Default.Preferred(u.attempt.machine.ID()),
 	}
 	for _, s := range got {
 		if len(s.Members) != 1 {

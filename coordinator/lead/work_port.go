@@ -20,9 +20,9 @@ func (l *Leader) choosePort(a *attempt) int {
 		return a.port
 	}
 	host := l.addressOf(a.firstNode())
-	port, ok := rendezvous.Choose(a.machine.ID(), func(port int) bool { return l.isPortTaken(port, host) })
+	port, ok := l.rules.Ports.Choose(a.machine.ID(), func(port int) bool { return l.isPortTaken(port, host) })
 	if !ok {
-		l.out.warn("rendezvous_ports_used_up", "host", host, "ports", rendezvous.Count, "unit", a.unit.path, "shared_port", port)
+		l.out.warn("rendezvous_ports_used_up", "host", host, "ports", l.rules.Ports.Len(), "unit", a.unit.path, "shared_port", port)
 	}
 	l.keepPort(a, port)
 	return port
@@ -67,7 +67,7 @@ func (v *view) keepPort(a *attempt, port int) {
 // its work was started with the preferred one.
 func (v *view) restorePort(a *attempt, port int) {
 	if a.unit.work() != nil {
-		v.keepPort(a, cmp.Or(port, rendezvous.Preferred(a.machine.ID())))
+		v.keepPort(a, cmp.Or(port, rendezvous.Default.Preferred(a.machine.ID())))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
 	x.says(u, grant.Reserved)
 	tx := u.attempt.machine.ID()
 	host := x.addressOf(u.attempt.firstNode())
-	port := rendezvous.Preferred(tx)
+	port := rendezvous.Default.Preferred(tx)
 	if !x.isPortTaken(port, host) {
 		t.Errorf("port %d of %s is free beside the unit that has it", port, host)
 	}
@@ -42,7 +42,7 @@ func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
 		t.Errorf("port %d is taken on another host", port)
 	}
 	// Another live unit that prefers the same port gets the next one.
-	got, ok := rendezvous.Choose(tx, func(p int) bool { return x.isPortTaken(p, host) })
+	got, ok := rendezvous.Default.Choose(tx, func(p int) bool { return x.isPortTaken(p, host) })
 	if !ok || got == port {
 		t.Errorf("port %d, ok %v: want another one than %d", got, ok, port)
 	}
@@ -73,7 +73,7 @@ func TestARestoredAttemptKeepsItsPort(t *testing.T) {
 	a := u.attempt
 	for name, c := range map[string]struct{ stored, want int }{
 		"of the record":         {21234, 21234},
-		"of an older version's": {0, rendezvous.Preferred(a.machine.ID())},
+		"of an older version's": {0, rendezvous.Default.Preferred(a.machine.ID())},
 	} {
 		x.restorePort(a, c.stored)
 		if a.port != c.want || !x.isPortTaken(c.want, x.addressOf(a.firstNode())) {

@@ -23,8 +23,8 @@ func TestNoTwoLiveUnitsShareAPort(t *testing.T) {
 				delete(live, rapid.SampledFrom(keys(live)).Draw(t, "ends"))
 				continue
 			}
-			port, ok := rendezvous.Choose(tx, taken)
-			if !ok || taken(port) || port < rendezvous.First || port >= rendezvous.First+rendezvous.Count {
+			port, ok := rendezvous.Default.Choose(tx, taken)
+			if !ok || taken(port) || port < rendezvous.Default.First || port >= rendezvous.Default.Last+1 {
 				t.Fatalf("port %d, ok %v for %s beside %d live units", port, ok, tx, len(live))
 			}
 			live[port] = tx
@@ -33,7 +33,7 @@ func TestNoTwoLiveUnitsShareAPort(t *testing.T) {
 }
 
 func keys(m map[int]resource.TxID) (list []int) {
-	for port := rendezvous.First; port < rendezvous.First+rendezvous.Count; port++ {
+	for port := rendezvous.Default.First; port < rendezvous.Default.Last+1; port++ {
 		if m[port] != "" {
 			list = append(list, port)
 		}
@@ -44,27 +44,64 @@ func keys(m map[int]resource.TxID) (list []int) {
 func TestTheWholeRangeIsUsedBeforeAPortIsShared(t *testing.T) {
 	live := map[int]bool{}
 	taken := func(port int) bool { return live[port] }
-	for n := range rendezvous.Count {
-		port, ok := rendezvous.Choose("tx", taken)
+	for n := range rendezvous.Default.Len() {
+		port, ok := rendezvous.Default.Choose("tx", taken)
 		if !ok || live[port] {
 			t.Fatalf("unit %d: port %d, ok %v", n, port, ok)
 		}
 		live[port] = true
 	}
-	if port, ok := rendezvous.Choose("tx", taken); ok || port != rendezvous.Preferred("tx") {
+	if port, ok := rendezvous.Default.Choose("tx", taken); ok || port != rendezvous.Default.Preferred("tx") {
 		t.Errorf("beyond the range: port %d, ok %v, want the preferred one and false", port, ok)
 	}
 }
 
-func ExampleChoose() {
-	others := map[int]bool{rendezvous.Preferred("tx"): true}
-	port, ok := rendezvous.Choose("tx", func(port int) bool { return others[port] })
-	fmt.Println(port-rendezvous.Preferred("tx"), ok)
+func TestParseRange(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want rendezvous.Range
+		bad  bool
+	}{
+		"nothing is the default": {"", rendezvous.Default, false},
+		"a range":                {"1024-65535", rendezvous.Range{First: 1024, Last: 65535}, false},
+		"one port":               {"4000-4000", rendezvous.Range{First: 4000, Last: 4000}, false},
+		"upside down":            {"4001-4000", rendezvous.Range{}, true},
+		"too low":                {"1023-4000", rendezvous.Range{}, true},
+		"too high":               {"4000-65536", rendezvous.Range{}, true},
+		"a single number":        {"4000", rendezvous.Range{}, true},
+		"a word":                 {"a-b", rendezvous.Range{}, true},
+	} {
+		got, err := rendezvous.ParseRange(c.text)
+		if got != c.want || (err != nil) != c.bad {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if again, err := rendezvous.ParseRange(got.String()); err == nil && again != got {
+			t.Errorf("%s: %v is read as %v", name, got, again)
+		}
+	}
+}
+
+func TestASmallRangeHoldsItsPortsAlone(t *testing.T) {
+	r := rendezvous.Range{First: 4000, Last: 4002}
+	live := map[int]bool{}
+	for range r.Len() {
+		port, ok := r.Choose("tx", func(p int) bool { return live[p] })
+		if !ok || live[port] || port < 4000 || port > 4002 {
+			t.Fatalf("port %d, ok %v", port, ok)
+		}
+		live[port] = true
+	}
+}
+
+func ExampleRange_Choose() {
+	others := map[int]bool{rendezvous.Default.Preferred("tx"): true}
+	port, ok := rendezvous.Default.Choose("tx", func(port int) bool { return others[port] })
+	fmt.Println(port-rendezvous.Default.Preferred("tx"), ok)
 	// Output: 1 true
 }
 
 func BenchmarkChoose(b *testing.B) {
 	for b.Loop() {
-		rendezvous.Choose("tx", func(int) bool { return false })
+		rendezvous.Default.Choose("tx", func(int) bool { return false })
 	}
 }
