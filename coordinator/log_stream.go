@@ -69,18 +69,20 @@ func (s *logStream) run(ctx context.Context, v *objects.View) error {
 	seen := map[memberStart]bool{}
 	for {
 		j, found := v.Job(s.name.Namespace + "/" + s.name.Name)
-		over := !found || j.Record.UID != s.uid || !s.query.Follow
-		if found && j.Record.UID == s.uid {
+		ours := found && j.Record.UID == s.uid
+		over := !ours || !s.query.Follow || api.Phase(j.Record.Phase).Ended()
+		if over {
+			close(s.over) // before the last readers begin: they say why there is no output
+		}
+		if ours {
 			for _, start := range startsOf(&j, s.query) {
 				if !seen[start] {
 					seen[start] = true
 					readers.Go(func() { s.read(ctx, start) })
 				}
 			}
-			over = over || api.Phase(j.Record.Phase).Ended()
 		}
 		if over {
-			close(s.over)
 			readers.Wait()
 			return ctx.Err()
 		}
