@@ -84,7 +84,7 @@ func drawGang(t *rapid.T) (units []*sched.Unit, wants []int) {
 func TestAGangStartsWholeOrNotAtAll(t *testing.T) {
 	seen := map[sched.Action]int{}
 	gangsEnded := 0
-	rapid.Check(t, func(t *rapid.T) {
+	check := func(t *rapid.T) {
 		w := drawGangWorld(t)
 		units, wants := drawGang(t)
 		sum := 0
@@ -116,14 +116,16 @@ func TestAGangStartsWholeOrNotAtAll(t *testing.T) {
 				t.Fatalf("unit %d of %d GPUs: %+v", i, wants[i], plan)
 			}
 		}
-	})
-	for _, a := range []sched.Action{sched.Wait, sched.Start, sched.Preempt} {
-		if seen[a] == 0 {
-			t.Errorf("no gang had to %s", a)
-		}
 	}
-	if gangsEnded == 0 {
-		t.Error("no gang gave way")
+	actions := []sched.Action{sched.Wait, sched.Start, sched.Preempt}
+	all := func() bool {
+		return gangsEnded > 0 && !slices.ContainsFunc(actions, func(a sched.Action) bool { return seen[a] == 0 })
+	}
+	for round := 0; round == 0 || round < 10 && !all(); round++ { // one round may draw no gang that gives way
+		rapid.Check(t, check)
+	}
+	if !all() {
+		t.Errorf("actions %v, %d gangs gave way: want some of each", seen, gangsEnded)
 	}
 }
 
