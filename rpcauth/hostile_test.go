@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
@@ -59,11 +58,6 @@ func (m *messages) HandleRPC(_ context.Context, s stats.RPCStats) {
 	}
 }
 
-// quotas is guarded: its callers are the bearers of a token.
-type quotas struct {
-	musterv1.UnimplementedQuotasServer
-}
-
 // fortress is a coordinator's server as the daemon builds it, on a loopback port.
 type fortress struct {
 	address string
@@ -79,18 +73,11 @@ func newFortress(t *testing.T) *fortress {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := rpcauth.Guard{Service: musterv1.Quotas_ServiceDesc.ServiceName, Check: func(ctx context.Context, token string) (context.Context, error) {
-		if token != "good" {
-			return nil, status.Error(codes.Unauthenticated, "the token is not valid here")
-		}
-		return ctx, nil
-	}}
-	options := append(rpcauth.Server(f.ca.party(pki.Coordinator, "c1"), rpcauth.CoordinatorRules(), guard), rpcauth.Limits()...)
+	options := append(rpcauth.Server(f.ca.party(pki.Coordinator, "c1"), rpcauth.CoordinatorRules()), rpcauth.Limits()...)
 	server := grpc.NewServer(append(options, grpc.StatsHandler(f.read))...)
 	services := rpcauth.Register(server)
 	musterv1.RegisterCoordinatorServer(services, f.busy)
 	musterv1.RegisterEnrollmentServer(services, f.busy)
-	musterv1.RegisterQuotasServer(services, quotas{})
 	go server.Serve(netlimit.New(raw, "test", rpcauth.CoordinatorConnections(), nil))
 	t.Cleanup(server.Stop)
 	f.address = raw.Addr().String()
@@ -302,19 +289,6 @@ func TestCallsAreRefusedBeforeTheirMessageIsRead(t *testing.T) {
 				t.Errorf("%d messages were read", n)
 			}
 		})
-	}
-}
-
-// The bearer of a token of the REST API needs no certificate, and its messages
-// may be large.
-func TestABearerIsProvenByItsToken(t *testing.T) {
-	f := newFortress(t)
-	for token, want := range map[string]codes.Code{"good": codes.Unimplemented, "bad": codes.Unauthenticated} {
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
-		_, err := musterv1.NewQuotasClient(f.dial(t, rpcauth.Material{})).TryQuota(ctx, &musterv1.TryQuotaRequest{Consumer: make([]byte, 1<<20)})
-		if status.Code(err) != want {
-			t.Errorf("%s token: got %v, want %s", token, err, want)
-		}
 	}
 }
 

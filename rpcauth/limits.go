@@ -14,8 +14,7 @@ import (
 )
 
 // MaxMessage is the largest message that a server of the cluster's protocols
-// takes, in bytes. The largest honest ones are registrations and documents of
-// quota, of 1 MiB each.
+// takes, in bytes. The largest honest one is a Hello (wire/limits).
 const MaxMessage = 2 << 20
 
 // Limits of a gRPC connection.
@@ -37,7 +36,7 @@ const (
 // Connections of one peer to one listener.
 const (
 	connectionsOfNode = 8
-	connectionsOfPeer = 64 // of a coordinator, an operator, or the bearers of tokens at one address
+	connectionsOfPeer = 64 // of a coordinator or an operator
 )
 
 // Limits bound the memory of one connection of a gRPC server. A connection may

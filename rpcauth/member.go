@@ -19,7 +19,7 @@ type Member interface {
 	// IsZero reports whether there is nothing to prove anything with.
 	IsZero() bool
 
-	serverOptions(rules Rules, guards []Guard) []grpc.ServerOption
+	serverOptions(rules Rules) []grpc.ServerOption
 }
 
 // Want is the identity that a client means to reach.
@@ -37,10 +37,9 @@ func AnyCoordinator() Want { return Want{Role: pki.Coordinator} }
 func NamedNode() Want { return Want{Role: pki.Node} }
 
 // Server returns the options of a server whose callers prove themselves to m
-// and may make the calls that rules allow. The calls of guarded services are
-// for their guards to check; they are unary.
-func Server(m Member, rules Rules, guards ...Guard) []grpc.ServerOption {
-	return m.serverOptions(rules, guards)
+// and may make the calls that rules allow.
+func Server(m Member, rules Rules) []grpc.ServerOption {
+	return m.serverOptions(rules)
 }
 
 // DialOptions put the token on every call. They carry no TLS: dial only
@@ -54,6 +53,6 @@ func (t Token) CheckAddress(field, address string) error { return CheckLoopback(
 
 // serverOptions let every caller with the token make every call: a token does
 // not identify the caller.
-func (t Token) serverOptions(_ Rules, guards []Guard) []grpc.ServerOption {
-	return ServerOptions(t, guards...)
+func (t Token) serverOptions(Rules) []grpc.ServerOption {
+	return ServerOptions(t)
 }

@@ -1,9 +1,8 @@
 // Package rpcauth lets agents and coordinators prove to each other that they
 // belong to one cluster: by certificates that name each of them (TLS), or,
 // without TLS, by a shared token on every call (Token), and then nothing leaves
-// the loopback interface. Services for others than members have a Guard of
-// their own. It decides which parties may call; the meaning of a call is the
-// business of agent/rpc and the coordinator.
+// the loopback interface. It decides which parties may call; the meaning of a call
+// is the business of agent/rpc and the coordinator.
 package rpcauth
 
 import (
@@ -66,25 +65,16 @@ func (t Token) Equal(u Token) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && !t.IsZero()
 }
 
-// bearer is the secret that a call carries.
-func bearer(ctx context.Context, method, whose string) (string, error) {
+// check refuses a call that does not carry the token.
+func (t Token) check(ctx context.Context, method string) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	values := md.Get(metadataKey)
 	if len(values) != 1 {
-		return "", status.Errorf(codes.Unauthenticated, "%s: %d %s headers, want one with %s", method, len(values), metadataKey, whose)
+		return status.Errorf(codes.Unauthenticated, "%s: %d %s headers, want one with the cluster's token", method, len(values), metadataKey)
 	}
 	secret, ok := strings.CutPrefix(values[0], scheme)
 	if !ok {
-		return "", status.Errorf(codes.Unauthenticated, "%s: %s header does not start with %q", method, metadataKey, scheme)
-	}
-	return secret, nil
-}
-
-// check refuses a call that does not carry the token.
-func (t Token) check(ctx context.Context, method string) error {
-	secret, err := bearer(ctx, method, "the cluster's token")
-	if err != nil {
-		return err
+		return status.Errorf(codes.Unauthenticated, "%s: %s header does not start with %q", method, metadataKey, scheme)
 	}
 	if !t.Equal(Token{secret}) {
 		return status.Errorf(codes.Unauthenticated, "%s: the token is not this cluster's", method)
@@ -92,63 +82,24 @@ func (t Token) check(ctx context.Context, method string) error {
 	return nil
 }
 
-// Guard lets callers into one service, in place of the cluster's token: they
-// are others than the members of the cluster.
-type Guard struct {
-	Service string // its full name, e.g. "muster.v1.Quotas"
-	// Check judges the secret of a call, which may be anything, and returns the
-	// context that the handler runs in, or the gRPC status that refuses it.
-	Check func(ctx context.Context, secret string) (context.Context, error)
-}
-
 // ServerOptions check the token on every unary and streaming call, before any
-// handler runs. The calls of guarded services are for their guards to check;
-// they are unary.
-func ServerOptions(t Token, guards ...Guard) []grpc.ServerOption {
+// handler runs.
+func ServerOptions(t Token) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(plainCredentials()), t.gateOf(guards).option(),
+		grpc.Creds(plainCredentials()), t.gate().option(),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-			var err error
-			if g := guardOf(guards, info.FullMethod); g != nil {
-				ctx, err = g.admit(ctx, info.FullMethod)
-			} else {
-				err = t.check(ctx, info.FullMethod)
-			}
-			if err != nil {
+			if err := t.check(ctx, info.FullMethod); err != nil {
 				return nil, err
 			}
 			return next(ctx, req)
 		}),
 		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-			if guardOf(guards, info.FullMethod) != nil {
-				return status.Errorf(codes.Unimplemented, "%s: this service has no streams", info.FullMethod)
-			}
 			if err := t.check(stream.Context(), info.FullMethod); err != nil {
 				return err
 			}
 			return next(srv, stream)
 		}),
 	}
-}
-
-// guardOf returns the guard of a method's service, nil without one.
-func guardOf(guards []Guard, method string) *Guard {
-	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	for i := range guards {
-		if guards[i].Service == service {
-			return &guards[i]
-		}
-	}
-	return nil
-}
-
-// admit returns the context that a guarded call is handled in.
-func (g *Guard) admit(ctx context.Context, method string) (context.Context, error) {
-	secret, err := bearer(ctx, method, "a token of the REST API")
-	if err != nil {
-		return nil, err
-	}
-	return g.Check(ctx, secret)
 }
 
 // Credentials puts the token on every call of a client. They travel without

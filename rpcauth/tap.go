@@ -47,8 +47,6 @@ const (
 	// streamsOfPeer bounds them over all connections of a node or an operator. An
 	// agent has one heartbeat stream and few short calls.
 	streamsOfPeer = 16
-	// streamsOfBearers bounds those of the bearers of tokens at one address.
-	streamsOfBearers = 32
 )
 
 func newGate(admit func(context.Context, string) (admission, error)) *gate {
@@ -145,12 +143,9 @@ func connectionOf(ctx context.Context) *netlimit.Conn {
 	return nil
 }
 
-// gateOf decides by the rules and the guards.
-func (t *TLS) gateOf(rules Rules, guards []Guard) *gate {
+// gate decides by the rules.
+func (t *TLS) gate(rules Rules) *gate {
 	return newGate(func(ctx context.Context, method string) (admission, error) {
-		if g := guardOf(guards, method); g != nil {
-			return g.bearer(ctx, method)
-		}
 		rule, err := rules.admit(ctx, method, t.own)
 		if err == nil && !rule.Open {
 			err = t.holds(ctx, method) // the interceptor asks Admit, which may block
@@ -171,37 +166,12 @@ func (t *TLS) gateOf(rules Rules, guards []Guard) *gate {
 	})
 }
 
-// gateOf decides by the token and the guards. The token's bearers are the parts
-// of the cluster, on this host.
-func (t Token) gateOf(guards []Guard) *gate {
+// gate decides by the token, whose bearers are the parts of the cluster on this host.
+func (t Token) gate() *gate {
 	return newGate(func(ctx context.Context, method string) (admission, error) {
-		if g := guardOf(guards, method); g != nil {
-			return g.bearer(ctx, method)
-		}
 		if err := t.check(ctx, method); err != nil {
 			return admission{}, err
 		}
 		return admission{ctx: ctx}, connectionOf(ctx).Prove("", 0)
 	})
-}
-
-// bearersAt are the bearers of tokens at an address.
-type bearersAt string
-
-// bearer admits a call by its token, which proves its connection.
-func (g *Guard) bearer(ctx context.Context, method string) (admission, error) {
-	admitted, err := g.admit(ctx, method)
-	if err != nil {
-		return admission{}, err
-	}
-	a := admission{ctx: admitted}
-	conn := connectionOf(ctx)
-	if conn == nil {
-		return a, nil
-	}
-	a.key, a.most = bearersAt(conn.Address()), streamsOfBearers
-	if err := conn.Prove("bearers at "+conn.Address(), connectionsOfPeer); err != nil {
-		return admission{}, status.Errorf(codes.ResourceExhausted, "%s: %v", method, err)
-	}
-	return a, nil
 }

@@ -311,17 +311,10 @@ func CallerOf(ctx context.Context) (Caller, error) {
 	return i.caller, i.err
 }
 
-func (t *TLS) serverOptions(rules Rules, guards []Guard) []grpc.ServerOption {
+func (t *TLS) serverOptions(rules Rules) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(limited{transport{tls: t}}), t.gateOf(rules, guards).option(),
+		grpc.Creds(limited{transport{tls: t}}), t.gate(rules).option(),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, call *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-			if g := guardOf(guards, call.FullMethod); g != nil {
-				ctx, err := g.admit(ctx, call.FullMethod)
-				if err != nil {
-					return nil, err
-				}
-				return next(ctx, req)
-			}
 			rule, err := rules.admit(ctx, call.FullMethod, t.own)
 			if err == nil {
 				err = t.admitted(ctx, rule, call.FullMethod)

@@ -74,8 +74,8 @@ type Config struct {
 	// Advertise is the IP address that others reach this host at; "" is the one
 	// that is bound.
 	Advertise string
-	// ClusterToken is unused with TLS. AdminToken is the operators' and tenants' bearer token, over REST and for
-	// muster.v1.Quotas.
+	// ClusterToken is unused with TLS. AdminToken is the operators' bearer token of the public API, over REST and
+	// gRPC.
 	ClusterToken rpcauth.Token
 	AdminToken   rpcauth.Token
 	// MetricsToken reads the metrics and nothing else; where it is set, /metrics
@@ -256,21 +256,20 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 
 func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	d.refusals = newRefusals(d.log, registry)
-	// Calls that are passed on keep their callers' tokens.
 	dial := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if d.security.enroll != nil {
 		dial = d.security.member.DialOptions(rpcauth.AnyCoordinator())
 	}
 	dial = append(dial, limits.DialOptions()...)
-	d.relay = &grpcapi.Relay{Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial, Notices: d.coordinator.Notices}
+	d.relay = &grpcapi.Relay{Forward: d.forward, Revision: d.coordinator.Revision, Dial: dial}
 	// The caller is judged first, then the message, and only then a call is passed
 	// on.
 	rules := rpcauth.CoordinatorRules()
 	if d.listen.enroll != nil {
 		rules = rpcauth.PeerRules()
 	}
-	options := append(d.security.serverOptions(rules, grpcapi.Guard(d.callers)), limits.ServerOptions(d.refusals.message)...)
-	options = append(options, grpc.ChainUnaryInterceptor(grpcapi.Limits(d.gate, d.forward), d.relay.Intercept))
+	options := append(d.security.serverOptions(rules), limits.ServerOptions(d.refusals.message)...)
+	options = append(options, grpc.ChainUnaryInterceptor(d.relay.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{
@@ -285,7 +284,6 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	if d.security.enroll != nil {
 		musterv1.RegisterEnrollmentServer(services, d.security.enroll)
 	}
-	musterv1.RegisterQuotasServer(services, &grpcapi.Server{Quotas: service.Sighted(d.coordinator, d.rights()), Access: d.rights(), Audits: d.audit, Logger: d.log})
 	d.serveEnrolment()
 	d.refusals.know(d.grpc, d.enrolment)
 }

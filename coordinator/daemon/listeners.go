@@ -96,8 +96,8 @@ func (d *Daemon) serveMetrics(web *http.ServeMux, own prometheus.Gatherer) {
 }
 
 // serveEnrolment serves enrolment alone at enrollListen, to hosts that have no
-// certificate yet. At grpcListen every peer then needs a certificate or, for
-// muster.v1.Quotas, a token; nodes renew their certificates there.
+// certificate yet. At grpcListen every peer then needs a certificate; nodes renew
+// their certificates there.
 func (d *Daemon) serveEnrolment() {
 	if d.listen.enroll == nil {
 		return

@@ -159,8 +159,8 @@ func writeRoots(dir string, roots pki.Bundle) error {
 }
 
 // serverOptions admit the callers of a gRPC server.
-func (s *security) serverOptions(rules rpcauth.Rules, guards ...rpcauth.Guard) []grpc.ServerOption {
-	return rpcauth.Server(s.member, rules, guards...)
+func (s *security) serverOptions(rules rpcauth.Rules) []grpc.ServerOption {
+	return rpcauth.Server(s.member, rules)
 }
 
 // fingerprint is for agents' heartbeats; nil without TLS.

@@ -149,6 +149,16 @@ func only(values []string) string {
 	return values[0]
 }
 
+// first is the first refusal, nil for none.
+func first(statuses ...*api.Status) *api.Status {
+	for _, s := range statuses {
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
 // refusal is the error of a call in the form of gRPC. An error that is no refusal is
 // logged and not shown.
 func (a *API) refusal(ctx context.Context, method, id string, err error) error {

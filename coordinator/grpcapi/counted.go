@@ -14,7 +14,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/service"
-	"github.com/musterd/muster/wire"
 )
 
 // known authenticates the caller of a call and counts the call: by the caller's
@@ -88,32 +87,4 @@ func showStanding(ctx context.Context, s gate.Standing) {
 		md[strings.ToLower(name)] = []string{value}
 	}
 	_ = grpc.SetHeader(ctx, md) // fails only outside of a call
-}
-
-// Limits limits the calls of muster.v1.Quotas, whose callers a Guard has let in: it
-// counts each of them, but not those that a coordinator by f has passed on, and has
-// them decided on in turn. It comes after the Guard and before the Relay.
-func Limits(g *gate.Gate, f *service.Forward) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		p, guarded := ctx.Value(principalKey{}).(service.Principal)
-		if !guarded {
-			return next(ctx, req)
-		}
-		md, _ := metadata.FromIncomingContext(ctx)
-		if hop, proven := hopOf(f, md); proven {
-			ctx = service.WithCaller(ctx, service.CallerOf(ctx).From(hop))
-		} else {
-			standing, refused := g.Count(p)
-			showStanding(ctx, standing)
-			if refused != nil {
-				return nil, wire.ToRefusal(refused)
-			}
-		}
-		turn := g.Turn(p)
-		defer turn.End()
-		if refused := turn.Begin(ctx); refused != nil {
-			return nil, wire.ToRefusal(refused)
-		}
-		return next(gate.WithTurn(ctx, turn), req)
-	}
 }

@@ -2,24 +2,19 @@ package grpcapi_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/service"
 	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
-	musterv1 "github.com/musterd/muster/proto/muster/v1"
-	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -44,31 +39,13 @@ func rateLimited(t *testing.T, err error, header metadata.MD) {
 // listen serves a gRPC server for one test and returns a connection to it.
 func listen(t *testing.T, server *grpc.Server, secret string) *grpc.ClientConn {
 	t.Helper()
-	listener := bufconn.Listen(1 << 16)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener)
-	}()
-	t.Cleanup(func() { server.Stop(); <-done })
-	token, err := rpcauth.NewToken(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(rpcauth.Credentials(token)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return dial(t, listening(t, server), secret)
 }
 
-// Calls over gRPC spend the limit that requests over REST spend, streams and those of
-// muster.v1.Quotas as well.
+// Calls over gRPC spend the limit that requests over REST spend, streams as well.
 func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 	few := func() *gate.Gate { return gate.New(&gate.Rates{Requests: 2}) }
-	t.Run("muster.api.v1", func(t *testing.T) {
+	t.Run("calls and streams", func(t *testing.T) {
 		public := &grpcapi.API{Service: resttest.New(time.Now), Authenticator: people{}, Gate: few()}
 		conn := listen(t, public.NewServer(), tenantSecret)
 		client := apiv1.NewNodesClient(conn)
@@ -87,18 +64,12 @@ func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 		header, _ = stream.Header()
 		rateLimited(t, err, header)
 	})
-	t.Run("muster.v1.Quotas", func(t *testing.T) {
-		token, err := rpcauth.NewToken(clusterSecret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		forward := service.NewForward("c-1", nil, 0, nil).ProveBy("the admin's")
-		server := grpc.NewServer(append(rpcauth.ServerOptions(token, grpcapi.Guard(people{})), grpc.ChainUnaryInterceptor(grpcapi.Limits(few(), forward)))...)
-		musterv1.RegisterQuotasServer(server, &grpcapi.Server{Quotas: resttest.New(time.Now)})
-		conn := listen(t, server, tenantSecret)
-		client := musterv1.NewQuotasClient(conn)
+	t.Run("a call that another coordinator has counted", func(t *testing.T) {
+		forward := service.NewForward("c-1", &post{own: true}, 0, nil).ProveBy("the admin's")
+		public := &grpcapi.API{Service: resttest.New(time.Now), Authenticator: people{}, Gate: few(), Relay: &grpcapi.Relay{Forward: forward, Revision: func() int64 { return 1 }}}
+		client := apiv1.NewQuotaTreesClient(listen(t, public.NewServer(), tenantSecret))
 		list := func(ctx context.Context, o ...grpc.CallOption) error {
-			_, err := client.ListQuotaTrees(ctx, &musterv1.ListQuotaTreesRequest{}, o...)
+			_, err := client.List(ctx, new(apiv1.ListRequest), o...)
 			return err
 		}
 		for range 2 {
@@ -107,7 +78,7 @@ func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 			}
 		}
 		var header metadata.MD
-		err = list(t.Context(), grpc.Header(&header))
+		err := list(t.Context(), grpc.Header(&header))
 		rateLimited(t, err, header)
 		forged := metadata.AppendToOutgoingContext(t.Context(), "muster-forwarded-by", "c-2", "muster-forward-proof", forward.HopProof(service.Hop{Authorization: "Bearer " + tenantSecret}))
 		if err := list(forged); status.Code(err) != codes.ResourceExhausted {

@@ -27,7 +27,7 @@ import (
 )
 
 // Relay carries to the leader the calls that only the leader can answer:
-// those of muster.v1.Quotas that the service here refuses, and
+// those of the API that the service here refuses, and
 // muster.v1.Coordinator/Evict. Calls keep their caller's token. Intercept
 // comes after the authentication of the caller.
 type Relay struct {
@@ -41,8 +41,6 @@ type Relay struct {
 	Dial []grpc.DialOption
 	// At is the address of a leader, "host:port"; nil = that of its gRPC port.
 	At func(service.Leader) string
-	// Notices, where not nil, are the warnings that each answer about quota has now.
-	Notices func() []string
 
 	mu          sync.Mutex
 	connections map[string]*grpc.ClientConn
@@ -119,11 +117,8 @@ func (r *Relay) Close() error {
 // Intercept is the grpc.UnaryServerInterceptor.
 func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod
-	if method != evict && !strings.HasPrefix(method, "/"+musterv1.Quotas_ServiceDesc.ServiceName+"/") && !strings.HasPrefix(method, ours) {
+	if method != evict && !strings.HasPrefix(method, ours) {
 		return next(ctx, req)
-	}
-	if method != evict && !strings.HasPrefix(method, ours) { // the API adds them itself
-		defer func() { addNotices(ctx, r.Notices) }()
 	}
 	refused := api.Errorf(503, "coordinator %s does not lead, and no leader answers; ask again", r.Forward.ID()).Because(api.NotLeader)
 	if method != evict || r.Revision() > 0 || hopped(ctx) { // an eviction spends the budget of its node here, too

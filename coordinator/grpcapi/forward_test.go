@@ -2,7 +2,6 @@ package grpcapi_test
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/service"
+	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/test/resttest"
@@ -91,8 +91,12 @@ func (n network) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
+// apiOf is the address of the API of a coordinator, whose own address is that of the
+// agents' gRPC.
+func apiOf(address string) string { return address + "-api" }
+
 // coordinator starts one at an address.
-func (n network) coordinator(t *testing.T, address string, p *post, quotas service.Quotas) {
+func (n network) coordinator(t *testing.T, address string, p *post, cluster service.Service) {
 	t.Helper()
 	token, err := rpcauth.NewToken(clusterSecret)
 	if err != nil {
@@ -102,27 +106,23 @@ func (n network) coordinator(t *testing.T, address string, p *post, quotas servi
 	if p.hasty {
 		patience = 300 * time.Millisecond
 	}
-	forward := &grpcapi.Relay{
-		Forward: service.NewForward(address, p, patience, nil), Revision: p.Revision,
-		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
-	}
-	server := grpc.NewServer(append(rpcauth.ServerOptions(token, grpcapi.Guard(people{})), grpc.ChainUnaryInterceptor(forward.Intercept))...)
-	musterv1.RegisterQuotasServer(server, &grpcapi.Server{Quotas: quotas, Logger: slog.New(slog.DiscardHandler)})
-	musterv1.RegisterCoordinatorServer(server, evicting{})
-	l := bufconn.Listen(1 << 16)
-	n[address] = l
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l)
-	}()
-	t.Cleanup(func() {
-		if err := forward.Close(); err != nil {
-			t.Error(err)
+	relay := func(at func(service.Leader) string) *grpcapi.Relay {
+		r := &grpcapi.Relay{
+			Forward: service.NewForward(address, p, patience, nil), Revision: p.Revision, At: at,
+			Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial)},
 		}
-		server.Stop()
-		<-done
-	})
+		t.Cleanup(func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return r
+	}
+	agents := grpc.NewServer(append(rpcauth.ServerOptions(token), grpc.ChainUnaryInterceptor(relay(nil).Intercept))...)
+	musterv1.RegisterCoordinatorServer(agents, evicting{})
+	n[address] = listening(t, agents)
+	public := &grpcapi.API{Service: cluster, Authenticator: people{}, Relay: relay(func(l service.Leader) string { return apiOf(l.GRPC) })}
+	n[apiOf(address)] = listening(t, public.NewServer())
 }
 
 func TestQuotasOverGRPCThroughAFollower(t *testing.T) {
@@ -130,7 +130,7 @@ func TestQuotasOverGRPCThroughAFollower(t *testing.T) {
 		n := network{}
 		n.coordinator(t, "l", &post{own: true}, resttest.New(time.Now))
 		n.coordinator(t, "f", &post{leader: "l"}, resttest.NotLeading{})
-		return remote{musterv1.NewQuotasClient(dial(t, n["f"], adminSecret))}
+		return remote{dial(t, n[apiOf("f")], adminSecret)}
 	})
 }
 
@@ -164,7 +164,7 @@ func TestCallsWithoutALeader(t *testing.T) {
 	n.coordinator(t, "b", &post{hasty: true, leader: "a"}, resttest.NotLeading{})
 	time.AfterFunc(100*time.Millisecond, func() { late.lead("l", false) })
 	for at, want := range map[string]codes.Code{"nobody": codes.Unavailable, "wrong": codes.Unavailable, "a": codes.Unavailable, "late": codes.OK} {
-		_, err := musterv1.NewQuotasClient(dial(t, n[at], adminSecret)).ListResourceQuotas(t.Context(), &musterv1.ListResourceQuotasRequest{})
+		_, err := apiv1.NewResourceQuotasClient(dial(t, n[apiOf(at)], adminSecret)).List(t.Context(), new(apiv1.ListRequest))
 		if status.Code(err) != want {
 			t.Errorf("%s: %v, want %v", at, err, want)
 		}

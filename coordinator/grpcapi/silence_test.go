@@ -14,15 +14,16 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/musterd/muster/api"
+	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/resttest"
 )
 
-// deaf makes an address that takes connections and swallows what is sent.
+// deaf makes addresses that take connections and swallow each byte.
 func (n network) deaf(t *testing.T, address string) {
 	t.Helper()
 	l := bufconn.Listen(1 << 16)
-	n[address] = l
+	n[address], n[apiOf(address)] = l, l
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -38,7 +39,7 @@ func (n network) deaf(t *testing.T, address string) {
 // stopped is a coordinator that takes calls and answers none.
 type stopped struct {
 	musterv1.UnimplementedCoordinatorServer
-	musterv1.UnimplementedQuotasServer
+	apiv1.UnimplementedResourceQuotasServer
 }
 
 func (stopped) Evict(ctx context.Context, _ *musterv1.EvictAllocationRequest) (*musterv1.EvictAllocationResponse, error) {
@@ -46,19 +47,19 @@ func (stopped) Evict(ctx context.Context, _ *musterv1.EvictAllocationRequest) (*
 	return nil, ctx.Err()
 }
 
-func (stopped) ListResourceQuotas(ctx context.Context, _ *musterv1.ListResourceQuotasRequest) (*musterv1.ListResourceQuotasResponse, error) {
+func (stopped) List(ctx context.Context, _ *apiv1.ListRequest) (*apiv1.ResourceQuotaList, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// stopped makes an address where such a coordinator is.
+// stopped makes the addresses of such a coordinator.
 func (n network) stopped(t *testing.T, address string) {
 	t.Helper()
 	server := grpc.NewServer()
 	musterv1.RegisterCoordinatorServer(server, stopped{})
-	musterv1.RegisterQuotasServer(server, stopped{})
+	apiv1.RegisterResourceQuotasServer(server, stopped{})
 	l := bufconn.Listen(1 << 16)
-	n[address] = l
+	n[address], n[apiOf(address)] = l, l
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 }
@@ -83,16 +84,18 @@ func TestNoCallThroughAFollowerThatIsCutOffWaitsForLong(t *testing.T) {
 				c.leader(n, t, "l")
 				n.coordinator(t, "f", &post{leader: "l"}, resttest.NotLeading{})
 				var err error
+				at := " at l "
 				began := time.Now()
 				if c.evict {
 					_, err = musterv1.NewCoordinatorClient(dial(t, n["f"], clusterSecret)).Evict(t.Context(), &musterv1.EvictAllocationRequest{Allocation: "default/a"})
 				} else {
-					_, err = musterv1.NewQuotasClient(dial(t, n["f"], adminSecret)).ListResourceQuotas(t.Context(), &musterv1.ListResourceQuotasRequest{})
+					at = " at l-api "
+					_, err = apiv1.NewResourceQuotasClient(dial(t, n[apiOf("f")], adminSecret)).List(t.Context(), new(apiv1.ListRequest))
 				}
 				if took := time.Since(began); took < c.want || took > c.want+100*time.Millisecond { // of the bubble's clock
 					t.Errorf("answered after %s, want %s", took, c.want)
 				}
-				if status.Code(err) != codes.Unavailable || reasonOf(err) != c.reason || !strings.Contains(err.Error(), " at l ") || strings.Contains(err.Error(), "lost") {
+				if status.Code(err) != codes.Unavailable || reasonOf(err) != c.reason || !strings.Contains(err.Error(), at) || strings.Contains(err.Error(), "lost") {
 					t.Errorf("reason %q: %v", reasonOf(err), err)
 				}
 				time.Sleep(5 * time.Second) // until what was dropped is closed

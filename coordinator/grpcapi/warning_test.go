@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	musterv1 "github.com/musterd/muster/proto/muster/v1"
+	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	"github.com/musterd/muster/test/resttest"
 )
 
@@ -36,17 +36,17 @@ func TestNamesOfResourcesOverGRPC(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := musterv1.NewQuotasClient(dial(t, n[c.at], adminSecret))
+			client := apiv1.NewResourceQuotasClient(dial(t, n[apiOf(c.at)], adminSecret))
 			ctx := t.Context()
 			if c.keep {
 				ctx = metadata.AppendToOutgoingContext(ctx, "muster-allow-unknown-resources", "true")
 			}
 			var header metadata.MD
-			quota := &musterv1.ResourceQuota{
-				Metadata: &musterv1.ObjectMeta{Name: fmt.Sprintf("q-%s-%s-%v", c.at, c.resource, c.keep), Namespace: "ml-team"},
-				Hard:     map[string]string{c.resource: "1"},
+			quota := &apiv1.ResourceQuota{
+				Metadata: &apiv1.ObjectMeta{Name: fmt.Sprintf("q-%s-%s-%v", c.at, c.resource, c.keep), Namespace: "ml-team"},
+				Spec:     &apiv1.ResourceQuotaSpec{Hard: map[string]string{c.resource: "1"}},
 			}
-			_, err := client.CreateResourceQuota(ctx, quota, grpc.Header(&header))
+			_, err := client.Create(ctx, quota, grpc.Header(&header))
 			if status.Code(err) != c.code {
 				t.Fatalf("got %v, want %v", err, c.code)
 			}

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -130,7 +131,7 @@ func TestReplacedWordsStayAway(t *testing.T) {
 		t.Fatalf("docs/words.md lists the replaced words %v, want six and more", old)
 	}
 	names := publicNames(t)
-	for _, name := range []string{"resourceVersion", "resource_version", "ListResourceQuotas", "QuotaTrees"} { // of JSON, of proto twice, of the SDK
+	for _, name := range []string{"resourceVersion", "resource_version", "CreateAllocationRequest", "QuotaTrees"} { // of JSON, of proto twice, of the SDK
 		if !slices.Contains(names, name) {
 			t.Fatalf("%d public names, without %s", len(names), name)
 		}
@@ -169,9 +170,11 @@ func publicNames(t *testing.T) []string {
 			return true
 		})
 	}
-	protos, err := filepath.Glob(filepath.Join(root, "proto", "muster", "v1", "*.proto"))
-	if err != nil || len(protos) == 0 {
-		t.Fatalf("%d .proto files, %v", len(protos), err)
+	ofAgents, err := filepath.Glob(filepath.Join(root, "proto", "muster", "v1", "*.proto"))
+	ofAPI, err2 := filepath.Glob(filepath.Join(root, "proto", "muster", "api", "v1", "*.proto"))
+	protos := append(ofAgents, ofAPI...)
+	if err := errors.Join(err, err2); err != nil || len(ofAgents) == 0 || len(ofAPI) == 0 {
+		t.Fatalf("%d .proto files of agents and %d of the API, %v", len(ofAgents), len(ofAPI), err)
 	}
 	for _, name := range protos {
 		for _, m := range declaredName.FindAllStringSubmatch(read(t, name), -1) {

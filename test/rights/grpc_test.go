@@ -23,7 +23,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/service"
-	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/wire"
 )
 
@@ -46,16 +45,11 @@ var rightsOfCalls = map[string]asked{
 	"Usage/GetClusterUtilization": {kind: service.KindUsage, verb: service.VerbGet, place: inNone},
 	"Usage/GetQueues":             {kind: service.KindUsage, verb: service.VerbGet, place: inNone},
 	"Usage/GetTenantUsage":        {kind: service.KindUsage, verb: service.VerbGet},
-	"Quotas/CreateResourceQuota":  {kind: service.KindResourceQuotas, verb: service.VerbCreate},
-	"Quotas/ReclaimQuota":         {kind: service.KindQuotaTrees, verb: service.VerbReclaim},
-	"Quotas/ExplainQuota":         {kind: service.KindAllocations, verb: service.VerbExplain},
-	"Quotas/TryQuota":             {kind: service.KindConsumers, verb: service.VerbTry},
 	"Tenants/Create":              {kind: service.KindTenants, verb: service.VerbCreate, place: inAll},
 	"Namespaces/Create":           {kind: service.KindNamespaces, verb: service.VerbCreate, place: inAll},
 	"QuotaBindings/Create":        {kind: service.KindQuotaBindings, verb: service.VerbCreate, place: inAll},
 	"WhoAmIs/Get":                 {kind: service.KindWhoAmI, verb: service.VerbGet},
 	"Coordinators/List":           {kind: service.KindCoordinators, verb: service.VerbList},
-	"Quotas/ListQuotaBindings":    {kind: service.KindQuotaBindings, verb: service.VerbList, place: inAll},
 	"Tenants/List":                {kind: service.KindTenants, verb: service.VerbList, place: inAll},
 	"Tenants/Watch":               {kind: service.KindTenants, verb: service.VerbWatch, place: inAll},
 	"Namespaces/List":             {kind: service.KindNamespaces, verb: service.VerbList, place: inAll},
@@ -73,15 +67,6 @@ func rightOfCall(method string) asked {
 	a := asked{kind: service.Kind(strings.ToLower(of)), verb: service.Verb(strings.ToLower(call))}
 	if of == "AccessTokens" {
 		a.kind = service.KindAccessTokens
-	}
-	if of != "Quotas" {
-		return a
-	}
-	// muster.v1.Quotas: PutQuotaTree, ListResourceQuotas.
-	for prefix, verb := range map[string]service.Verb{"Put": service.VerbUpdate, "Get": service.VerbGet, "List": service.VerbList, "Delete": service.VerbDelete, "Update": service.VerbUpdate} {
-		if noun, is := strings.CutPrefix(call, prefix); is {
-			a.verb, a.kind = verb, service.Kind(strings.TrimSuffix(strings.ToLower(noun), "s")+"s")
-		}
 	}
 	return a
 }
@@ -155,39 +140,19 @@ func (h *house) fillFor(m protoreflect.Message, a asked, tenant string) {
 	}
 }
 
-// serveGRPC serves the public API and the older service of quotas over the house's tokens.
-func (h *house) serveGRPC(t *testing.T) {
+// serveGRPC serves the public API over the house's tokens.
+func (h *house) serveGRPC(t *testing.T) (conn *grpc.ClientConn, services map[string]grpc.ServiceInfo) {
 	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: h.keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}}).NewServer()
-	guard := grpcapi.Guard(h.door)
-	quotas := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
-		md, _ := metadata.FromIncomingContext(ctx)
-		if ctx, err = guard.Check(ctx, strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")); err != nil {
-			return nil, err
-		}
-		defer func() {
-			if recover() != nil {
-				err = status.Error(codes.Internal, "reached")
-			}
-		}()
-		return next(ctx, req)
-	}))
-	musterv1.RegisterQuotasServer(quotas, &grpcapi.Server{})
-	pipes := map[string]*bufconn.Listener{"public": bufconn.Listen(1 << 20), "quotas": bufconn.Listen(1 << 20)}
-	go func() { _ = public.Serve(pipes["public"]) }()
-	go func() { _ = quotas.Serve(pipes["quotas"]) }()
-	t.Cleanup(func() { public.Stop(); quotas.Stop() })
-	h.pipes = pipes
-	h.services = []map[string]grpc.ServiceInfo{public.GetServiceInfo(), quotas.GetServiceInfo()}
-}
-
-func (h *house) conn(t *testing.T, name string) *grpc.ClientConn {
-	c, err := grpc.NewClient("passthrough:///"+name, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.pipes[name].DialContext(ctx) }))
+	pipe := bufconn.Listen(1 << 20)
+	go func() { _ = public.Serve(pipe) }()
+	t.Cleanup(public.Stop)
+	conn, err := grpc.NewClient("passthrough:///public", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, public.GetServiceInfo()
 }
 
 // codeOf is the answer of a call as REST has it.
@@ -231,22 +196,20 @@ func call(ctx context.Context, c *grpc.ClientConn, method string, d protoreflect
 	}
 }
 
-// askGRPC asks every call of both services as every role.
+// askGRPC asks every call as every role.
 func askGRPC(t *testing.T, h *house, see func(door, asked) answers) {
-	h.serveGRPC(t)
-	for i, conn := range []*grpc.ClientConn{h.conn(t, "public"), h.conn(t, "quotas")} {
-		for name := range h.services[i] {
-			if !strings.HasPrefix(name, "muster.") {
-				continue // health and reflection
-			}
-			found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			methods := found.(protoreflect.ServiceDescriptor).Methods()
-			for j := range methods.Len() {
-				h.askCall(t, conn, methods.Get(j), see)
-			}
+	conn, services := h.serveGRPC(t)
+	for name := range services {
+		if !strings.HasPrefix(name, "muster.") {
+			continue // health and reflection
+		}
+		found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		methods := found.(protoreflect.ServiceDescriptor).Methods()
+		for j := range methods.Len() {
+			h.askCall(t, conn, methods.Get(j), see)
 		}
 	}
 }

@@ -98,9 +98,8 @@ func TestAnotherTenantsObjectsDoNotExist(t *testing.T) {
 // The same over gRPC: code, message and details.
 func TestAnotherTenantsObjectsDoNotExistOverGRPC(t *testing.T) {
 	h := newHouse(t)
-	h.serveGRPC(t)
-	conn := h.conn(t, "public")
-	for name := range h.services[0] {
+	conn, services := h.serveGRPC(t)
+	for name := range services {
 		found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
 		if err != nil || !strings.HasPrefix(name, "muster.") {
 			continue

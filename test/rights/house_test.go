@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/test/bufconn"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/objects"
@@ -43,9 +40,6 @@ type house struct {
 	store   *counted
 	tokens  map[string]string // by role
 	ids     map[string]string // of an access token, by tenant
-	// pipes and services are those of the gRPC door.
-	pipes    map[string]*bufconn.Listener
-	services []map[string]grpc.ServiceInfo
 
 	mu   sync.Mutex
 	seen []answered

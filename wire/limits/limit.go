@@ -18,9 +18,6 @@ const (
 	// MaxAnswer bounds an answer of a coordinator to an agent. The largest is
 	// that of ReadNode, whose records repeat an incarnation beside each grant.
 	MaxAnswer = 4 << 20
-	// MaxDocuments bounds a message of muster.v1.Quotas, whose lists carry the
-	// documents of clients.
-	MaxDocuments = 16 << 20
 	// MaxSmall bounds every other message.
 	MaxSmall = 64 << 10
 	// MaxEnroll bounds an EnrollRequest, which anybody may send.

@@ -46,7 +46,7 @@ type choice struct {
 func files() []protoreflect.FileDescriptor {
 	return []protoreflect.FileDescriptor{
 		musterv1.File_muster_v1_resource_proto, musterv1.File_muster_v1_agent_proto, musterv1.File_muster_v1_coordinator_proto,
-		musterv1.File_muster_v1_quotas_proto, schedulerv1.File_scheduler_v1_node_agent_proto,
+		schedulerv1.File_scheduler_v1_node_agent_proto,
 	}
 }
 

@@ -52,7 +52,7 @@ const (
 )
 
 // fields is the table: the limit of each field by its full name.
-var fields = together(resourceFields, agentFields, coordinatorFields, quotaFields, nodeAgentFields)
+var fields = together(resourceFields, agentFields, coordinatorFields, nodeAgentFields)
 
 // sizes are the bytes of whole messages; MaxSmall where a message has none.
 var sizes = map[string]int64{
@@ -68,22 +68,6 @@ var sizes = map[string]int64{
 	"scheduler.v1.HeartbeatRequest": MaxRegister,
 	"scheduler.v1.BindRequest":      MaxRegister,
 	"scheduler.v1.ResourceSnapshot": MaxAnswer,
-
-	"muster.v1.ResourceQuota":              MaxSession,
-	"muster.v1.QuotaTree":                  MaxDocuments,
-	"muster.v1.PutQuotaTreeRequest":        MaxSession,
-	"muster.v1.PutQuotaForestRequest":      MaxSession,
-	"muster.v1.PutQuotaBindingRequest":     MaxSession,
-	"muster.v1.QuotaForest":                MaxSession,
-	"muster.v1.QuotaBinding":               MaxSession,
-	"muster.v1.TryQuotaRequest":            MaxSession,
-	"muster.v1.QuotaDryRun":                MaxDocuments,
-	"muster.v1.QuotaExplanation":           MaxDocuments,
-	"muster.v1.QuotaReclaim":               MaxDocuments,
-	"muster.v1.ListResourceQuotasResponse": MaxDocuments,
-	"muster.v1.ListQuotaTreesResponse":     MaxDocuments,
-	"muster.v1.ListQuotaForestsResponse":   MaxDocuments,
-	"muster.v1.ListQuotaBindingsResponse":  MaxDocuments,
 }
 
 func together(parts ...map[string]Limit) map[string]Limit {
@@ -171,6 +155,10 @@ var resourceFields = map[string]Limit{
 	"muster.v1.Reason.want":     anyInt,
 	"muster.v1.Reason.have":     anyInt,
 	"muster.v1.Reason.detail":   prose(MaxDetail),
+
+	"muster.v1.Refusal.code":    between(0, 999),
+	"muster.v1.Refusal.reason":  document(4096),
+	"muster.v1.Refusal.details": listOf(4096, message),
 
 	"muster.v1.Host.hostname":        id(253),
 	"muster.v1.Host.topology":        message,

@@ -1430,6 +1430,68 @@ func (x *MIGInstance) GetMemory() int64 {
 	return 0
 }
 
+// Refusal is the Status that REST answers, among the details of a refused call of any
+// service.
+type Refusal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          int32                  `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"` // the HTTP status code
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Details       []*Reason              `protobuf:"bytes,3,rep,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refusal) Reset() {
+	*x = Refusal{}
+	mi := &file_muster_v1_resource_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refusal) ProtoMessage() {}
+
+func (x *Refusal) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_resource_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
+func (*Refusal) Descriptor() ([]byte, []int) {
+	return file_muster_v1_resource_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Refusal) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Refusal) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Refusal) GetDetails() []*Reason {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 var File_muster_v1_resource_proto protoreflect.FileDescriptor
 
 const file_muster_v1_resource_proto_rawDesc = "" +
@@ -1559,7 +1621,11 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\vMIGInstance\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x16\n" +
-	"\x06memory\x18\x03 \x01(\x03R\x06memoryB4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
+	"\x06memory\x18\x03 \x01(\x03R\x06memory\"b\n" +
+	"\aRefusal\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12+\n" +
+	"\adetails\x18\x03 \x03(\v2\x11.muster.v1.ReasonR\adetailsB4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_resource_proto_rawDescOnce sync.Once
@@ -1573,7 +1639,7 @@ func file_muster_v1_resource_proto_rawDescGZIP() []byte {
 	return file_muster_v1_resource_proto_rawDescData
 }
 
-var file_muster_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_muster_v1_resource_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_muster_v1_resource_proto_goTypes = []any{
 	(*Incarnation)(nil),      // 0: muster.v1.Incarnation
 	(*Request)(nil),          // 1: muster.v1.Request
@@ -1594,8 +1660,9 @@ var file_muster_v1_resource_proto_goTypes = []any{
 	(*Inventory)(nil),        // 16: muster.v1.Inventory
 	(*Device)(nil),           // 17: muster.v1.Device
 	(*MIGInstance)(nil),      // 18: muster.v1.MIGInstance
-	nil,                      // 19: muster.v1.Host.LabelsEntry
-	nil,                      // 20: muster.v1.NUMANode.HugepagesEntry
+	(*Refusal)(nil),          // 19: muster.v1.Refusal
+	nil,                      // 20: muster.v1.Host.LabelsEntry
+	nil,                      // 21: muster.v1.NUMANode.HugepagesEntry
 }
 var file_muster_v1_resource_proto_depIdxs = []int32{
 	3,  // 0: muster.v1.MemberAssignment.assignment:type_name -> muster.v1.Assignment
@@ -1607,18 +1674,19 @@ var file_muster_v1_resource_proto_depIdxs = []int32{
 	4,  // 6: muster.v1.Assignment.counts:type_name -> muster.v1.CountGrant
 	13, // 7: muster.v1.Host.topology:type_name -> muster.v1.Topology
 	16, // 8: muster.v1.Host.inventory:type_name -> muster.v1.Inventory
-	19, // 9: muster.v1.Host.labels:type_name -> muster.v1.Host.LabelsEntry
+	20, // 9: muster.v1.Host.labels:type_name -> muster.v1.Host.LabelsEntry
 	12, // 10: muster.v1.Host.counts:type_name -> muster.v1.HostCount
 	14, // 11: muster.v1.Topology.nodes:type_name -> muster.v1.NUMANode
 	15, // 12: muster.v1.Topology.cpus:type_name -> muster.v1.CPU
-	20, // 13: muster.v1.NUMANode.hugepages:type_name -> muster.v1.NUMANode.HugepagesEntry
+	21, // 13: muster.v1.NUMANode.hugepages:type_name -> muster.v1.NUMANode.HugepagesEntry
 	17, // 14: muster.v1.Inventory.devices:type_name -> muster.v1.Device
 	18, // 15: muster.v1.Device.mig_instances:type_name -> muster.v1.MIGInstance
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	10, // 16: muster.v1.Refusal.details:type_name -> muster.v1.Reason
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_resource_proto_init() }
@@ -1632,7 +1700,7 @@ func file_muster_v1_resource_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_resource_proto_rawDesc), len(file_muster_v1_resource_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
