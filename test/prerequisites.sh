@@ -9,9 +9,9 @@
 # alone. Stock clients are built from tools/go.mod. Where something cannot be had
 # it is named, and the tests that need it skip; with CI=true that is a failure.
 set -u
-build=$1
 only=${2:-}
-mkdir -p "$build/bin"
+mkdir -p "$1/bin"
+build=$(cd "$1" && pwd) # programs are fetched in other folders
 missing=0
 
 lack() {
