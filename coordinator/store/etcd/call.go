@@ -180,12 +180,33 @@ func (s *Store) ask(ctx context.Context, what string, r *pb.RangeRequest) (*pb.R
 	return answer, nil
 }
 
+// read reads one key at the member that leads, if it is known and answers, and several
+// at the members in turns.
 func (s *Store) read(ctx context.Context, what string, r *pb.RangeRequest) (answer *pb.RangeResponse, err error) {
 	err = s.repeat(ctx, what, func(ctx context.Context) (err error) {
+		if m := s.near.current.Load(); m != nil && len(r.RangeEnd) == 0 {
+			if answer, err = m.kv.Range(ctx, r, calls...); err == nil || !lost(ctx, err) {
+				return err
+			}
+			s.near.drop(m)
+			s.look()
+		}
 		answer, err = s.kv.Range(ctx, r, calls...)
 		return err
 	})
 	return answer, err
+}
+
+// lost reports whether a call ended without an answer of its member.
+func lost(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	switch code(rpctypes.Error(err)) {
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
+		return true
+	}
+	return false
 }
 
 // verify finds out, after a new connection, whether the store's past is still

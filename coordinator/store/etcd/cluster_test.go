@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -389,6 +392,95 @@ func TestFull(t *testing.T) {
 		}
 	})
 	log.await(t, "store_alarm_ended")
+}
+
+// ranges is the number of reads that a member has answered.
+func ranges(t *testing.T, endpoint string) int {
+	t.Helper()
+	answer, err := http.Get(endpoint + "/metrics")
+	if err != nil {
+		return 0 // it is down
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, `grpc_server_handled_total{grpc_code="OK",grpc_method="Range",grpc_service="etcdserverpb.KV",grpc_type="unary"} `); found {
+			n, err := strconv.Atoi(strings.TrimSpace(value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// TestReadsOfOneKeyGoToTheLeader: each member could answer, after a question to the
+// leader. Without the leader they go on.
+func TestReadsOfOneKeyGoToTheLeader(t *testing.T) {
+	t.Parallel()
+	c := etcdcluster.Start(t, etcdcluster.Options{})
+	s := connect(t, to(c), 2048)
+	defer func() { _ = s.Close() }()
+	const reads = 30
+	toLeader := func() bool {
+		var before, after [3]int
+		for i := range before {
+			before[i] = ranges(t, c.Endpoint(i))
+		}
+		for range reads {
+			if _, _, _, err := s.Get(within(t), "/registry/k"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range after {
+			after[i] = ranges(t, c.Endpoint(i))
+		}
+		leader := c.Leader()
+		return after[leader]-before[leader] >= reads
+	}
+	await(t, "all reads to go to the leader", toLeader)
+	was := c.Leader()
+	c.Kill(was)
+	if _, _, _, err := s.Get(within(t), "/registry/k"); err != nil {
+		t.Errorf("a read while the leader was killed: %v", err)
+	}
+	await(t, "all reads to go to the next leader", toLeader)
+	c.Pause(c.Leader()) // no majority answers
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, _, _, err := s.Get(short, "/registry/k"); err == nil {
+		t.Error("a read was answered without a majority")
+	}
+	c.Restart(was)
+	if _, _, _, err := s.Get(within(t), "/registry/k"); err != nil {
+		t.Errorf("a read with a majority without the leader: %v", err)
+	}
+}
+
+// BenchmarkGetCluster reads one key of three members over TLS. The processor time of
+// the members is reported, which load beside it changes little.
+func BenchmarkGetCluster(b *testing.B) {
+	c := etcdcluster.Start(b, etcdcluster.Options{TLS: true})
+	s := connect(b, to(c), 2048)
+	defer func() { _ = s.Close() }()
+	get := func() {
+		if _, _, _, err := s.Get(b.Context(), "/registry/k"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for began := time.Now(); time.Since(began) < 2*time.Second; { // the members have been looked at
+		get()
+	}
+	before, n := c.CPU(), 0
+	for b.Loop() {
+		get()
+		n++
+	}
+	b.ReportMetric(float64((c.CPU()-before).Microseconds())/float64(n), "us/op-etcd")
 }
 
 // BenchmarkTxnCommitCluster is BenchmarkTxnCommit on three members, over TLS.

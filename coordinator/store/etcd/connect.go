@@ -139,7 +139,12 @@ func connect(ctx context.Context, c Config, h *history, m *metrics) (s *Store, e
 	if s.maxTxnOps, err = s.probeMaxTxnOps(ctx); err != nil {
 		return nil, c.accessError(err)
 	}
-	s.monitor = newMonitor(wake, external{client: client, endpoints: urls(c.Endpoints)}, min(c.RequestTimeout, time.Second), c.Logger, s.metrics)
+	s.near.dial = func(endpoint string) (*clientv3.Client, error) {
+		one := c
+		one.Endpoints = []string{endpoint}
+		return dial(one, h, func() { wakeUp(wake) })
+	}
+	s.monitor = newMonitor(wake, external{client: client, endpoints: urls(c.Endpoints), near: &s.near}, min(c.RequestTimeout, time.Second), c.Logger, s.metrics)
 	s.start()
 	return s, nil
 }

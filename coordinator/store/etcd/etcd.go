@@ -36,6 +36,7 @@ type Store struct {
 	leases  pb.LeaseClient
 	watches pb.WatchClient
 	conn    *grpc.ClientConn // nil for an embedded server
+	near    near             // its dial is nil for an embedded server
 	stop    func() error     // closes the client or stops the embedded server
 
 	maxTxnOps      int
@@ -80,7 +81,7 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.wg.Wait()
-	if err := s.stop(); err != nil {
+	if err := errors.Join(s.near.close(), s.stop()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil

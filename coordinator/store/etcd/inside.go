@@ -26,6 +26,8 @@ func (i inside) status(ctx context.Context, _ string) (*pb.StatusResponse, error
 
 func (inside) use([]string) {}
 
+func (inside) prefer(string) error { return nil }
+
 // makeRoom forgets the past, gives its space back and, if that was enough,
 // ends the alarm.
 func (i inside) makeRoom(ctx context.Context) error {

@@ -56,6 +56,8 @@ type cluster interface {
 	status(ctx context.Context, endpoint string) (*pb.StatusResponse, error)
 	// use sends requests to these from now on.
 	use(endpoints []string)
+	// prefer sends reads of one key to this one from now on, "" for none.
+	prefer(endpoint string) error
 	// makeRoom ends the NOSPACE alarm where that is this process's to do.
 	makeRoom(ctx context.Context) error
 }
@@ -148,10 +150,11 @@ func (m *monitor) round(ctx context.Context) (well, changed bool) {
 		return true, false
 	}
 	var good, bad []string
+	var leader *sight // of the newest term that a member knows
 	var size int64
 	raised := make(map[string]bool)
 	known := make(map[uint64]bool)
-	for _, one := range seen {
+	for i, one := range seen {
 		if one.status == nil || one.status.Leader == 0 || one.status.IsLearner {
 			if one.configured {
 				bad = append(bad, one.endpoint)
@@ -161,6 +164,9 @@ func (m *monitor) round(ctx context.Context) (well, changed bool) {
 		if id := one.status.Header.MemberId; !known[id] {
 			known[id] = true
 			good = append(good, one.endpoint)
+		}
+		if one.status.Leader == one.status.Header.MemberId && (leader == nil || one.status.RaftTerm > leader.status.RaftTerm) {
+			leader = &seen[i]
 		}
 		size = max(size, one.status.DbSize)
 		for _, alarm := range alarmNames {
@@ -175,6 +181,10 @@ func (m *monitor) round(ctx context.Context) (well, changed bool) {
 		m.setAlarms(ctx, raised)
 	}
 	members = slices.DeleteFunc(members, func(id uint64) bool { return known[id] })
+	if len(good) < 2 {
+		leader = nil // the other connections are to the same member
+	}
+	m.prefer(leader)
 	changed = m.choose(good, bad) || !slices.Equal(members, m.missing)
 	m.missing = members
 	return len(bad) == 0 && len(members) == 0 && !slices.Contains(slices.Collect(maps.Values(raised)), true), changed
@@ -272,6 +282,17 @@ func (m *monitor) choose(good, bad []string) (changed bool) {
 	return true
 }
 
+// prefer has reads of one key go to the leader, nil for none that is known.
+func (m *monitor) prefer(leader *sight) {
+	endpoint := ""
+	if leader != nil {
+		endpoint = leader.endpoint
+	}
+	if err := m.members.prefer(endpoint); err != nil {
+		m.log.Warn("etcd_leader_not_dialled", "endpoint", endpoint, "error", err)
+	}
+}
+
 // setAlarms logs the alarms that were raised and those that have ended.
 func (m *monitor) setAlarms(ctx context.Context, raised map[string]bool) {
 	for _, alarm := range alarmNames {
@@ -313,6 +334,7 @@ func (m *monitor) announce(alarm string, raised bool) {
 type external struct {
 	client    *clientv3.Client
 	endpoints []string
+	near      *near
 }
 
 func (e external) configured() []string { return e.endpoints }
@@ -331,6 +353,8 @@ func (e external) status(ctx context.Context, endpoint string) (*pb.StatusRespon
 }
 
 func (e external) use(endpoints []string) { e.client.SetEndpoints(endpoints...) }
+
+func (e external) prefer(endpoint string) error { return e.near.prefer(endpoint) }
 
 // makeRoom is for the operator: others may use the cluster too.
 func (external) makeRoom(context.Context) error { return nil }
