@@ -18,7 +18,7 @@ const mostPlans = 16
 // domains. Nodes that have failed the unit, or are in doubt, are the last choice.
 func placeInDomains(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 	sure := newDomains(state, u, r, false)
-	if members, ok := sure.place(); ok || !sure.doubts {
+	if members, ok := sure.place(); ok || !sure.doubts || u.sure {
 		return members, ok
 	}
 	return newDomains(state, u, r, true).place()

@@ -9,7 +9,10 @@ import (
 
 // Explanation says how far a unit is from fitting.
 type Explanation struct {
-	Fit int // members that would fit at once
+	// Set is the number of the set that the rest is about, of a unit whose members differ,
+	// and Members are those of the set; of another unit 0 and all its members.
+	Set, Members int
+	Fit          int // of these members that would fit at once
 	// Shortages are over all nodes that are ready and allowed: what all members
 	// want against what is free. Empty when only fragmentation, NUMA or links
 	// are in the way; the nodes' reasons then say so.
@@ -28,9 +31,13 @@ type NodeExplanation struct {
 }
 
 // Explain tells for each node, in the order of their IDs, how many members fit
-// and why no more do. The State is afterwards as it was.
+// and why no more do. Of a unit whose members differ it is about the first set that has no
+// place. The State is afterwards as it was.
 func Explain(state *cluster.State, u Unit) Explanation {
-	var e Explanation
+	if u.Sets != nil {
+		return explainSets(state, &u)
+	}
+	e := Explanation{Members: u.Members}
 	free := resource.Vector{}
 	relations := relateMembers(state, &u)
 	nodes, mark := state.Nodes(), state.Checkpoint()

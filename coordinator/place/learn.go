@@ -38,6 +38,13 @@ type Learner struct {
 
 // Observe counts a unit that has arrived.
 func (l *Learner) Observe(u *Unit) {
+	if u.Sets != nil {
+		parts := u.Parts()
+		for i := range parts {
+			l.Observe(&parts[i])
+		}
+		return
+	}
 	r := &u.Request
 	l.mix.Observe(mix.Shape{
 		GPUs: r.GPUs, Share: r.GPUShare, CPU: cluster.Least(r).CPU, Memory: r.Memory, Products: products(u),

@@ -15,6 +15,15 @@ func (u *Unit) bars(n *cluster.Node) bool {
 	return u.Bars != nil && n.Host != nil && slices.ContainsFunc(n.Host.Models(), func(model resource.Name) bool { return u.Bars[model] })
 }
 
+// Models sums the GPUs of the members in a plan whose requests take any model, as the
+// function Models does.
+func (u *Unit) Models(plan []Choice) resource.Vector {
+	if u.Sets != nil {
+		plan = slices.DeleteFunc(slices.Clone(plan), func(c Choice) bool { return !u.RequestOf(c.Index).TakesAnyModel() })
+	}
+	return Models(plan)
+}
+
 // Models sums the GPUs of a plan by the names under which quotas count them, in
 // device-milli. MIG instances are no GPUs.
 func Models(plan []Choice) resource.Vector {

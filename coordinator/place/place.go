@@ -15,11 +15,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Unit is what is to be placed: Members equal members.
+// Unit is what is to be placed: Members members, equal unless Sets says otherwise.
 type Unit struct {
 	Members     int
 	Request     resource.Request
 	Constraints *constraint.Set
+	// Sets are the members where they differ, in the order of their indices; Members is
+	// their sum then, and Request and Constraints are those of the first. nil: all members
+	// are equal.
+	Sets []Set
 	// Subject has the unit's rules about other units, and is the unit as others' rules
 	// see it. nil has none.
 	Subject *constraint.Subject
@@ -41,6 +45,7 @@ type Unit struct {
 	Bars map[resource.Name]bool
 	// Policy chooses among the nodes; nil is Packed.
 	Policy Policy
+	sure   bool // nodes that have failed the unit, or are in doubt, are left out
 }
 
 // Choice is where one member goes, and what it would get there.
@@ -66,7 +71,12 @@ func (c Choice) AsMember() grant.Member {
 //
 // Under rules about other units each member is looked for anew: a member that has a
 // place may open domains to the next one, and close others.
+//
+// Members that differ are placed set by set: see placeSets.
 func Place(state *cluster.State, u Unit) ([]Choice, bool) {
+	if u.Sets != nil {
+		return placeSets(state, &u)
+	}
 	r := relate(state, &u)
 	if u.Topology != nil {
 		return placeInDomains(state, &u, r)

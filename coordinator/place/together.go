@@ -21,22 +21,29 @@ func Together(state *cluster.State, units []Unit) ([][]Choice, bool) {
 		members, ok := Place(state, units[0])
 		return [][]Choice{members}, ok
 	}
+	plan, _ := placeInOrder(state, units, largestFirst(units))
+	return plan, plan != nil
+}
+
+// placeInOrder places units one after the other, or none: then plan is nil, and failed is
+// the position in the order of the unit that has no place beside those before it.
+func placeInOrder(state *cluster.State, units []Unit, order []int) (plan [][]Choice, failed int) {
 	mark := state.Checkpoint()
-	plan := make([][]Choice, len(units))
+	plan = make([][]Choice, len(units))
 	var beside []*cluster.Occupant
-	for _, i := range largestFirst(units) {
+	for at, i := range order {
 		u := units[i]
 		u.Beside = slices.Concat(u.Beside, beside)
 		members, ok := Place(state, u)
 		if !ok {
 			state.Rollback(mark)
-			return nil, false
+			return nil, at
 		}
 		plan[i] = members
 		beside = append(beside, occupantOf(&u, members))
 	}
 	state.Keep(mark)
-	return plan, true
+	return plan, len(order)
 }
 
 // largestFirst lists the units by the size of a member.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
-	"github.com/musterd/muster/coordinator/topology"
 	"github.com/musterd/muster/resource"
 )
 
@@ -139,27 +138,5 @@ func domainsOf(state *cluster.State, u *place.Unit) []map[resource.NodeID]bool {
 	if level < 0 {
 		return []map[resource.NodeID]bool{nil}
 	}
-	var levels []*cluster.Topology
-	for _, l := range u.Topology.Levels[:level+1] {
-		levels = append(levels, state.Topology(l.Key))
-	}
-	var domains []map[resource.NodeID]bool
-	known := map[[topology.MaxLevels]int32]int{}
-	for _, n := range state.Nodes() {
-		if levels[level].Of(n) == cluster.NoDomain || !u.Allows(n) {
-			continue
-		}
-		var key [topology.MaxLevels]int32
-		for i, t := range levels {
-			key[i] = t.Of(n)
-		}
-		at, found := known[key]
-		if !found {
-			at = len(domains)
-			known[key] = at
-			domains = append(domains, map[resource.NodeID]bool{})
-		}
-		domains[at][n.ID] = true
-	}
-	return domains
+	return place.Domains(state, u, level)
 }

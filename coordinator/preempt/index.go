@@ -152,7 +152,7 @@ func (x *Index) Find(u place.Unit, priority int32) (Plan, bool) {
 	if u.Topology != nil {
 		return x.inDomains(u, priority)
 	}
-	if isRelated(x.state, &u) {
+	if isRelated(x.state, &u) || u.Sets != nil {
 		return x.related(u, priority)
 	}
 	s := x.search(&u, priority)

@@ -21,7 +21,7 @@
 // set is gathered greedily, the least loss per member first, none above the
 // lowest priority whose eviction can make room, and then reduced: no single
 // unit of it is superfluous, but another set may be better. The same holds for a unit
-// under rules about other units. Of a gang with rules about domains, each domain of the
+// under rules about other units, and for a unit whose members differ. Of a gang with rules about domains, each domain of the
 // narrowest required level has such a set, and the best of these is chosen.
 //
 // Pure: no clock, no I/O, no result depends on map order or on floats. The
@@ -69,7 +69,7 @@ func Find(state *cluster.State, u place.Unit, priority int32, holders []Holder) 
 
 // indexFor is an index for one unit.
 func indexFor(state *cluster.State, u *place.Unit, holders []Holder) *Index {
-	if isRelated(state, u) || u.Topology != nil {
+	if isRelated(state, u) || u.Topology != nil || u.Sets != nil {
 		return NewIndex(state, holders)
 	}
 	return newIndex(state, holders, func(n *cluster.Node) bool { return serves(n, u) })

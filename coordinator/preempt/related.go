@@ -9,7 +9,7 @@ import (
 
 // This file finds victims for a unit under rules about other units. Such a rule may
 // ask for the end of a unit on another node of the same domain, so the units are not
-// looked for node by node.
+// looked for node by node. Nor are those for a unit whose members differ.
 
 // isRelated reports whether rules about other units decide on the unit's place.
 func isRelated(state *cluster.State, u *place.Unit) bool {

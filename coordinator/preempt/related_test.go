@@ -26,6 +26,10 @@ func TestVictimsUnderAntiAffinityAreNeeded(t *testing.T) {
 		}
 		holders := drawApart(t, state)
 		unit := place.Unit{Members: rapid.IntRange(1, 3).Draw(t, "members"), Request: resource.Request{GPUs: rapid.IntRange(1, 4).Draw(t, "gpus")}, Subject: drawApartSubject(t)}
+		if rapid.Bool().Draw(t, "members differ") {
+			unit.Sets = []place.Set{{Members: unit.Members, Request: unit.Request}, {Members: rapid.IntRange(1, 2).Draw(t, "more"), Request: resource.Request{GPUs: rapid.SampledFrom([]int{0, 1, 8}).Draw(t, "gpus of more"), CPU: 1000}}}
+			unit.Members += unit.Sets[1].Members
+		}
 		plan, ok := preempt.Find(state, unit, priority, holders)
 		lower := slices.DeleteFunc(slices.Clone(holders), func(h preempt.Holder) bool { return h.Priority >= priority })
 		if !ok {

@@ -34,7 +34,7 @@ func WithModels(charges []record.Charge, models resource.Vector) []record.Charge
 func withModels(request, models resource.Vector) resource.Vector {
 	sum := make(resource.Vector, len(request)+len(models))
 	maps.Copy(sum, request)
-	maps.Copy(sum, models)
+	sum.Add(models) // members that differ may name a model that others get
 	return sum
 }
 
@@ -49,7 +49,7 @@ func (u *Unit) OnModels(models resource.Vector) *Unit {
 }
 
 // takesAnyModel reports whether the models of a unit are known only with its place.
-func (u *Unit) takesAnyModel() bool { return u.Demand.Request.TakesAnyModel() }
+func (u *Unit) takesAnyModel() bool { return u.Demand.TakesAnyModel() }
 
 // barring are the bars and these models.
 func barring(bars map[resource.Name]bool, models []resource.Name) map[resource.Name]bool {
@@ -76,7 +76,7 @@ func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func
 			w.State.Rollback(mark)
 			break
 		}
-		models := place.Models(d.Plan)
+		models := u.Demand.Models(d.Plan)
 		short := admits(u.OnModels(models))
 		if short == nil {
 			w.State.Keep(mark)
@@ -221,7 +221,7 @@ func modelsOfEach(units []*Unit, plans [][]place.Choice) (each []resource.Vector
 	each, sum = make([]resource.Vector, len(units)), resource.Vector{}
 	for i, u := range units {
 		if u.takesAnyModel() {
-			each[i] = place.Models(plans[i])
+			each[i] = u.Demand.Models(plans[i])
 			sum.Add(each[i])
 		}
 	}

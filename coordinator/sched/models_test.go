@@ -66,11 +66,24 @@ func (f *fleet) must(err error) {
 
 // unit has a new unit wait.
 func (f *fleet) unit(members int, r resource.Request) *sched.Unit {
+	return f.differing(place.Set{Members: members, Request: r})
+}
+
+// differing has a new unit wait whose sets of members differ.
+func (f *fleet) differing(sets ...place.Set) *sched.Unit {
 	f.n++
-	path, request := fmt.Sprintf("u%d", f.n), r.Charge().Scaled(int64(members))
+	path, request, members := fmt.Sprintf("u%d", f.n), resource.Vector{}, 0
+	for _, s := range sets {
+		request.Add(s.Request.Charge().Scaled(int64(s.Members)))
+		members += s.Members
+	}
+	demand := place.Unit{Members: members, Request: sets[0].Request}
+	if len(sets) > 1 {
+		demand.Sets = sets
+	}
 	f.must(f.world.Trees.AddConsumer(quota.ConsumerSpec{ID: path, Demands: []quota.Demand{{Tree: claimTree, Group: "g", Request: request}}}))
 	return &sched.Unit{
-		Key: queue.Key{Counter: uint64(f.n), Path: path}, Alike: fmt.Sprint(members, r), Demand: place.Unit{Members: members, Request: r},
+		Key: queue.Key{Counter: uint64(f.n), Path: path}, Alike: fmt.Sprint(sets), Demand: demand,
 		Charge:  quota.Charge{Group: "x", Request: request, Members: int64(members)},
 		Charges: []record.Charge{{Tree: quota.Tree, Group: "x", Request: request}, {Tree: claimTree, Group: "g", Request: request}},
 	}
@@ -193,6 +206,10 @@ func TestWorkIsChargedToTheModelsThatItGets(t *testing.T) {
 				continue
 			}
 			u := f.unit(rapid.IntRange(1, 2).Draw(t, "members"), request())
+			if rapid.IntRange(0, 2).Draw(t, "members differ") == 0 {
+				f.must(f.world.Trees.RemoveConsumer(u.Key.Path))
+				u = f.differing(place.Set{Members: 1, Request: request()}, place.Set{Members: rapid.IntRange(1, 2).Draw(t, "more"), Request: request()}, place.Set{Members: 1, Request: resource.Request{CPU: 1000}})
+			}
 			used, free := f.naive()
 			d := f.world.Decide(u)
 			could := slices.ContainsFunc(slices.Collect(maps.Keys(free)), func(model resource.Name) bool {
@@ -209,6 +226,34 @@ func TestWorkIsChargedToTheModelsThatItGets(t *testing.T) {
 			f.check(hard, tree)
 		}
 	})
+}
+
+// TestMembersThatDifferAreChargedToTheirModels: a member that names a model and one that
+// gets a device of the same model are charged to it together.
+func TestMembersThatDifferAreChargedToTheirModels(t *testing.T) {
+	const h100 = "nvidia.com/gpu.h100"
+	named := place.Set{Members: 1, Request: resource.Request{GPUs: 4, GPUModel: "NVIDIA H100 80GB HBM3"}}
+	for name, c := range map[string]struct {
+		hard int64 // of h100
+		want string
+	}{
+		"both on the model":                            {8000, "start map[nvidia.com/gpu.h100:4000]"},
+		"the quota of the model is used up by the one": {4000, "start map[nvidia.com/gpu.a100:4000]"},
+		"the quota of the model is too small":          {3000, "wait map[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, resource.Vector{h100: c.hard}, resource.Vector{resource.GPU: 16000})
+			u := f.differing(named, place.Set{Members: 1, Request: resource.Request{GPUs: 4}}, place.Set{Members: 1, Request: resource.Request{CPU: 1000}})
+			d := f.world.Decide(u)
+			if got := fmt.Sprint(d.Action, " ", d.Models); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			if d.Action == sched.Start {
+				f.start(u, d)
+				f.check(resource.Vector{h100: c.hard}, resource.Vector{resource.GPU: 16000})
+			}
+		})
+	}
 }
 
 func (f *fleet) decideTogether(units []*sched.Unit) {

@@ -174,20 +174,21 @@ func (c *Class) hopesFor(n *cluster.Node, held Held) bool {
 
 // hopesForMember is hopesFor of one demand, and of the evidence of the request.
 func (c *Class) hopesForMember(n *cluster.Node, held Held, d *place.Unit, e *Evidence) bool {
-	if !d.Constraints.Allows(n.Labels) {
+	return d.AnySet(func(r *resource.Request, of *constraint.Set) bool {
+		if !of.Allows(n.Labels) {
+			return false
+		}
+		switch e.Code {
+		case NoPlace:
+			return n.MayFit(r)
+		case NoVictims, Leaving:
+			return n.MayFit(r) || couldClear(n, r, held(n, int64(c.Priority)))
+		case Claim:
+			return n.MayFit(r) || couldClear(n, r, held(n, AnyPriority))
+		case OverLimit, OverTree, OverQueue:
+		}
 		return false
-	}
-	r := &d.Request
-	switch e.Code {
-	case NoPlace:
-		return n.MayFit(r)
-	case NoVictims, Leaving:
-		return n.MayFit(r) || couldClear(n, r, held(n, int64(c.Priority)))
-	case Claim:
-		return n.MayFit(r) || couldClear(n, r, held(n, AnyPriority))
-	case OverLimit, OverTree, OverQueue:
-	}
-	return false
+	})
 }
 
 // couldClear reports whether a member may fit on a node beside nothing of these

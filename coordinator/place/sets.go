@@ -1,0 +1,226 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/topology"
+	"github.com/musterd/muster/resource"
+)
+
+// This file places units whose members differ (ADR 113).
+
+// Set is members of a unit that ask for the same.
+type Set struct {
+	Members     int
+	Request     resource.Request
+	Constraints *constraint.Set
+}
+
+// Parts are the sets of a unit as units of equal members, in the order of the members'
+// indices. A unit of equal members is its only part.
+func (u *Unit) Parts() []Unit {
+	if u.Sets == nil {
+		return []Unit{*u}
+	}
+	parts := make([]Unit, len(u.Sets))
+	for i := range u.Sets {
+		s := &u.Sets[i]
+		part := *u
+		part.Sets, part.Members, part.Request, part.Constraints = nil, s.Members, s.Request, s.Constraints
+		if !s.Request.TakesAnyModel() {
+			part.Bars = nil // the request names its model, or takes none
+		}
+		parts[i] = part
+	}
+	return parts
+}
+
+// RequestOf is the request of a member.
+func (u *Unit) RequestOf(index int) *resource.Request {
+	for i := range u.Sets {
+		if index < u.Sets[i].Members {
+			return &u.Sets[i].Request
+		}
+		index -= u.Sets[i].Members
+	}
+	return &u.Request
+}
+
+// AnySet reports whether something holds of the members of a set: of all members, where
+// they are equal.
+func (u *Unit) AnySet(holds func(r *resource.Request, c *constraint.Set) bool) bool {
+	if u.Sets == nil {
+		return holds(&u.Request, u.Constraints)
+	}
+	for i := range u.Sets {
+		if holds(&u.Sets[i].Request, u.Sets[i].Constraints) {
+			return true
+		}
+	}
+	return false
+}
+
+// TakesAnyModel reports whether the models of some GPUs of the unit are known only with
+// its place.
+func (u *Unit) TakesAnyModel() bool {
+	return u.AnySet(func(r *resource.Request, _ *constraint.Set) bool { return r.TakesAnyModel() })
+}
+
+// placeSets is Place for a unit whose members differ. The sets with the largest members
+// come first, as in Together. Where that finds no place, each other set comes first once:
+// a small set may have few nodes that serve it. So of two sets each order is tried.
+func placeSets(state *cluster.State, u *Unit) ([]Choice, bool) {
+	if u.Topology != nil {
+		return placeSetsInDomains(state, u)
+	}
+	return placeParts(state, u.Parts())
+}
+
+// placeParts places the sets of a unit, or none.
+func placeParts(state *cluster.State, parts []Unit) ([]Choice, bool) {
+	order := largestFirst(parts)
+	related := parts[0].Subject != nil && (parts[0].Subject.Relations != nil || state.Relates(parts[0].Subject.Namespace))
+	for first := range order {
+		plan, failed := placeInOrder(state, parts, bringForward(order, first))
+		switch {
+		case plan != nil:
+			return joined(plan), true
+		case failed == 0 && !related: // it has no place by itself
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// bringForward is an order with one of its entries before all others.
+func bringForward(order []int, at int) []int {
+	return append([]int{order[at]}, slices.Delete(slices.Clone(order), at, at+1)...)
+}
+
+// joined are the choices of all sets, by the indices of the unit.
+func joined(plan [][]Choice) []Choice {
+	all := slices.Concat(plan...)
+	for i := range all {
+		all[i].Index = i
+	}
+	return all
+}
+
+// placeSetsInDomains is placeSets under rules about domains. All sets go to one domain of
+// the narrowest level that has room for all, the one with the least that is free. Nodes
+// that have failed the unit, or are in doubt, are the last choice.
+func placeSetsInDomains(state *cluster.State, u *Unit) ([]Choice, bool) {
+	for _, sure := range []bool{true, false} {
+		parts := u.Parts()
+		for i := range parts {
+			parts[i].sure = sure
+		}
+		required := u.Topology.NarrowestRequired()
+		for level := len(u.Topology.Levels) - 1; level >= max(0, required); level-- {
+			for _, domain := range domainsFor(state, u, parts, level) {
+				for i := range parts {
+					parts[i].Within = domain
+				}
+				if members, ok := placeParts(state, parts); ok {
+					return members, true
+				}
+			}
+		}
+		if required < 0 {
+			for i := range parts {
+				parts[i].Within = u.Within
+			}
+			if members, ok := placeParts(state, parts); ok {
+				return members, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// domainsFor are the domains of a level that may have room for each set by the sums of
+// their nodes, those with the least that is free first.
+func domainsFor(state *cluster.State, u *Unit, parts []Unit, level int) []map[resource.NodeID]bool {
+	type candidate struct {
+		nodes map[resource.NodeID]bool
+		free  cluster.Amounts
+		at    int
+	}
+	var fitting []candidate
+	for at, nodes := range Domains(state, u, level) {
+		c := candidate{nodes: nodes, at: at}
+		room := make([]int64, len(parts))
+		for id := range nodes {
+			n := state.Node(id)
+			if u.Within != nil && !u.Within[id] || !n.Open() {
+				continue
+			}
+			c.free = c.free.Plus(n.FreeAmounts())
+			for i := range parts {
+				if p := &parts[i]; room[i] < int64(p.Members) && p.Allows(n) {
+					room[i] += mayHold(n, &p.Request)
+				}
+			}
+		}
+		if hasRoom(room, parts) {
+			fitting = append(fitting, c)
+		}
+	}
+	slices.SortFunc(fitting, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.free.GPU, b.free.GPU), cmp.Compare(a.free.CPU, b.free.CPU), cmp.Compare(a.at, b.at))
+	})
+	list := make([]map[resource.NodeID]bool, len(fitting))
+	for i := range fitting {
+		list[i] = fitting[i].nodes
+	}
+	return list
+}
+
+// hasRoom reports whether there is room for each set by itself.
+func hasRoom(room []int64, parts []Unit) bool {
+	for i := range parts {
+		if room[i] < int64(parts[i].Members) {
+			return false
+		}
+	}
+	return true
+}
+
+// Domains are the nodes of each domain of a level that may take a member of the unit, in the
+// order of their first nodes.
+func Domains(state *cluster.State, u *Unit, level int) []map[resource.NodeID]bool {
+	var levels []*cluster.Topology
+	for _, l := range u.Topology.Levels[:level+1] {
+		levels = append(levels, state.Topology(l.Key))
+	}
+	var domains []map[resource.NodeID]bool
+	known := map[[topology.MaxLevels]int32]int{}
+	for _, n := range state.Nodes() {
+		if levels[level].Of(n) == cluster.NoDomain || !u.allowsAny(n) {
+			continue
+		}
+		var key [topology.MaxLevels]int32
+		for i, t := range levels {
+			key[i] = t.Of(n)
+		}
+		at, found := known[key]
+		if !found {
+			at = len(domains)
+			known[key] = at
+			domains = append(domains, map[resource.NodeID]bool{})
+		}
+		domains[at][n.ID] = true
+	}
+	return domains
+}
+
+// allowsAny reports whether the constraints leave a node to members of some set.
+func (u *Unit) allowsAny(n *cluster.Node) bool {
+	if u.Sets == nil {
+		return u.Allows(n)
+	}
+	return u.AnySet(func(_ *resource.Request, c *constraint.Set) bool { return c.Allows(n.Labels) })
+}
