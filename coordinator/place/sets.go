@@ -14,6 +14,7 @@ import (
 
 // Set is members of a unit that ask for the same.
 type Set struct {
+	Name        string // for answers alone
 	Members     int
 	Request     resource.Request
 	Constraints *constraint.Set

@@ -106,10 +106,10 @@ func TestSetsKeepToTheirNodes(t *testing.T) {
 		sets []place.Set
 		want string
 	}{
-		"the larger set leaves the node to the smaller": {[]place.Set{{1, whole(1), zone("a")}, {1, whole(8), nil}}, "node-00000 node-00001"},
-		"both need the same node":                       {[]place.Set{{1, whole(1), zone("a")}, {1, whole(8), zone("a")}}, ""},
-		"no node has the label of one set":              {[]place.Set{{1, whole(8), nil}, {1, whole(1), zone("c")}}, ""},
-		"each to its zone":                              {[]place.Set{{2, whole(4), zone("b")}, {1, whole(8), zone("a")}}, "node-00001 node-00001 node-00000"},
+		"the larger set leaves the node to the smaller": {[]place.Set{{Members: 1, Request: whole(1), Constraints: zone("a")}, {Members: 1, Request: whole(8), Constraints: nil}}, "node-00000 node-00001"},
+		"both need the same node":                       {[]place.Set{{Members: 1, Request: whole(1), Constraints: zone("a")}, {Members: 1, Request: whole(8), Constraints: zone("a")}}, ""},
+		"no node has the label of one set":              {[]place.Set{{Members: 1, Request: whole(8), Constraints: nil}, {Members: 1, Request: whole(1), Constraints: zone("c")}}, ""},
+		"each to its zone":                              {[]place.Set{{Members: 2, Request: whole(4), Constraints: zone("b")}, {Members: 1, Request: whole(8), Constraints: zone("a")}}, "node-00001 node-00001 node-00000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := cluster.NewState(dgx(t, 2)...)

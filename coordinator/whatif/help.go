@@ -20,6 +20,7 @@ type helper struct {
 	*World
 	unit  *Unit
 	hints []Hint
+	of    changing
 	// trials are those so far; cut: there would have been more.
 	trials int
 	cut    bool
@@ -32,9 +33,9 @@ func (w *World) Help(u *Unit) (hints []Hint, trials int, cut bool) {
 	w.Evictable = w.AllEvictable()
 	defer func() { w.Evictable = nil }()
 	h := helper{World: w, unit: u}
-	h.conditions()
+	h.eachSet(h.conditions)
 	h.rights()
-	h.amounts()
+	h.eachSet(h.amounts)
 	h.nodes()
 	h.quotas()
 	h.ends()
@@ -71,17 +72,17 @@ func (h *helper) add(hint Hint) {
 
 // conditions drops conditions that the unit sets itself.
 func (h *helper) conditions() {
-	u, r := *h.unit, h.unit.Demand.Request
+	r := h.request()
 	for _, policy := range []resource.NUMAPolicy{resource.NUMARestricted, resource.NUMABestEffort} {
 		looser := r
-		if looser.NUMA = policy; strictness(policy) < strictness(r.NUMA) && h.starts(u.with(u.Demand.Members, looser)) {
+		if looser.NUMA = policy; strictness(policy) < strictness(r.NUMA) && h.starts(h.with(h.members(), looser)) {
 			h.add(Hint{Code: LooserNUMA, NUMA: policy})
 			break
 		}
 	}
 	for link := int(r.Link) - 1; link >= 0; link-- {
 		looser := r
-		if looser.Link = resource.LinkRequirement(link); h.starts(u.with(u.Demand.Members, looser)) {
+		if looser.Link = resource.LinkRequirement(link); h.starts(h.with(h.members(), looser)) {
 			h.add(Hint{Code: LooserLink, Link: looser.Link})
 			break
 		}
@@ -106,12 +107,13 @@ func strictness(p resource.NUMAPolicy) int {
 
 // models looks for GPUs of another model.
 func (h *helper) models() {
-	u, any := *h.unit, h.unit.Demand.Request
-	if any.GPUModel = ""; !h.starts(u.with(u.Demand.Members, any)) {
+	any := h.request()
+	own := any.GPUModel
+	if any.GPUModel = ""; !h.starts(h.with(h.members(), any)) {
 		return
 	}
 	h.add(Hint{Code: AnyModel})
-	seen := map[string]bool{u.Demand.Request.GPUModel: true}
+	seen := map[string]bool{own: true}
 	for _, n := range h.State.Nodes() {
 		if n.Host == nil {
 			continue
@@ -122,7 +124,7 @@ func (h *helper) models() {
 			}
 			seen[d.Model] = true
 			other := any
-			if other.GPUModel = d.Model; h.starts(u.with(u.Demand.Members, other)) {
+			if other.GPUModel = d.Model; h.starts(h.with(h.members(), other)) {
 				h.add(Hint{Code: OtherModel, Model: d.Model})
 			}
 		}
@@ -194,10 +196,10 @@ func (h *helper) amounts() {
 
 // fewerGPUs looks for the most whole devices of each member with which it starts.
 func (h *helper) fewerGPUs() {
-	u, r := *h.unit, h.unit.Demand.Request
+	r := h.request()
 	for n := r.GPUs - 1; n > 0; n-- {
 		fewer := r
-		if fewer.GPUs = n; h.starts(u.with(u.Demand.Members, fewer)) {
+		if fewer.GPUs = n; h.starts(h.with(h.members(), fewer)) {
 			h.add(Hint{Code: FewerGPUs, Resource: resource.GPU, From: int64(r.GPUs) * int64(resource.WholeDevice), To: int64(n) * int64(resource.WholeDevice)})
 			return
 		}
@@ -207,9 +209,8 @@ func (h *helper) fewerGPUs() {
 // fewerMembers looks for the most members that start at once. Members are placed one
 // after the other, so fewer always have a place where more have.
 func (h *helper) fewerMembers() {
-	u := *h.unit
-	members := u.Demand.Members
-	dropped := 1 + halve(members-1, func(i int) bool { return h.starts(u.with(members-1-i, u.Demand.Request)) })
+	members, r := h.members(), h.request()
+	dropped := 1 + halve(members-1, func(i int) bool { return h.starts(h.with(members-1-i, r)) })
 	if dropped < members {
 		h.add(Hint{Code: FewerMembers, From: int64(members), To: int64(members - dropped)})
 	}
@@ -218,7 +219,7 @@ func (h *helper) fewerMembers() {
 // less looks for the most CPUs, cores or memory of each member with which it starts,
 // by halving.
 func (h *helper) less(code HintCode) {
-	u, r := *h.unit, h.unit.Demand.Request
+	r := h.request()
 	name, have, step := resource.CPU, int64(r.CPU), int64(resource.WholeCPU)
 	set := func(to *resource.Request, amount int64) { to.CPU = resource.Millicores(amount) }
 	switch {
@@ -234,7 +235,7 @@ func (h *helper) less(code HintCode) {
 	change := func(i int) Unit {
 		less := r
 		set(&less, amount(i))
-		return u.with(u.Demand.Members, less)
+		return h.with(h.members(), less)
 	}
 	if i := halve(steps, func(i int) bool { return h.starts(change(i)) }); i < steps && h.starts(change(i)) {
 		h.add(Hint{Code: code, Resource: name, From: have, To: amount(i)})

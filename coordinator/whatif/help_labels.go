@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,8 +16,7 @@ const mostTaints = 8
 
 // constraints drops conditions on the nodes, one at a time.
 func (h *helper) constraints() {
-	set := h.unit.Demand.Constraints
-	spec := set.Requirements()
+	spec := h.limits().Requirements()
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
 		if key == resource.StartsWorkLabel { // a client cannot do without it
 			continue
@@ -45,6 +45,9 @@ func (h *helper) constraints() {
 // constrained is the unit with other constraints. Preferences decide nothing here.
 func (h *helper) constrained(s constraint.Spec) Unit {
 	u := *h.unit
+	if u.Demand.Sets != nil {
+		return u.withSet(h.of.set, place.Set{Name: h.of.name, Members: h.members(), Request: h.request(), Constraints: constraint.Compile(s)})
+	}
 	u.Demand.Constraints = constraint.Compile(s)
 	return u
 }
@@ -53,10 +56,10 @@ func (h *helper) constrained(s constraint.Spec) Unit {
 func (h *helper) untolerated() []constraint.Taint {
 	count := map[constraint.Taint]int{}
 	for _, n := range h.State.Nodes() {
-		if !n.Open() || !h.unit.Demand.Constraints.Matches(n.Labels) {
+		if !n.Open() || !h.limits().Matches(n.Labels) {
 			continue
 		}
-		if t, refused := h.unit.Demand.Constraints.Untolerated(n.Labels.Taints()); refused {
+		if t, refused := h.limits().Untolerated(n.Labels.Taints()); refused {
 			count[t]++
 		}
 	}
@@ -84,7 +87,7 @@ func (h *helper) nodes() {
 func (h *helper) reopen(code HintCode, isShut func(*cluster.Node) bool, set func(n *cluster.Node, open bool)) {
 	var shut []*cluster.Node
 	for _, n := range h.State.Nodes() {
-		if isShut(n) && n.Host != nil && n.MayFit(&h.unit.Demand.Request) && h.unit.Demand.Constraints.Allows(n.Labels) && len(shut) < mostNodes {
+		if isShut(n) && n.Host != nil && len(shut) < mostNodes && h.unit.Demand.AnySet(func(r *resource.Request, c *constraint.Set) bool { return n.MayFit(r) && c.Allows(n.Labels) }) {
 			shut = append(shut, n)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/whatif"
@@ -88,7 +89,11 @@ func pictureOf(w *whatif.World) []string {
 
 // apply makes the change of a hint, and returns the unit as it is then.
 func apply(t *rapid.T, w *whatif.World, u whatif.Unit, h whatif.Hint) whatif.Unit {
+	at := slices.IndexFunc(u.Demand.Sets, func(s place.Set) bool { return s.Name == h.Set })
 	members, r, spec := u.Demand.Members, u.Demand.Request, u.Demand.Constraints.Requirements()
+	if at >= 0 {
+		members, r, spec = u.Demand.Sets[at].Members, u.Demand.Sets[at].Request, u.Demand.Sets[at].Constraints.Requirements()
+	}
 	switch h.Code {
 	case whatif.LooserNUMA:
 		r.NUMA = h.NUMA
@@ -154,8 +159,17 @@ func apply(t *rapid.T, w *whatif.World, u whatif.Unit, h whatif.Hint) whatif.Uni
 	}
 	changed := unitOf(u.Key.Path, u.Key.Priority, u.Key.Counter, members, r, group)
 	changed.Right = u.Right
-	if u.Demand.Constraints != nil || len(spec.Tolerations) > 0 {
-		changed.Demand.Constraints = constraint.Compile(spec)
+	constraints := u.Demand.Constraints
+	if len(spec.NodeSelector)+len(spec.Required)+len(spec.Tolerations) > 0 || at < 0 && constraints != nil {
+		constraints = constraint.Compile(spec)
+	}
+	changed.Demand.Constraints = constraints
+	if u.Demand.Sets != nil {
+		sets := slices.Clone(u.Demand.Sets)
+		if at >= 0 {
+			sets[at] = place.Set{Name: h.Set, Members: members, Request: r, Constraints: constraint.Compile(spec)}
+		}
+		changed = withSets(changed, sets)
 	}
 	return changed
 }
@@ -176,6 +190,9 @@ func raise(t *rapid.T, w *whatif.World, h whatif.Hint) {
 
 // theMost verifies that no more devices, and no more members, than a hint says start.
 func theMost(t *rapid.T, s *scene, u whatif.Unit, hints []whatif.Hint) {
+	if u.Demand.Sets != nil {
+		return
+	}
 	most := map[whatif.HintCode]int64{}
 	for _, h := range hints {
 		most[h.Code] = h.To

@@ -41,6 +41,9 @@ type Fate struct {
 // OnNodes returns the first bound of the nodes, in the order in which they narrow the
 // choice. Of a unit that some nodes hold it looks at no more nodes than these.
 func (w *World) OnNodes(u *Unit) Fate {
+	if u.Demand.Sets != nil {
+		return w.setsOnNodes(u)
+	}
 	if w.holds(u) {
 		return Fate{}
 	}

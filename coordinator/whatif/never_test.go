@@ -169,6 +169,9 @@ func TestAFewNodesSayWhatAllSay(t *testing.T) {
 	met := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		s, u := drawScene(t, 5)
+		if u.Demand.Sets != nil {
+			t.Skip("BoundOnNodes is of equal members")
+		}
 		w, _ := s.build(t)
 		w.MaxOps = rapid.SampledFrom([]int{4, 128}).Draw(t, "operations of a transaction")
 		f := w.OnNodes(&u)
@@ -207,4 +210,67 @@ func runs(t *rapid.T, w *whatif.World, u whatif.Unit) bool {
 	}
 	_, ok := place.Place(w.State, u.Demand)
 	return ok
+}
+
+// TestNeverOfMembersThatDiffer: the bound is of one set, which it names, or of several
+// together.
+func TestNeverOfMembersThatDiffer(t *testing.T) {
+	two := []nodeSpec{{id: "a", profile: "dgx-a100", labels: map[string]string{"zone": "x"}}, {id: "b", profile: "dgx-a100"}}
+	set := func(name string, members int, r resource.Request) place.Set {
+		return place.Set{Name: name, Members: members, Request: r}
+	}
+	launcher := set("launcher", 1, resource.Request{CPU: 4000})
+	inZone := launcher
+	inZone.Constraints = constraint.Compile(constraint.Spec{NodeSelector: map[string]string{"zone": "z"}})
+	for name, c := range map[string]struct {
+		sets   []place.Set
+		maxOps int
+		want   []whatif.Bound
+	}{
+		"all have room":                      {sets: []place.Set{launcher, set("worker", 2, resource.Request{GPUs: 8})}},
+		"a set has a label that no node has": {sets: []place.Set{inZone, set("worker", 2, resource.Request{GPUs: 8})}, want: []whatif.Bound{{Code: whatif.NoLabel, Set: "launcher", Nodes: 2, Label: constraint.Label{Key: "zone", Value: "z"}}}},
+		"a member of a set is too large":     {sets: []place.Set{launcher, set("worker", 2, resource.Request{GPUs: 9})}, want: []whatif.Bound{{Code: whatif.NodeTooSmall, Set: "worker", Nodes: 2, Resource: resource.GPU, Want: 9 * gpu, Have: 8 * gpu}}},
+		"two sets are too many together": {
+			sets: []place.Set{set("head", 1, resource.Request{GPUs: 5}), launcher, set("worker", 2, resource.Request{GPUs: 6})},
+			want: []whatif.Bound{{Code: whatif.NodesTooSmall, Nodes: 2, Want: 3, Have: 2, Members: 2}},
+		},
+		"the sum is too great": {
+			sets: []place.Set{set("large", 1, resource.Request{GPUs: 8}), set("small", 9, resource.Request{GPUs: 1})},
+			want: []whatif.Bound{{Code: whatif.NodesTooSmall, Nodes: 2, Resource: resource.GPU, Want: 17 * gpu, Have: 16 * gpu, Members: 9}},
+		},
+		"they need more nodes than a transaction takes": {
+			sets: []place.Set{set("a", 1, resource.Request{GPUs: 8}), set("b", 1, resource.Request{GPUs: 7})}, maxOps: 7,
+			want: []whatif.Bound{{Code: whatif.TooWide, Nodes: 2, Want: 2, Have: 1, Members: 1}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := (&scene{nodes: two, maxOps: c.maxOps}).build(t)
+			u := unitOf("ml/job/new/0", 0, 1, 0, resource.Request{}, "")
+			for _, s := range c.sets {
+				u.Demand.Sets, u.Demand.Members = append(u.Demand.Sets, s), u.Demand.Members+s.Members
+			}
+			got := w.Never(&u)
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(whatif.Bound{}, "Reasons")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHelpForMembersThatDiffer: a hint names the set that it changes.
+func TestHelpForMembersThatDiffer(t *testing.T) {
+	w, _ := (&scene{nodes: []nodeSpec{{id: "a", profile: "dgx-a100"}}, running: []whatif.Unit{unitOf("ml/job/old/0", 0, 1, 1, resource.Request{GPUs: 4}, "")}}).build(t)
+	u := unitOf("ml/job/new/0", 0, 2, 3, resource.Request{}, "")
+	u.Demand.Sets = []place.Set{{Name: "launcher", Members: 1, Request: resource.Request{CPU: 1000}}, {Name: "worker", Members: 2, Request: resource.Request{GPUs: 3, CPU: 1000}}}
+	hints, _, _ := w.Help(&u)
+	got := map[whatif.HintCode]string{}
+	for _, h := range hints {
+		got[h.Code] = h.Set
+	}
+	if got[whatif.FewerGPUs] != "worker" || got[whatif.FewerMembers] != "worker" {
+		t.Errorf("the sets by hint: %v", got)
+	}
+	if _, found := got[whatif.WaitFor]; !found {
+		t.Errorf("no hint to wait: %v", got)
+	}
 }

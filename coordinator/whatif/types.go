@@ -48,6 +48,9 @@ type Victim struct {
 // something depends on the code.
 type Bound struct {
 	Code BoundCode
+	// Set is the name of the set of members that it is about, of a unit whose members
+	// differ; "" for all members.
+	Set string
 	// Nodes counts the nodes that the bound is about.
 	Nodes int
 	// Want and Have are of Resource, in base units, or of members where Resource
@@ -117,6 +120,8 @@ type Hint struct {
 	// Then is what the unit would do: start, or have Victims evicted.
 	Then    sched.Action
 	Victims []Victim
+	// Set is the name of the set of members that changes, where members differ.
+	Set string
 	// From and To are of Resource, in base units; of members where Resource is
 	// empty; of priorities for HigherPriority.
 	Resource resource.Name

@@ -214,7 +214,36 @@ func drawScene(t *rapid.T, running int) (*scene, whatif.Unit) {
 	if rapid.IntRange(0, 2).Draw(t, "constrained") == 0 {
 		u.Demand.Constraints = constraint.Compile(constraint.Spec{NodeSelector: map[string]string{"zone": rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "zone asked")}})
 	}
+	if rapid.IntRange(0, 2).Draw(t, "members differ") == 0 {
+		u = drawMore(t, u)
+	}
 	return s, u
+}
+
+// drawMore gives a unit further members, which differ.
+func drawMore(t *rapid.T, u whatif.Unit) whatif.Unit {
+	sets := []place.Set{{Name: "first", Members: u.Demand.Members, Request: u.Demand.Request, Constraints: u.Demand.Constraints}}
+	for i := range rapid.IntRange(1, 2).Draw(t, "more sets") {
+		sets = append(sets, place.Set{Name: fmt.Sprint("more ", i), Members: rapid.IntRange(1, 2).Draw(t, "more members"), Request: drawRequest(t)})
+	}
+	return withSets(u, sets)
+}
+
+// withSets is the unit with these members.
+func withSets(u whatif.Unit, sets []place.Set) whatif.Unit {
+	d := &u.Demand
+	d.Sets, d.Members, d.Request, d.Constraints = sets, 0, sets[0].Request, sets[0].Constraints
+	charge := resource.Vector{}
+	for _, s := range sets {
+		d.Members += s.Members
+		charge.Add(s.Request.Charge().Scaled(int64(s.Members)))
+	}
+	u.Charge.Request, u.Charge.Members = charge, int64(d.Members)
+	u.Charges = slices.Clone(u.Charges)
+	for i := range u.Charges {
+		u.Charges[i].Request = charge
+	}
+	return u
 }
 
 func drawRequest(t *rapid.T) resource.Request {
