@@ -33,19 +33,23 @@ func (s *AllocationSpec) Forms() []AllocationSpec {
 	forms := make([]AllocationSpec, 1, 1+len(s.Alternatives))
 	forms[0] = first
 	for _, a := range s.Alternatives {
-		form := first
-		if a.Resources != nil {
-			form.Resources = *a.Resources
-		}
-		if a.GPU != nil {
-			form.Scheduling.GPU = a.GPU
-		}
-		if len(a.NodeSelector) > 0 {
-			form.Scheduling.NodeSelector = maps.Clone(a.NodeSelector)
-		}
-		forms = append(forms, form)
+		forms = append(forms, first.with(a))
 	}
 	return forms
+}
+
+// with is the specification with the fields of an alternative.
+func (s AllocationSpec) with(a Alternative) AllocationSpec {
+	if a.Resources != nil {
+		s.Resources = *a.Resources
+	}
+	if a.GPU != nil {
+		s.Scheduling.GPU = a.GPU
+	}
+	if len(a.NodeSelector) > 0 {
+		s.Scheduling.NodeSelector = maps.Clone(a.NodeSelector)
+	}
+	return s
 }
 
 // Form is the request with a number of Forms; that of the specification itself where
@@ -69,39 +73,47 @@ func checkAlternatives(path string, s *AllocationSpec) *Status {
 	forms := s.Forms()
 	for i, a := range s.Alternatives {
 		own := fmt.Sprintf("%s[%d]", at, i)
-		form := forms[1+i]
 		if a.Resources == nil && a.GPU == nil && len(a.NodeSelector) == 0 {
 			faults.add(invalid(own, "empty: it asks for what the specification asks for; give resources, gpu or nodeSelector"))
 			continue
 		}
-		faults.add(checkLabels(own+".nodeSelector", a.NodeSelector))
-		asked := path + ".resources"
+		faults.add(checkReplaced(own, path, a, forms[1+i]))
+	}
+	return faults.status()
+}
+
+// checkReplaced validates the fields at own that replace those of the specification at
+// path, and the request of form, in which they do. A fault of the specification itself is
+// left to its own check.
+func checkReplaced(own, path string, a Alternative, form AllocationSpec) *Status {
+	var faults faults
+	faults.add(checkLabels(own+".nodeSelector", a.NodeSelector))
+	asked := path + ".resources"
+	if a.Resources != nil {
+		asked = own + ".resources"
+	}
+	amounts, status := requested(asked, &form.Resources)
+	if status != nil {
 		if a.Resources != nil {
-			asked = own + ".resources"
+			faults.add(status)
 		}
-		amounts, status := requested(asked, &form.Resources)
-		if status != nil {
-			if a.Resources != nil {
-				faults.add(status)
-			}
-			continue
-		}
-		var request resource.Request
-		if a.GPU != nil {
-			form.Scheduling.GPU = nil
-			faults.add(gpuDetails(own+".gpu", a.GPU, &request))
-		}
-		if status := placementDetails(path+".scheduling", &form.Scheduling, &request); status != nil {
-			continue // the specification has the fault
-		}
-		if a.Resources != nil {
-			faults.add(fill(own+".resources.requests", amounts, &request))
-		} else if fill(asked, amounts, &request) != nil {
-			continue
-		}
-		if err := request.Validate(); err != nil {
-			faults.add(invalid(own+".resources.requests", "%v", err))
-		}
+		return faults.status()
+	}
+	var request resource.Request
+	if a.GPU != nil {
+		form.Scheduling.GPU = nil
+		faults.add(gpuDetails(own+".gpu", a.GPU, &request))
+	}
+	if placementDetails(path+".scheduling", &form.Scheduling, &request) != nil {
+		return faults.status()
+	}
+	if a.Resources != nil {
+		faults.add(fill(own+".resources.requests", amounts, &request))
+	} else if fill(asked, amounts, &request) != nil {
+		return faults.status()
+	}
+	if err := request.Validate(); err != nil {
+		faults.add(invalid(own+".resources.requests", "%v", err))
 	}
 	return faults.status()
 }

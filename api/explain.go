@@ -39,6 +39,9 @@ type Explanation struct {
 	Help []Help `json:"help,omitempty"`
 	// Nodes are all nodes, by their reasons; the largest group is the first.
 	Nodes []NodeGroup `json:"nodes,omitempty"`
+	// Set is the name of the set of members that members, fit, shortages and nodes are
+	// about: of an object that waits and whose members differ.
+	Set string `json:"set,omitempty" example:"worker"`
 	// Members is the number of members that the next unit needs at once.
 	Members int `json:"members" unit:"members" example:"4"`
 	// Fit is the number of members that would have room now.

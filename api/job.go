@@ -1,6 +1,7 @@
 package api
 
-// Job is a set of equal members. A gang of them starts together.
+// Job is a set of members, equal unless spec.members says otherwise. A gang of them
+// starts together.
 type Job struct {
 	// APIVersion is the version of the document's format.
 	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
@@ -47,6 +48,11 @@ type JobSpec struct {
 	Dependencies []JobDependency `json:"dependencies,omitempty"`
 	// Template describes each member.
 	Template Template `json:"template" required:"true"`
+	// Members are the members where they differ, e.g. one launcher without GPUs and four
+	// workers: sets of equal members, at most 8, in the order of their indices. All of them
+	// start together or not at all; parallelism and minMembers are left out, or are their
+	// sum. A PATCH cannot change them.
+	Members []MemberSet `json:"members,omitempty"`
 	// Priority orders the queue: greater numbers come first, and may preempt smaller
 	// ones. It replaces the number of priorityClass.
 	Priority *int32 `json:"priority,omitempty" default:"0" range:"0..1000000000" example:"200"`

@@ -7,14 +7,20 @@ import (
 // Members is the number of the job's members: its completions or, where none are given
 // and for a gang, its parallelism.
 func (j *Job) Members() int {
-	if c := j.Spec.Completions; c != nil && j.Spec.Template.Spec.Gang() == nil {
+	if c := j.Spec.Completions; c != nil && !j.isGang() {
 		return int(*c)
 	}
 	return j.AtOnce()
 }
 
-// AtOnce is the job's parallelism, 1 where none is given.
+// isGang reports whether members start together.
+func (j *Job) isGang() bool { return j.Spec.Template.Spec.Gang() != nil || j.hasSets() }
+
+// AtOnce is the job's parallelism, 1 where none is given; all members where they differ.
 func (j *Job) AtOnce() int {
+	if j.hasSets() {
+		return j.countSets()
+	}
 	if j.Spec.Parallelism == nil {
 		return 1
 	}
@@ -28,6 +34,9 @@ func (j *Job) AtOnce() int {
 // the others are growth.
 func JobUnits(j *Job) (firstUnitMembers, growth int, gang bool) {
 	members := j.Members()
+	if j.hasSets() {
+		return members, 0, true
+	}
 	g := j.Spec.Template.Spec.Gang()
 	if g == nil {
 		return 1, members - 1, false

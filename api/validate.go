@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/musterd/muster/resource"
 )
 
 // The longest names. A job leaves room for the numbers of its members.
@@ -33,7 +35,10 @@ func (j *Job) Validate() *Status {
 	if p := s.Parallelism; p != nil && (*p < 1 || *p > MaxParallelism) {
 		faults.add(invalid("spec.parallelism", "%d is outside 1..%d", *p, MaxParallelism))
 	}
-	faults.add(checkCompletions(j))
+	sets := checkSets(j)
+	if sets == nil { // else the number of members is not known
+		faults.add(checkCompletions(j))
+	}
 	faults.add(checkWord("spec.onMemberFailure", s.OnMemberFailure, "Restart", "FailJob", "Ignore"))
 	if b := s.BackoffLimit; b != nil && *b < 0 {
 		faults.add(invalid("spec.backoffLimit", "%d is negative", *b))
@@ -50,6 +55,7 @@ func (j *Job) Validate() *Status {
 		faults.add(invalid("spec.queue", "%q is not a queue: %s", clip(s.Queue), labelRule))
 	}
 	faults.add(checkTemplate(j))
+	faults.add(sets)
 	return faults.status()
 }
 
@@ -60,7 +66,7 @@ func checkCompletions(j *Job) *Status {
 	case c == nil:
 	case *c < 1 || *c > MaxParallelism:
 		return invalid("spec.completions", "%d is outside 1..%d", *c, MaxParallelism)
-	case j.Spec.Template.Spec.Gang() != nil && int(*c) != j.Members():
+	case j.isGang() && int(*c) != j.Members():
 		return invalid("spec.completions", "%d: the members of a gang succeed together, so completions is parallelism, which is %d; leave completions out", *c, j.Members())
 	}
 	return nil
@@ -85,9 +91,14 @@ func checkTemplate(j *Job) *Status {
 	case t.Suspend != nil:
 		faults.add(invalid(path+".suspend", "%t: members are suspended with their job, set spec.suspend", *t.Suspend))
 	}
-	faults.add(checkSpec(path, t))
+	if j.hasSets() && len(t.Resources.Requests)+len(t.Resources.Limits) == 0 { // each set has its own
+		faults.add(placementDetails(path+".scheduling", &t.Scheduling, &resource.Request{}))
+		faults.add(checkRest(path, t))
+	} else {
+		faults.add(checkSpec(path, t))
+	}
 	faults.add(checkSignal(path, t, j.Spec.ActiveDeadlineSeconds))
-	if g := t.Gang(); g != nil && g.MinMembers != nil && int(*g.MinMembers) > j.Members() {
+	if g := t.Gang(); g != nil && g.MinMembers != nil && !j.hasSets() && int(*g.MinMembers) > j.Members() {
 		faults.add(invalid(gangPath(path, t)+".minMembers", "%d is more than spec.parallelism %d", *g.MinMembers, j.Members()))
 	}
 	return faults.status()
@@ -97,6 +108,13 @@ func checkTemplate(j *Job) *Status {
 func checkSpec(path string, s *AllocationSpec) *Status {
 	var faults faults
 	faults.add(statusOf(memberRequest(path, s)))
+	faults.add(checkRest(path, s))
+	return faults.status()
+}
+
+// checkRest is checkSpec without the request.
+func checkRest(path string, s *AllocationSpec) *Status {
+	var faults faults
 	faults.add(checkPriorityFields(path, s))
 	faults.add(checkDuration(path+".ttl", s.TTL))
 	faults.add(checkGang(path, s))

@@ -101,6 +101,7 @@ func effective(t *testing.T) map[string]string {
 	for _, at := range []string{"Job.spec.", "Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), lead.DefaultQueue
 	}
+	all["Job.spec.members.gpu.link"] = link.String()
 	for _, at := range []string{"Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"scheduling.numaPolicy"], all[at+"scheduling.gpu.link"] = numa.String(), link.String()
 		all[at+"alternatives.gpu.link"] = link.String()

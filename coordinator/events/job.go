@@ -74,8 +74,25 @@ func createdJob(j *api.Job) Happening {
 		shape = fmt.Sprintf("%d members, of which %d start at once or not at all", j.Members(), first)
 	}
 	priority := api.PriorityOf(j.Spec.Priority, j.Spec.PriorityClass)
-	return normal("Created", j.Metadata.CreationTimestamp, "%s; %s for %s at priority %d in queue %s",
-		shape, eachOf(j.Members(), "asks"), cmp.Or(amounts(j.Spec.Template.Spec.Resources.Requests), "nothing"), priority, cmp.Or(j.Spec.Queue, "default"))
+	asks := eachOf(j.Members(), "asks") + " for " + cmp.Or(amounts(j.Spec.Template.Spec.Resources.Requests), "nothing")
+	if len(j.Spec.Members) > 0 {
+		asks = asksOfSets(j)
+	}
+	return normal("Created", j.Metadata.CreationTimestamp, "%s; %s at priority %d in queue %s", shape, asks, priority, cmp.Or(j.Spec.Queue, "default"))
+}
+
+// asksOfSets says what members that differ ask for.
+func asksOfSets(j *api.Job) string {
+	var texts []string
+	for i, spec := range j.MemberSpecs() {
+		n := int(j.Spec.Members[i].Count)
+		each := ""
+		if n > 1 {
+			each = "each "
+		}
+		texts = append(texts, fmt.Sprintf("%d of %s %swith %s", n, j.Spec.Members[i].Name, each, cmp.Or(amounts(spec.Resources.Requests), "nothing")))
+	}
+	return "they are " + strings.Join(texts, ", ")
 }
 
 // OfUnit returns the events that a change of a unit means for its job. before has no

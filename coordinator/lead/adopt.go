@@ -156,7 +156,7 @@ func (l *Leader) adopt(d *adoption) {
 	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)
 		for _, m := range d.found[node] {
-			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: u.Demand.Request, PinnedGPUs: devicesOf(m.Assignment)})
+			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: *u.Demand.RequestOf(m.Index), PinnedGPUs: devicesOf(m.Assignment)})
 		}
 	}
 	victims := make([]resource.TxID, len(a.victims))
@@ -199,7 +199,7 @@ func (l *Leader) placesOf(d *adoption) (resource.NodeID, error) {
 				return id, fmt.Errorf("member %d is not one of %d, or is kept twice", m.Index, len(seen))
 			}
 			seen[m.Index] = true
-			if err := host.Satisfies(d.unit.Demand.Request, m.Assignment); err != nil {
+			if err := host.Satisfies(*d.unit.Demand.RequestOf(m.Index), m.Assignment); err != nil {
 				return id, fmt.Errorf("member %d: %w", m.Index, err)
 			}
 			assignments = append(assignments, m.Assignment)

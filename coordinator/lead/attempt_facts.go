@@ -171,7 +171,7 @@ func (r *readiness) has(node resource.NodeID) bool { return slices.Contains(r.fr
 // requestOf is the request for a member of a plan. A preemption asks for the very
 // devices that the plan names, and so does one whose charge depends on them.
 func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
-	request := grant.MemberRequest{Index: m.Index, Request: a.unit.Demand.Request}
+	request := grant.MemberRequest{Index: m.Index, Request: *a.unit.Demand.RequestOf(m.Index)}
 	if a.isPreempting() || request.Request.TakesAnyModel() && place.IsMixed(m.Node) {
 		request.PinnedGPUs = devicesOf(m.Assignment)
 	}

@@ -115,7 +115,7 @@ func (l *Leader) admitOn(u *unit, models resource.Vector) *sched.Shortage {
 // modelsOf sums the GPUs that members have by the names that quotas count them under; nil
 // where the unit is charged to the model that its request names.
 func (l *Leader) modelsOf(u *unit, found map[resource.NodeID][]grant.Member) resource.Vector {
-	if !u.Demand.Request.TakesAnyModel() {
+	if !u.Demand.TakesAnyModel() {
 		return nil
 	}
 	var plan []place.Choice
@@ -125,10 +125,10 @@ func (l *Leader) modelsOf(u *unit, found map[resource.NodeID][]grant.Member) res
 			at = &n.view
 		}
 		for _, m := range members {
-			plan = append(plan, place.Choice{Node: at, Assignment: m.Assignment})
+			plan = append(plan, place.Choice{Index: m.Index, Node: at, Assignment: m.Assignment})
 		}
 	}
-	return place.Models(plan)
+	return u.Demand.Models(plan)
 }
 
 // tryCharge is admit, and the time at which what is short may be over, which is

@@ -63,7 +63,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 }
 
 func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.Status) {
-	if status := l.judgeForms("spec.template.spec", doc.Spec.Template.Spec); status != nil {
+	if status := l.judgeSets(doc); status != nil {
 		return nil, status
 	}
 	if status := doc.CheckDomains(); status != nil {
@@ -95,7 +95,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		rec := record.Unit{
 			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
-			NodeResources: l.nodeResources(doc.Spec.Template.Spec),
+			NodeResources: l.nodeResources(doc.MemberSpecs()...),
 		}
 		if n == 0 {
 			rec.StartByMillis = startBy(l.millis(), doc.MaxWait())

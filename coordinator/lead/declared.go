@@ -106,12 +106,14 @@ func DeclarationOf(id resource.NodeID, spec *record.NodeSpec) registry.Declarati
 	return d
 }
 
-// nodeResources are the names with a domain that a specification, or an alternative of it, asks nodes for: all but
+// nodeResources are the names with a domain that specifications, or alternatives of them, ask nodes for: all but
 // those that an operator has created for the whole cluster.
-func (v *view) nodeResources(spec api.AllocationSpec) []resource.Name {
+func (v *view) nodeResources(specs ...api.AllocationSpec) []resource.Name {
 	wanted := resource.Vector{}
-	for _, form := range spec.Forms() {
-		wanted.Add(api.ForeignRequest(form))
+	for i := range specs {
+		for _, form := range specs[i].Forms() {
+			wanted.Add(api.ForeignRequest(form))
+		}
 	}
 	var names []resource.Name
 	for _, name := range wanted.Names() {
@@ -126,7 +128,7 @@ func (v *view) nodeResources(spec api.AllocationSpec) []resource.Name {
 func namesOf(counts []resource.CountGrant) []resource.Name {
 	var names []resource.Name
 	for _, c := range counts {
-		if resource.IsExtended(c.Name) {
+		if resource.IsExtended(c.Name) && !slices.Contains(names, c.Name) {
 			names = append(names, c.Name)
 		}
 	}

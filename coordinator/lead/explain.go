@@ -91,6 +91,9 @@ func (x *Explaining) Answer() *api.Explanation {
 func (x *Explaining) addNodes(state *cluster.State) {
 	f, e := &x.facts, place.Explain(state, x.demand)
 	f.Fit, f.Shortages, f.Domain = e.Fit, e.Shortages, e.Domain
+	if sets := x.demand.Sets; sets != nil {
+		f.Sets, f.Set, f.Members, f.Request = sets, e.Set, e.Members, sets[e.Set].Request
+	}
 	f.Nodes = make([]api.NodeExplanation, len(e.Nodes))
 	for i, n := range e.Nodes {
 		f.Nodes[i] = api.NodeExplanation(n)

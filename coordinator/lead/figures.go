@@ -173,12 +173,12 @@ func (f *Figures) countUnit(u *unit) {
 		f.Waiting[u.record.Queue]++
 		f.countWaiting(u)
 	case api.Running, api.Terminating:
-		r := &u.Demand.Request
-		members := int64(u.record.Members)
-		f.Allocated[u.record.Namespace] = f.Allocated[u.record.Namespace].Plus(cluster.Amounts{
-			CPU: resource.Millicores(members) * (r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU), Memory: resource.Bytes(members) * r.Memory,
-			GPU: resource.Milli(members) * r.GPUMilli(),
-		})
+		for members, r := range u.Demand.EachSet() {
+			f.Allocated[u.record.Namespace] = f.Allocated[u.record.Namespace].Plus(cluster.Amounts{
+				CPU: resource.Millicores(members) * (r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU), Memory: resource.Bytes(members) * r.Memory,
+				GPU: resource.Milli(members) * r.GPUMilli(),
+			})
+		}
 	}
 }
 

@@ -53,6 +53,20 @@ func (l *Leader) decide(u *unit) sched.Decision {
 	return last
 }
 
+// judgeSets is judgeForms of each set of a job's members.
+func (l *Leader) judgeSets(doc *api.Job) *api.Status {
+	for i, spec := range doc.MemberSpecs() {
+		at := "spec.template.spec"
+		if len(doc.Spec.Members) > 0 && doc.Spec.Members[i].Resources != nil {
+			at = fmt.Sprintf("spec.members[%d]", i)
+		}
+		if status := l.judgeForms(at, spec); status != nil {
+			return status
+		}
+	}
+	return nil
+}
+
 // judgeForms is judgeNames of each form.
 func (l *Leader) judgeForms(path string, spec api.AllocationSpec) *api.Status {
 	if len(spec.Alternatives) == 0 {

@@ -119,7 +119,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
 	w, of := l.world(), u.wanted()
-	if u.Demand.Request.TakesAnyModel() { // quota of its model may hold it back
+	if u.Demand.TakesAnyModel() { // quota of its model may hold it back
 		return l.wouldStart(of)
 	}
 	demand := u.Demand

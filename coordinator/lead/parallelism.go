@@ -24,6 +24,8 @@ func (l *Leader) resize(change *jobChange) *api.Status {
 		return nil
 	case j.units[0].Demand.Topology != nil:
 		return api.Errorf(422, "spec.parallelism: %d cannot become %d: the members of job %s have rules about domains, and start together", has, want, j.record.Name)
+	case len(change.doc.Spec.Members) > 0: // the document has the sum alone
+		return nil
 	case j.gang && first == has && j.doc.Spec.Template.Spec.Gang().MinMembers == nil, want < first:
 		return api.Errorf(422, "spec.parallelism: %d cannot become %d: the first %d members of job %s are one gang, which starts together or not at all; "+
 			"a job that is to grow or shrink is submitted with minMembers", has, want, first, j.record.Name)

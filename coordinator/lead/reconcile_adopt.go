@@ -289,7 +289,7 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &size}
 	document, err := json.Marshal(api.Job{
 		APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: api.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: api.JobSpec{Parallelism: &size, Template: api.Template{Spec: spec}},
+		Spec: api.JobSpec{Parallelism: &size, Members: setsHeld(members), Template: api.Template{Spec: spec}},
 	})
 	if err != nil {
 		return adoptee{}, api.Errorf(500, "%s: %v", g.Tx, err)
@@ -300,7 +300,7 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 	}
 	rec := record.Unit{
 		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
-		NodeResources: namesOf(members[0].Assignment.Counts),
+		NodeResources: namesOf(countsOf(members)),
 	}
 	j := &job{doc: doc, gang: true, record: record.Job{
 		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
@@ -319,6 +319,32 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 	u.setJob(j)
 	j.restoreUnit(u)
 	return adoptee{unit: u, job: j}, nil
+}
+
+// setsHeld are the sets of members that hold different amounts; nil where all hold the
+// same, or a job has not so many sets.
+func setsHeld(members []grant.Member) []api.MemberSet {
+	var sets []api.MemberSet
+	for i := range members {
+		held := specFor(members[i].Assignment).Resources
+		if last := len(sets) - 1; last >= 0 && maps.Equal(sets[last].Resources.Requests, held.Requests) {
+			sets[last].Count++
+			continue
+		}
+		sets = append(sets, api.MemberSet{Name: fmt.Sprintf("set-%d", len(sets)+1), Count: 1, Resources: &held})
+	}
+	if len(sets) == 1 || len(sets) > api.MaxMemberSets {
+		return nil
+	}
+	return sets
+}
+
+// countsOf are the counted resources of all members.
+func countsOf(members []grant.Member) (all []resource.CountGrant) {
+	for i := range members {
+		all = append(all, members[i].Assignment.Counts...)
+	}
+	return all
 }
 
 // namespaceOf is what is configured of a namespace, with the tenant that the

@@ -40,6 +40,7 @@ import (
 //	job j members=2 gpus=8 gang=2   levels=block+rack? are levels of domains, of which
 //	                             the second is preferred; subgroup=2/rack; ttl=60s;
 //	                             dependency=afterok:a+after:b
+//	job j sets=lead:1:0+work:2:8/pool:gpu   members that differ: NAME:MEMBERS:GPUS/KEY:VALUE
 //	end j [removed]              cancels a job, or deletes it
 //	delete a [background]
 //	release a b                  deletes several
@@ -387,6 +388,11 @@ func document(kind, name string, options map[string]string) string {
 	if kind == "Job" {
 		members, _ := strconv.Atoi(options["members"])
 		top = map[string]any{"parallelism": members, "template": map[string]any{"spec": spec}}
+		if sets := options["sets"]; sets != "" {
+			top["members"] = memberSets(sets)
+			delete(top, "parallelism")
+			delete(spec, "resources")
+		}
 		if ttl := options["ttl"]; ttl != "" {
 			spec["ttl"] = ttl
 		}
@@ -425,6 +431,26 @@ func dependencies(text string) (list []any) {
 	for _, one := range strings.Split(text, "+") {
 		kind, job, _ := strings.Cut(one, ":")
 		list = append(list, map[string]any{"type": kind, "job": job})
+	}
+	return list
+}
+
+// memberSets are those of a document: NAME:MEMBERS:GPUS/KEY:VALUE, several with a plus
+// between. A member without GPUs wants two CPUs.
+func memberSets(text string) (list []any) {
+	for _, one := range strings.Split(text, "+") {
+		one, label, selects := strings.Cut(one, "/")
+		fields := strings.Split(one, ":")
+		count, _ := strconv.Atoi(fields[1])
+		requests := map[string]string{"cpu": "2", "memory": "2Gi"}
+		if gpus := fields[2]; gpus != "0" {
+			requests = map[string]string{"cpu": gpus, "memory": gpus + "Gi", string(resource.GPU): gpus}
+		}
+		set := map[string]any{"name": fields[0], "count": count, "resources": map[string]any{"requests": requests}}
+		if key, value, _ := strings.Cut(label, ":"); selects {
+			set["nodeSelector"] = map[string]string{key: value}
+		}
+		list = append(list, set)
 	}
 	return list
 }

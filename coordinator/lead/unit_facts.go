@@ -72,7 +72,11 @@ func (u *unit) version() resource.Revision {
 
 // gpus are those of all members.
 func (u *unit) gpus() resource.Milli {
-	return u.Demand.Request.GPUMilli() * resource.Milli(u.record.Members)
+	var sum resource.Milli
+	for members, r := range u.Demand.EachSet() {
+		sum += r.GPUMilli() * resource.Milli(members)
+	}
+	return sum
 }
 
 // placements are those of a unit's attempt, by the members' index. They are

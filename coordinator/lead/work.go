@@ -36,25 +36,38 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 		return
 	}
 	start := grant.Start{
-		Tx: a.machine.ID(), Epoch: l.epoch, Args: slices.Concat(w.Command, w.Args), Dir: w.WorkingDir,
+		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir,
 		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: cmp.Or(a.port, rendezvous.Default.Preferred(a.machine.ID())),
 		Notice: a.endNotice(l.millis()),
 	}
-	for _, v := range w.Env {
-		start.Env = append(start.Env, v.Name+"="+v.Value)
-	}
-	for _, node := range nodes {
-		start.Members = nil
-		vote, _ := a.machine.Vote(node)
-		for _, m := range vote.Members {
-			if _, known := a.work[m.Index]; !known {
-				start.Members = append(start.Members, grant.StartMember{Index: m.Index})
+	doc := a.unit.job.doc
+	for set, spec := range doc.MemberSpecs() {
+		start.Args, start.Env = slices.Concat(spec.Command, spec.Args), environmentOf(doc, set, &spec)
+		for _, node := range nodes {
+			start.Members = nil
+			vote, _ := a.machine.Vote(node)
+			for _, m := range vote.Members {
+				if _, known := a.work[m.Index]; !known && doc.SetOf(m.Index) == set {
+					start.Members = append(start.Members, grant.StartMember{Index: m.Index})
+				}
+			}
+			if len(start.Members) > 0 {
+				l.send(node, start)
 			}
 		}
-		if len(start.Members) > 0 {
-			l.send(node, start)
-		}
 	}
+}
+
+// environmentOf is the environment of the members of a set.
+func environmentOf(doc *api.Job, set int, spec *api.AllocationSpec) []string {
+	env := make([]string, 0, len(spec.Env)+1)
+	for _, v := range spec.Env {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	if len(doc.Spec.Members) > 0 {
+		env = append(env, "MUSTER_SET="+doc.Spec.Members[set].Name)
+	}
+	return env
 }
 
 // hostsOf are the addresses of the hosts of all members, by member.

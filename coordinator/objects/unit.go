@@ -226,7 +226,10 @@ func (c *Cache) readSpec(u, before *cachedUnit) error {
 			return errors.New("its job is missing")
 		}
 		u.Job, u.Revision = u.job.doc, max(u.Revision, u.job.stored)
-		spec = &u.Job.Spec.Template.Spec
+		if spec = &u.Job.Spec.Template.Spec; len(u.Job.Spec.Members) > 0 {
+			first := u.Job.SpecOf(u.record.FirstMember)
+			spec = &first
+		}
 	} else if before != nil && before.Document != nil && bytes.Equal(before.record.Document, u.record.Document) {
 		u.Document, u.own, u.request, u.scope = before.Document, before.own, before.own, before.scope
 		return nil

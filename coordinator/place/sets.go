@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/musterd/muster/constraint"
@@ -48,6 +49,22 @@ func (u *Unit) RequestOf(index int) *resource.Request {
 		index -= u.Sets[i].Members
 	}
 	return &u.Request
+}
+
+// EachSet yields the number of the members of each set and their request: all members,
+// where they are equal.
+func (u *Unit) EachSet() iter.Seq2[int, *resource.Request] {
+	return func(yield func(int, *resource.Request) bool) {
+		if u.Sets == nil {
+			yield(u.Members, &u.Request)
+			return
+		}
+		for i := range u.Sets {
+			if !yield(u.Sets[i].Members, &u.Sets[i].Request) {
+				return
+			}
+		}
+	}
 }
 
 // AnySet reports whether something holds of the members of a set: of all members, where

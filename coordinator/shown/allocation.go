@@ -16,7 +16,7 @@ func (m *Member) Show() *api.Allocation {
 		a.Metadata.UID = string(m.Record.UID)
 	} else {
 		t := &m.Job.Spec.Template
-		a.Metadata, a.Spec = t.Metadata, t.Spec
+		a.Metadata, a.Spec = t.Metadata, m.specOf()
 		if a.Metadata.Labels == nil {
 			a.Metadata.Labels = m.Job.Metadata.Labels
 		}
@@ -58,6 +58,18 @@ func (m *Member) Show() *api.Allocation {
 		m.Ending.show(&a.Metadata, &a.Status.Conditions)
 	}
 	return a
+}
+
+// specOf is the specification of a member of a job.
+func (m *Member) specOf() api.AllocationSpec {
+	index := m.Record.FirstMember + m.Index
+	spec := m.Job.SpecOf(index)
+	if m.Job.SetOf(index) > 0 {
+		if request, status := api.MemberRequest(spec); status == nil { // as at the submission
+			m.Request = &request
+		}
+	}
+	return spec
 }
 
 // showPlace adds where a placed member is and what it has there. Amounts that are as

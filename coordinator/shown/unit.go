@@ -18,7 +18,7 @@ type Unit struct {
 	// that it belongs to, as they were submitted.
 	Document *api.Allocation
 	Job      *api.Job
-	// Request is that of each member.
+	// Request is that of each member; of the first, where the members of a job differ.
 	Request *resource.Request
 	// Alternative is the number of the alternative that Request is of, and Requested are
 	// its amounts as they were written; 0 and nil for the specification's own request.

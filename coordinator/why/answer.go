@@ -30,7 +30,7 @@ func Answer(f *Facts, v Viewer, o Options) *api.Explanation {
 	case f.Stage == Running:
 		e.Fit = f.Members
 	case f.waits():
-		e.Fit, e.Outlook = f.Fit, f.Outlook
+		e.Fit, e.Outlook, e.Set = f.Fit, f.Outlook, f.setName()
 		for _, h := range f.Help {
 			h.Message = v.hide(h.Message)
 			e.Help = append(e.Help, h)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/resource"
 )
 
@@ -51,6 +52,10 @@ type Facts struct {
 	// that waits, in order.
 	Alternative int
 	Others      []*Facts
+	// Sets are the members of a unit whose members differ, and Set is the number of the one
+	// that Request, Members, Fit, Nodes and Shortages are about; nil for equal members.
+	Sets []place.Set
+	Set  int
 	// Total are the members of the whole object, of which Running run.
 	Total, Running int
 	Stage          Stage

@@ -16,9 +16,17 @@ func HelpOf(hints []whatif.Hint, v Viewer) []api.Help {
 	list := make([]api.Help, 0, len(hints))
 	for i := range hints {
 		h := &hints[i]
-		list = append(list, api.Help{Code: string(h.Code), Message: change(h, v) + then(h, v)})
+		list = append(list, api.Help{Code: string(h.Code), Message: change(h, v) + ofSet(h) + then(h, v)})
 	}
 	return list
+}
+
+// ofSet names the set of members that changes.
+func ofSet(h *whatif.Hint) string {
+	if h.Set == "" {
+		return ""
+	}
+	return " (of " + h.Set + ")"
 }
 
 // then words the effect of a change.

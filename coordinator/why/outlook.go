@@ -19,7 +19,7 @@ func OutlookOf(never []whatif.Bound, now bool) *api.Outlook {
 		if b.Resource != "" {
 			o.Reason.Want, o.Reason.Have = b.Want, b.Have
 		}
-		text := bound(b)
+		text := inSet(b.Set) + bound(b)
 		o.Reason.Detail = text
 		switch b.Code {
 		case whatif.OverLimit, whatif.NoTree, whatif.OverTree:

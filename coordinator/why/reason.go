@@ -20,6 +20,9 @@ func (f *Facts) reason(v Viewer) (resource.Reason, string) {
 	}
 	if r.Code == "" {
 		r, text = f.ofNodes(v)
+		if r.Code != AboutToStart && r.Code != TooManyNodes && f.Domain == nil {
+			text = inSet(f.setName()) + text
+		}
 	}
 	r.Detail = text
 	return r, f.subject() + text + "."
@@ -32,13 +35,47 @@ func (f *Facts) subject() string {
 		return name + " "
 	}
 	want := request(&f.Request)
-	if f.Members > 1 {
+	switch {
+	case f.Sets != nil:
+		want = f.sets()
+	case f.Members > 1:
 		want = fmt.Sprintf("%d members at once, each with %s", f.Members, want)
 	}
 	if f.Waits {
 		return fmt.Sprintf("%s runs with %d of %d members; the next one wants %s: ", name, f.Running, f.Total, want)
 	}
 	return fmt.Sprintf("%s wants %s: ", name, want)
+}
+
+// sets words the members of a unit whose members differ.
+func (f *Facts) sets() string {
+	sum, parts := 0, make([]string, len(f.Sets))
+	for i := range f.Sets {
+		s := &f.Sets[i]
+		sum += s.Members
+		each := ""
+		if s.Members > 1 {
+			each = "each "
+		}
+		parts[i] = fmt.Sprintf("%d of %s %swith %s", s.Members, s.Name, each, request(&s.Request))
+	}
+	return count(sum, "member") + " at once, " + strings.Join(parts, ", ")
+}
+
+// setName is the name of the set that the facts are about, "" for equal members.
+func (f *Facts) setName() string {
+	if f.Sets == nil {
+		return ""
+	}
+	return f.Sets[f.Set].Name
+}
+
+// inSet begins a text about one set of members.
+func inSet(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "of " + name + ", "
 }
 
 // ofStage words the stages that have a reason of their own.

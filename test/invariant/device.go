@@ -117,6 +117,24 @@ type Wants struct {
 	Members, GPUs int // GPUs of each member
 	// Alternative is the GPUs of each member by the alternative, 0 for none.
 	Alternative int
+	// Differs: the last member has Last GPUs in place of GPUs.
+	Differs bool
+	Last    int
+}
+
+// of is the GPUs of a member, and all those of all members.
+func (w *Wants) of(member int) int {
+	if w.Differs && member == w.Members-1 {
+		return w.Last
+	}
+	return w.GPUs
+}
+
+func (w *Wants) all() int {
+	if w.Differs {
+		return (w.Members-1)*w.GPUs + w.Last
+	}
+	return w.Members * w.GPUs
 }
 
 // Demanded says what the client of a unit has asked for.
@@ -145,10 +163,10 @@ func (c *Checker) checkAlternative(tx resource.TxID, r record.Tx, w *Wants) {
 		v.Have = int64(r.Alternative)
 		c.report(v, "%s is COMMITTED with alternative %d, which its client did not give", tx, r.Alternative)
 	}
-	if own {
+	if own && !w.Differs {
 		return
 	}
-	want := int64(w.Members*w.GPUs) * int64(resource.WholeDevice)
+	want := int64(w.all()) * int64(resource.WholeDevice)
 	for _, charge := range r.Charges {
 		if have := charge.Request[resource.GPU]; have != want {
 			v := of(I3Demand, string(tx), r.Unit.String())
@@ -187,10 +205,10 @@ func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
 	c.checkAlternative(tx, r, &w)
 	c.checkModels(tx, r)
 	for _, m := range r.Members {
-		if have := len(m.Assignment.GPUs); have != w.GPUs {
+		if have := len(m.Assignment.GPUs); have != w.of(m.Member) {
 			v := of(I3Demand, string(tx), string(m.Node))
-			v.Have, v.Bound = int64(have), int64(w.GPUs)
-			c.report(v, "%s is COMMITTED with %d devices for member %d, which asked for %d", tx, have, m.Member, w.GPUs)
+			v.Have, v.Bound = int64(have), int64(w.of(m.Member))
+			c.report(v, "%s is COMMITTED with %d devices for member %d, which asked for %d", tx, have, m.Member, w.of(m.Member))
 		}
 	}
 	indices := memberIndices(r)

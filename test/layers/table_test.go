@@ -81,7 +81,7 @@ var table = map[string]row{
 	}},
 	"coordinator/capture":      {layer: decision, neighbours: []string{"coordinator/lead", "coordinator/lead/edit", "coordinator/mix", "coordinator/record", "coordinator/sched"}},
 	"coordinator/window":       {layer: decision},
-	"coordinator/why":          {layer: decision, neighbours: []string{"coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
+	"coordinator/why":          {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
 	"coordinator/lead/edit":    {layer: decision, neighbours: []string{"coordinator/queue/rule", "coordinator/record"}},
 	"coordinator/lead/breaker": {layer: decision},
 	"coordinator/lead/form":    {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/record", "coordinator/topology"}},

@@ -33,7 +33,9 @@ type client struct {
 	rule      rule
 	other     int  // devices of a member by the alternative, 0 for none
 	inRack    bool // all members of the job run in one rack
-	units     int  // the most that its job may have had; 0 and 1 are one
+	differs   bool // the last member asks for so many GPUs
+	last      int
+	units     int // the most that its job may have had; 0 and 1 are one
 
 	evicted int // how often, since the faults have ended
 
@@ -97,6 +99,10 @@ func (s *Sim) actClient() bool {
 		c.other = 3 - c.demand.Request.GPUs
 		s.stats["units with an alternative"]++
 	}
+	if s.sets && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
+		c.differs, c.last = true, pick(s, []int{0, 3 - c.demand.Request.GPUs})
+		s.stats["gangs whose members differ"]++
+	}
 	s.clients, s.live = append(s.clients, c), append(s.live, c)
 	s.checker.Demanded(c.path(), c.wants(c.demand.Members))
 	s.logf("client %s: wants %d times %d GPUs for %s and %s, in queue %q with priority %d and policy %q in group %q", c.name, c.demand.Members, c.demand.Request.GPUs, c.namespace, c.group, c.queue, c.priority, c.policy, c.gang)
@@ -105,7 +111,7 @@ func (s *Sim) actClient() bool {
 
 // wants is what a unit of the client asks for.
 func (c *client) wants(members int) invariant.Wants {
-	return invariant.Wants{Members: members, GPUs: c.demand.Request.GPUs, Alternative: c.other}
+	return invariant.Wants{Members: members, GPUs: c.demand.Request.GPUs, Alternative: c.other, Differs: c.differs, Last: c.last}
 }
 
 // joinGroup has a client ask for a member of a group: of the last one that is short of
@@ -171,9 +177,12 @@ func (c *client) submission() lead.Request {
 	if c.inRack {
 		spec.Scheduling.GangScheduling = &api.GangScheduling{Topology: []api.TopologyLevel{{TopologyKey: rackLabel}}}
 	}
-	document := encoded(api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: meta, Spec: api.JobSpec{
-		Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec},
-	}})
+	job := api.JobSpec{Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec}}
+	if c.differs {
+		last := api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.last)}}
+		job.Members = []api.MemberSet{{Name: "first", Count: members - 1}, {Name: "last", Count: 1, Resources: &last}}
+	}
+	document := encoded(api.Job{APIVersion: api.APIVersion, Kind: api.KindJob, Metadata: meta, Spec: job})
 	doc, status := api.DecodeJob(document)
 	mustTake(status)
 	return lead.CreateJob{Submitted: submitted(document), Document: doc}

@@ -108,6 +108,8 @@
 //
 //   - In one run of three gangs have to run in one rack (domains).
 //
+//   - In one run of three the last member of a gang asks for other amounts (sets).
+//
 //   - In one run of three an operator raises and lowers the limits of the quota tree
 //     (edits); in one of three the mode of the trees changes (quotas).
 //

@@ -99,7 +99,7 @@ type Sim struct {
 	evictions, fences, stragglers, modes bool                          // as of the parts
 	claims, evictsLost                   bool                          // as of the parts
 	edits, rules, trees                  bool                          // as of the parts
-	alternatives, lines, domains         bool                          // as of the parts
+	alternatives, lines, domains, sets   bool                          // as of the parts
 	perUser                              int64                         // the limit of each user in GPUs; 0: clients are no users
 	quota                                quota.Options                 // of all leaders
 
@@ -162,6 +162,7 @@ func newSim(o Options) *Sim {
 	_, s.alternatives = o.draw(Alternatives, 1, 3)
 	_, s.lines = o.draw(Lines, 1, 2)
 	_, s.domains = o.draw(Domains, 1, 3)
+	_, s.sets = o.draw(Sets, 1, 3)
 	s.planUsers(o)
 	for i := range nodeCount {
 		h := &host{

@@ -242,6 +242,9 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 		"Limits", amounts(o.Spec.Template.Spec.Resources.Limits),
 		"Alternatives", alternatives(&o.Spec.Template.Spec, 0),
 	)...)
+	if len(o.Spec.Members) > 0 {
+		a.section("Sets of members", setsTable(o))
+	}
 	members, err := a.members(ctx, o)
 	if err != nil {
 		return err
@@ -253,6 +256,22 @@ func (a *app) describeJob(ctx context.Context, o *api.Job) error {
 	a.section("Use", useTable(o.Status.Allocations))
 	a.section("Conditions", conditions(o.Status.Conditions))
 	return nil
+}
+
+// setsTable has the sets of members that differ, with their indices in the job.
+func setsTable(o *api.Job) *table {
+	t := newTable("NAME", "MEMBERS", "INDICES", "REQUESTS", "NODE SELECTOR")
+	first := 0
+	for i, spec := range o.MemberSpecs() {
+		n := int(o.Spec.Members[i].Count)
+		indices := strconv.Itoa(first)
+		if n > 1 {
+			indices += "-" + strconv.Itoa(first+n-1)
+		}
+		t.add(o.Spec.Members[i].Name, strconv.Itoa(n), indices, amounts(spec.Resources.Requests), labels(spec.Scheduling.NodeSelector))
+		first += n
+	}
+	return t
 }
 
 // dependencies prints the dependencies of a job, each with its state.

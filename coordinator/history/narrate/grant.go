@@ -122,13 +122,13 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 	held := n.ready[id]
 	row.Ready, row.Revision = instant(held.millis), max(row.Revision, held.revision)
 	row.Exits = exitsOf(id, t, u)
-	var f form
-	if u != nil {
-		f = u.work.form(r.Alternative)
-	}
 	members := slices.Clone(r.Members)
 	slices.SortFunc(members, func(a, b record.Placement) int { return a.Member - b.Member })
 	for _, m := range members {
+		var f form
+		if u != nil {
+			f = u.work.formOf(r.Alternative, m.Member)
+		}
 		row.Members = append(row.Members, n.memberRow(m, f))
 	}
 	return row

@@ -59,9 +59,17 @@ func (j *job) workOf(ofNodes []resource.Name) *work {
 	if j.doc == nil {
 		return nil
 	}
-	w, err := workOf(&j.doc.Spec.Template.Spec, ofNodes, j.doc.Spec.PriorityClass)
+	specs := j.doc.MemberSpecs()
+	w, err := workOf(&specs[0], ofNodes, j.doc.Spec.PriorityClass)
 	if err != nil {
 		return nil // the leader has accepted the document: this is another version's
+	}
+	for i := range j.doc.Spec.Members {
+		f, err := readForm(specs[i], ofNodes)
+		if err != nil {
+			return nil
+		}
+		w.sets = append(w.sets, formsOf{int(j.doc.Spec.Members[i].Count), f})
 	}
 	j.work, j.ofNodes = w, ofNodes
 	return w

@@ -179,7 +179,7 @@ func (n *Narrator) tellUnit(c *change, path string) {
 // unitRow is the row of a unit that the store has.
 func (n *Narrator) unitRow(u *unit) history.Unit {
 	r := u.record
-	f := u.work.form(0)
+	number := 0
 	row := history.Unit{
 		UID: r.UID, Namespace: r.Namespace, Name: r.Name, N: r.N, Tenant: r.Tenant, User: u.user, Queue: cmp.Or(r.Queue, api.DefaultQueue),
 		Priority: r.Priority, Members: r.Members, State: r.Phase, Reason: r.Reason, Message: r.Message,
@@ -194,13 +194,13 @@ func (n *Narrator) unitRow(u *unit) history.Unit {
 	}
 	row.Started, row.Revision = first(instant(r.FirstReadyMillis), instant(held.millis)), max(row.Revision, held.revision)
 	if t := n.txs[r.TxID]; t != nil && r.TxID != "" {
-		f = u.work.form(t.record.Alternative)
+		number = t.record.Alternative
 		row.Scheduled = committedAt(t.record)
 	}
 	if !row.Ended.IsZero() {
 		row.Ended = n.preciseEnd(r.UID, row.Ended)
 	}
-	row.Requests, row.Limits = scaled(f.request, r.Members), scaled(f.limits, r.Members)
+	row.Requests, row.Limits = u.work.sum(number, r.Members)
 	if w := u.work; w != nil {
 		row.PriorityClass, row.PreemptionPolicy, row.QOSClass, row.GroupID = w.class, w.preemption, w.qos, w.group
 		row.NodeSelector, row.Affinity, row.Tolerations, row.Topology = w.selector, w.affinity, w.tolerations, w.topology

@@ -10,12 +10,51 @@ import (
 
 // work is the request of a unit in numbers, out of the document.
 type work struct {
+	// sets are the requests of a job's members where these differ, with their numbers.
+	sets []formsOf
 	// forms are the requests of one member: the specification's own, then those of its
 	// alternatives.
 	forms                                     []form
 	class, preemption, qos, group             string
 	selector, affinity, tolerations, topology json.RawMessage
 	ttl                                       time.Duration
+}
+
+// formsOf is the request of each of some members.
+type formsOf struct {
+	members int
+	form    form
+}
+
+// formOf is the request of a member of a unit whose members may differ.
+func (w *work) formOf(number, index int) form {
+	if w != nil {
+		for i := range w.sets {
+			if index < w.sets[i].members {
+				return w.sets[i].form
+			}
+			index -= w.sets[i].members
+		}
+	}
+	return w.form(number)
+}
+
+// sum is the requests and limits of all members of a unit.
+func (w *work) sum(number, members int) (requests, limits resource.Vector) {
+	if w == nil || w.sets == nil {
+		f := w.form(number)
+		return scaled(f.request, members), scaled(f.limits, members)
+	}
+	requests, limits = resource.Vector{}, resource.Vector{}
+	for i := range w.sets {
+		s := &w.sets[i]
+		requests.Add(scaled(s.form.request, s.members))
+		limits.Add(scaled(s.form.limits, s.members))
+	}
+	if len(limits) == 0 {
+		limits = nil // as of equal members
+	}
+	return requests, limits
 }
 
 // form is one request of a member.
@@ -41,12 +80,10 @@ func (w *work) form(number int) form {
 func workOf(spec *api.AllocationSpec, ofNodes []resource.Name, class string) (*work, error) {
 	w := &work{class: class, preemption: spec.PreemptionPolicy}
 	for _, f := range spec.Forms() {
-		request, status := api.MemberRequest(f)
-		if status != nil {
-			return nil, status
+		one, err := readForm(f, ofNodes)
+		if err != nil {
+			return nil, err
 		}
-		one := form{request: request.Vector(), limits: limitsOf(f.Resources.Limits)}
-		one.cluster = api.SplitForeign(&request, f, ofNodes)
 		w.forms = append(w.forms, one)
 	}
 	if ttl, err := time.ParseDuration(spec.TTL); err == nil {
@@ -62,6 +99,17 @@ func workOf(spec *api.AllocationSpec, ofNodes []resource.Name, class string) (*w
 	w.topology = topologyOf(s, g)
 	w.qos = qosOf(&spec.Resources)
 	return w, nil
+}
+
+// readForm reads one request.
+func readForm(f api.AllocationSpec, ofNodes []resource.Name) (form, error) {
+	request, status := api.MemberRequest(f)
+	if status != nil {
+		return form{}, status
+	}
+	one := form{request: request.Vector(), limits: limitsOf(f.Resources.Limits)}
+	one.cluster = api.SplitForeign(&request, f, ofNodes)
+	return one, nil
 }
 
 // topologyOf is the part of a specification that spreads members over domains, or

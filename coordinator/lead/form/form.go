@@ -31,20 +31,62 @@ type Form struct {
 // user the user to be charged, and groups the groups of the specification. A status is that
 // of an invalid request.
 func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, groups api.QuotaDemand) (Form, *api.Status) {
+	demand := place.Unit{Members: rec.Members, Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
+	charge := Scope(rec, spec, job, user)
+	charge.Group, charge.Request = rec.Namespace, resource.Vector{}
+	cluster := resource.Vector{} // amounts of all members that no node has
+	sets := setsOf(rec, spec, job)
+	for _, one := range sets {
+		request, foreign, status := requestOf(rec, one.spec)
+		if status != nil {
+			return Form{}, status
+		}
+		member := request.Charge()
+		maps.Copy(member, foreign)
+		charge.Request.Add(member.Scaled(int64(one.members)))
+		cluster.Add(foreign.Scaled(int64(one.members)))
+		demand.Sets = append(demand.Sets, place.Set{
+			Name: one.name, Members: one.members, Request: request, Constraints: constraint.Compile(withWork(Constraints(one.spec.Scheduling), job)),
+		})
+	}
+	demand.Request, demand.Constraints = demand.Sets[0].Request, demand.Sets[0].Constraints
+	if len(sets) == 1 {
+		demand.Sets = nil
+	}
+	return Form{Demand: demand, Shape: shapeOf(demand), Charge: charge, ChargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
+}
+
+// set is members of a unit with the same specification.
+type set struct {
+	name    string
+	members int
+	spec    api.AllocationSpec
+}
+
+// setsOf are the sets of a job's unit, whose members may differ; of another unit one.
+func setsOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) []set {
+	if job == nil || len(job.Spec.Members) == 0 {
+		return []set{{members: rec.Members, spec: spec}}
+	}
+	var sets []set
+	for i, of := range job.MemberSpecs() {
+		m := &job.Spec.Members[i]
+		sets = append(sets, set{name: m.Name, members: int(m.Count), spec: of})
+	}
+	return sets
+}
+
+// requestOf is the request of a member, and its amounts that no node has.
+func requestOf(rec record.Unit, spec api.AllocationSpec) (resource.Request, resource.Vector, *api.Status) {
 	request, status := api.MemberRequest(spec)
 	if status != nil {
-		return Form{}, status
+		return request, nil, status
 	}
-	cluster := api.SplitForeign(&request, spec, rec.NodeResources)
+	foreign := api.SplitForeign(&request, spec, rec.NodeResources)
 	if err := request.Validate(); err != nil {
-		return Form{}, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
+		return request, nil, api.Errorf(422, "spec.resources.requests: of the nodes %v", err)
 	}
-	demand := place.Unit{Members: rec.Members, Request: request, Constraints: constraint.Compile(withWork(Constraints(spec.Scheduling), job)), Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
-	charge := Scope(rec, spec, job, user)
-	member := request.Charge()
-	maps.Copy(member, cluster)
-	charge.Group, charge.Request = rec.Namespace, member.Scaled(int64(rec.Members))
-	return Form{Demand: demand, Shape: shapeOf(demand), Charge: charge, ChargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
+	return request, foreign, nil
 }
 
 // Scope is the part of a unit's charge that limits compare besides its amount. user is the
@@ -65,6 +107,10 @@ func isTimeLimited(spec *api.AllocationSpec, job *api.Job) bool {
 // shapeOf is equal for demands that fit or fail together.
 func shapeOf(d place.Unit) string {
 	shape := fmt.Sprintf("%d %+v %s", d.Members, d.Request, d.Constraints.Key())
+	for i := range d.Sets {
+		s := &d.Sets[i]
+		shape += fmt.Sprintf(" of %d %+v %s", s.Members, s.Request, s.Constraints.Key())
+	}
 	if d.Topology != nil {
 		shape += " " + d.Topology.Key()
 	}
@@ -72,7 +118,7 @@ func shapeOf(d place.Unit) string {
 }
 
 // chargeKeyOf is equal for units that quota treats alike, but for namespace,
-// demand and priority. cluster are the amounts of a member that its demand does not
+// demand and priority. cluster are the amounts of the members that their demand does not
 // have.
 func chargeKeyOf(owner string, c quota.Charge, cluster resource.Vector, wish api.QuotaDemand) string {
 	var b strings.Builder

@@ -1455,6 +1455,7 @@ type Explanation struct {
 	EachNode            []*NodeExplanation        `protobuf:"bytes,24,rep,name=each_node,json=eachNode,proto3" json:"each_node,omitempty"`
 	Alternative         int64                     `protobuf:"varint,25,opt,name=alternative,proto3" json:"alternative,omitempty"`
 	Alternatives        []*AlternativeExplanation `protobuf:"bytes,26,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
+	Set                 string                    `protobuf:"bytes,27,opt,name=set,proto3" json:"set,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1669,6 +1670,13 @@ func (x *Explanation) GetAlternatives() []*AlternativeExplanation {
 		return x.Alternatives
 	}
 	return nil
+}
+
+func (x *Explanation) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
 }
 
 type AlternativeExplanation struct {
@@ -3550,6 +3558,7 @@ type JobSpec struct {
 	Suspend                 *bool                  `protobuf:"varint,9,opt,name=suspend,proto3,oneof" json:"suspend,omitempty"`
 	Dependencies            []*JobDependency       `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	TtlSecondsAfterFinished *int32                 `protobuf:"varint,12,opt,name=ttl_seconds_after_finished,json=ttlSecondsAfterFinished,proto3,oneof" json:"ttl_seconds_after_finished,omitempty"`
+	Members                 []*MemberSet           `protobuf:"bytes,13,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -3668,6 +3677,113 @@ func (x *JobSpec) GetTtlSecondsAfterFinished() int32 {
 	return 0
 }
 
+func (x *JobSpec) GetMembers() []*MemberSet {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+type MemberSet struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Count         int32                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	Resources     *Requirements          `protobuf:"bytes,3,opt,name=resources,proto3" json:"resources,omitempty"`
+	Gpu           *GPUConstraint         `protobuf:"bytes,4,opt,name=gpu,proto3" json:"gpu,omitempty"`
+	NodeSelector  map[string]string      `protobuf:"bytes,5,rep,name=node_selector,json=nodeSelector,proto3" json:"node_selector,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Command       []string               `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`
+	Args          []string               `protobuf:"bytes,7,rep,name=args,proto3" json:"args,omitempty"`
+	Env           []*EnvVar              `protobuf:"bytes,8,rep,name=env,proto3" json:"env,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemberSet) Reset() {
+	*x = MemberSet{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemberSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemberSet) ProtoMessage() {}
+
+func (x *MemberSet) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemberSet.ProtoReflect.Descriptor instead.
+func (*MemberSet) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *MemberSet) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *MemberSet) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *MemberSet) GetResources() *Requirements {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *MemberSet) GetGpu() *GPUConstraint {
+	if x != nil {
+		return x.Gpu
+	}
+	return nil
+}
+
+func (x *MemberSet) GetNodeSelector() map[string]string {
+	if x != nil {
+		return x.NodeSelector
+	}
+	return nil
+}
+
+func (x *MemberSet) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *MemberSet) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *MemberSet) GetEnv() []*EnvVar {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
 type JobDependency struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
@@ -3678,7 +3794,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3690,7 +3806,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3703,7 +3819,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobDependency) GetType() string {
@@ -3731,7 +3847,7 @@ type JobDependencyStatus struct {
 
 func (x *JobDependencyStatus) Reset() {
 	*x = JobDependencyStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3743,7 +3859,7 @@ func (x *JobDependencyStatus) String() string {
 func (*JobDependencyStatus) ProtoMessage() {}
 
 func (x *JobDependencyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3756,7 +3872,7 @@ func (x *JobDependencyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencyStatus.ProtoReflect.Descriptor instead.
 func (*JobDependencyStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobDependencyStatus) GetType() string {
@@ -3801,7 +3917,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3813,7 +3929,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3826,7 +3942,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -3932,7 +4048,7 @@ type JobBoost struct {
 
 func (x *JobBoost) Reset() {
 	*x = JobBoost{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3944,7 +4060,7 @@ func (x *JobBoost) String() string {
 func (*JobBoost) ProtoMessage() {}
 
 func (x *JobBoost) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3957,7 +4073,7 @@ func (x *JobBoost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBoost.ProtoReflect.Descriptor instead.
 func (*JobBoost) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobBoost) GetPriority() int32 {
@@ -4000,7 +4116,7 @@ type BoostOptions struct {
 
 func (x *BoostOptions) Reset() {
 	*x = BoostOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4012,7 +4128,7 @@ func (x *BoostOptions) String() string {
 func (*BoostOptions) ProtoMessage() {}
 
 func (x *BoostOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4025,7 +4141,7 @@ func (x *BoostOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOptions.ProtoReflect.Descriptor instead.
 func (*BoostOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BoostOptions) GetNewPriority() int32 {
@@ -4068,7 +4184,7 @@ type Boost struct {
 
 func (x *Boost) Reset() {
 	*x = Boost{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4080,7 +4196,7 @@ func (x *Boost) String() string {
 func (*Boost) ProtoMessage() {}
 
 func (x *Boost) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4209,7 @@ func (x *Boost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Boost.ProtoReflect.Descriptor instead.
 func (*Boost) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Boost) GetPreviousPriority() int32 {
@@ -4137,7 +4253,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4265,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4278,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -4210,7 +4326,7 @@ type KubeletPool struct {
 
 func (x *KubeletPool) Reset() {
 	*x = KubeletPool{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4222,7 +4338,7 @@ func (x *KubeletPool) String() string {
 func (*KubeletPool) ProtoMessage() {}
 
 func (x *KubeletPool) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4235,7 +4351,7 @@ func (x *KubeletPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletPool.ProtoReflect.Descriptor instead.
 func (*KubeletPool) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *KubeletPool) GetAdd() []string {
@@ -4262,7 +4378,7 @@ type KubeletStatus struct {
 
 func (x *KubeletStatus) Reset() {
 	*x = KubeletStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +4390,7 @@ func (x *KubeletStatus) String() string {
 func (*KubeletStatus) ProtoMessage() {}
 
 func (x *KubeletStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +4403,7 @@ func (x *KubeletStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletStatus.ProtoReflect.Descriptor instead.
 func (*KubeletStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *KubeletStatus) GetDevices() []*KubeletDevice {
@@ -4318,7 +4434,7 @@ type KubeletDevice struct {
 
 func (x *KubeletDevice) Reset() {
 	*x = KubeletDevice{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4446,7 @@ func (x *KubeletDevice) String() string {
 func (*KubeletDevice) ProtoMessage() {}
 
 func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4459,7 @@ func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletDevice.ProtoReflect.Descriptor instead.
 func (*KubeletDevice) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *KubeletDevice) GetUuid() string {
@@ -4400,7 +4516,7 @@ type KubeletContainer struct {
 
 func (x *KubeletContainer) Reset() {
 	*x = KubeletContainer{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4412,7 +4528,7 @@ func (x *KubeletContainer) String() string {
 func (*KubeletContainer) ProtoMessage() {}
 
 func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4425,7 +4541,7 @@ func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletContainer.ProtoReflect.Descriptor instead.
 func (*KubeletContainer) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *KubeletContainer) GetNamespace() string {
@@ -4484,7 +4600,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4496,7 +4612,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4509,7 +4625,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -4665,7 +4781,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4677,7 +4793,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4690,7 +4806,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -4742,7 +4858,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4870,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4883,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -4822,7 +4938,7 @@ type UserUsage struct {
 
 func (x *UserUsage) Reset() {
 	*x = UserUsage{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4834,7 +4950,7 @@ func (x *UserUsage) String() string {
 func (*UserUsage) ProtoMessage() {}
 
 func (x *UserUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4847,7 +4963,7 @@ func (x *UserUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserUsage.ProtoReflect.Descriptor instead.
 func (*UserUsage) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *UserUsage) GetUser() string {
@@ -4880,7 +4996,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +5008,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +5021,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -4973,7 +5089,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4985,7 +5101,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4998,7 +5114,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -5019,7 +5135,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5147,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5160,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -5078,7 +5194,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5090,7 +5206,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5103,7 +5219,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -5135,7 +5251,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5263,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5276,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Reason) GetCode() string {
@@ -5216,7 +5332,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5228,7 +5344,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5241,7 +5357,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Outlook) GetCan() string {
@@ -5276,7 +5392,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5288,7 +5404,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5301,7 +5417,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Help) GetCode() string {
@@ -5338,7 +5454,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +5466,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +5479,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -5414,7 +5530,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5426,7 +5542,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5439,7 +5555,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -5488,7 +5604,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5500,7 +5616,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5513,7 +5629,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -5548,7 +5664,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5560,7 +5676,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5573,7 +5689,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -5613,7 +5729,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5625,7 +5741,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5638,7 +5754,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -5708,7 +5824,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5720,7 +5836,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5733,7 +5849,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -5770,7 +5886,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5782,7 +5898,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5795,7 +5911,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -5843,7 +5959,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5855,7 +5971,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5868,7 +5984,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -5896,7 +6012,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5908,7 +6024,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5921,7 +6037,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -5962,7 +6078,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5974,7 +6090,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5987,7 +6103,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -6065,7 +6181,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6077,7 +6193,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6090,7 +6206,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -6131,7 +6247,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6143,7 +6259,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6156,7 +6272,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -6188,7 +6304,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6200,7 +6316,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6213,7 +6329,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -6278,7 +6394,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6290,7 +6406,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6303,7 +6419,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -6351,7 +6467,7 @@ type TopologyLevel struct {
 
 func (x *TopologyLevel) Reset() {
 	*x = TopologyLevel{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6363,7 +6479,7 @@ func (x *TopologyLevel) String() string {
 func (*TopologyLevel) ProtoMessage() {}
 
 func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6376,7 +6492,7 @@ func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologyLevel.ProtoReflect.Descriptor instead.
 func (*TopologyLevel) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *TopologyLevel) GetTopologyKey() string {
@@ -6403,7 +6519,7 @@ type Subgroup struct {
 
 func (x *Subgroup) Reset() {
 	*x = Subgroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6415,7 +6531,7 @@ func (x *Subgroup) String() string {
 func (*Subgroup) ProtoMessage() {}
 
 func (x *Subgroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6428,7 +6544,7 @@ func (x *Subgroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subgroup.ProtoReflect.Descriptor instead.
 func (*Subgroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Subgroup) GetMembers() int32 {
@@ -6456,7 +6572,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6468,7 +6584,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6481,7 +6597,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -6519,7 +6635,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6647,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6660,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Condition) GetType() string {
@@ -6603,7 +6719,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6615,7 +6731,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6628,7 +6744,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -6683,7 +6799,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6695,7 +6811,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6708,7 +6824,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -6740,7 +6856,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6752,7 +6868,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6765,7 +6881,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *LogChunk) GetMember() int32 {
@@ -6832,7 +6948,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6844,7 +6960,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6857,7 +6973,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JobMember) GetName() string {
@@ -6922,7 +7038,7 @@ type MemberUse struct {
 
 func (x *MemberUse) Reset() {
 	*x = MemberUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6934,7 +7050,7 @@ func (x *MemberUse) String() string {
 func (*MemberUse) ProtoMessage() {}
 
 func (x *MemberUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6947,7 +7063,7 @@ func (x *MemberUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUse.ProtoReflect.Descriptor instead.
 func (*MemberUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *MemberUse) GetCpuMillis() int64 {
@@ -6997,7 +7113,7 @@ type MemberDeviceUse struct {
 
 func (x *MemberDeviceUse) Reset() {
 	*x = MemberDeviceUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7009,7 +7125,7 @@ func (x *MemberDeviceUse) String() string {
 func (*MemberDeviceUse) ProtoMessage() {}
 
 func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7022,7 +7138,7 @@ func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberDeviceUse.ProtoReflect.Descriptor instead.
 func (*MemberDeviceUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *MemberDeviceUse) GetUuid() string {
@@ -7064,7 +7180,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7076,7 +7192,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7089,7 +7205,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Taint) GetKey() string {
@@ -7123,7 +7239,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7135,7 +7251,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7148,7 +7264,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -7175,7 +7291,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7187,7 +7303,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7200,7 +7316,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -7232,7 +7348,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7244,7 +7360,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7257,7 +7373,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -7329,7 +7445,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7341,7 +7457,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7354,7 +7470,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -7451,7 +7567,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7463,7 +7579,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7476,7 +7592,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -7502,7 +7618,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7514,7 +7630,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7527,7 +7643,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -7558,7 +7674,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7570,7 +7686,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7583,7 +7699,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -7690,7 +7806,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7702,7 +7818,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7715,7 +7831,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Victim) GetUnit() string {
@@ -7768,7 +7884,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7780,7 +7896,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7793,7 +7909,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -7856,7 +7972,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7868,7 +7984,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7881,7 +7997,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -7918,7 +8034,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7930,7 +8046,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7943,7 +8059,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Toleration) GetKey() string {
@@ -7993,7 +8109,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8005,7 +8121,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8018,7 +8134,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -8060,7 +8176,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8072,7 +8188,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8085,7 +8201,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -8119,7 +8235,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8131,7 +8247,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8144,7 +8260,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -8172,7 +8288,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8184,7 +8300,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8197,7 +8313,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -8233,7 +8349,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8245,7 +8361,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8258,7 +8374,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -8302,7 +8418,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8314,7 +8430,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8327,7 +8443,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -8374,7 +8490,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8386,7 +8502,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8399,7 +8515,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -8420,7 +8536,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8432,7 +8548,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8445,7 +8561,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -8479,7 +8595,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8491,7 +8607,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8504,7 +8620,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -8531,7 +8647,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8543,7 +8659,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8556,7 +8672,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -8587,7 +8703,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8599,7 +8715,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8612,7 +8728,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -8666,7 +8782,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8678,7 +8794,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8691,7 +8807,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -8711,7 +8827,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8723,7 +8839,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8736,7 +8852,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -8763,7 +8879,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8775,7 +8891,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8788,7 +8904,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -8815,7 +8931,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8827,7 +8943,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8840,7 +8956,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -8866,7 +8982,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8878,7 +8994,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8891,7 +9007,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{119}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -8911,7 +9027,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8923,7 +9039,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8936,7 +9052,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{120}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -8964,7 +9080,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8976,7 +9092,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8989,7 +9105,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{121}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -9039,7 +9155,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9051,7 +9167,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9064,7 +9180,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{122}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -9204,7 +9320,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9216,7 +9332,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9229,7 +9345,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{123}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -9372,7 +9488,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x03uid\x18\x04 \x01(\tR\x03uid\"?\n" +
 	"\vEventSource\x12\x1c\n" +
 	"\tcomponent\x18\x01 \x01(\tR\tcomponent\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\"\xf0\a\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"\x82\b\n" +
 	"\vExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\x03R\x06format\x12\x16\n" +
@@ -9402,7 +9518,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\flast_attempt\x18\x17 \x01(\tR\vlastAttempt\x12;\n" +
 	"\teach_node\x18\x18 \x03(\v2\x1e.muster.api.v1.NodeExplanationR\beachNode\x12 \n" +
 	"\valternative\x18\x19 \x01(\x03R\valternative\x12I\n" +
-	"\falternatives\x18\x1a \x03(\v2%.muster.api.v1.AlternativeExplanationR\falternatives\"\x8b\x01\n" +
+	"\falternatives\x18\x1a \x03(\v2%.muster.api.v1.AlternativeExplanationR\falternatives\x12\x10\n" +
+	"\x03set\x18\x1b \x01(\tR\x03set\"\x8b\x01\n" +
 	"\x16AlternativeExplanation\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\tR\arequest\x12-\n" +
@@ -9596,7 +9713,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\bListMeta\x12)\n" +
 	"\x10resource_version\x18\x01 \x01(\tR\x0fresourceVersion\x12\x1a\n" +
 	"\bcontinue\x18\x02 \x01(\tR\bcontinue\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"\xa6\x05\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\xda\x05\n" +
 	"\aJobSpec\x12%\n" +
 	"\vparallelism\x18\x01 \x01(\x05H\x00R\vparallelism\x88\x01\x01\x12%\n" +
 	"\vcompletions\x18\x02 \x01(\x05H\x01R\vcompletions\x88\x01\x01\x12(\n" +
@@ -9610,7 +9727,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05queue\x18\b \x01(\tR\x05queue\x12\x1d\n" +
 	"\asuspend\x18\t \x01(\bH\x05R\asuspend\x88\x01\x01\x12@\n" +
 	"\fdependencies\x18\v \x03(\v2\x1c.muster.api.v1.JobDependencyR\fdependencies\x12@\n" +
-	"\x1attl_seconds_after_finished\x18\f \x01(\x05H\x06R\x17ttlSecondsAfterFinished\x88\x01\x01B\x0e\n" +
+	"\x1attl_seconds_after_finished\x18\f \x01(\x05H\x06R\x17ttlSecondsAfterFinished\x88\x01\x01\x122\n" +
+	"\amembers\x18\r \x03(\v2\x18.muster.api.v1.MemberSetR\amembersB\x0e\n" +
 	"\f_parallelismB\x0e\n" +
 	"\f_completionsB\x10\n" +
 	"\x0e_backoff_limitB\x1a\n" +
@@ -9618,7 +9736,19 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\t_priorityB\n" +
 	"\n" +
 	"\b_suspendB\x1d\n" +
-	"\x1b_ttl_seconds_after_finished\"5\n" +
+	"\x1b_ttl_seconds_after_finished\"\x89\x03\n" +
+	"\tMemberSet\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\x129\n" +
+	"\tresources\x18\x03 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12.\n" +
+	"\x03gpu\x18\x04 \x01(\v2\x1c.muster.api.v1.GPUConstraintR\x03gpu\x12O\n" +
+	"\rnode_selector\x18\x05 \x03(\v2*.muster.api.v1.MemberSet.NodeSelectorEntryR\fnodeSelector\x12\x18\n" +
+	"\acommand\x18\x06 \x03(\tR\acommand\x12\x12\n" +
+	"\x04args\x18\a \x03(\tR\x04args\x12'\n" +
+	"\x03env\x18\b \x03(\v2\x15.muster.api.v1.EnvVarR\x03env\x1a?\n" +
+	"\x11NodeSelectorEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"5\n" +
 	"\rJobDependency\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"Q\n" +
@@ -10213,7 +10343,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 160)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -10261,121 +10391,123 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*AllocationStatus)(nil),         // 43: muster.api.v1.AllocationStatus
 	(*ListMeta)(nil),                 // 44: muster.api.v1.ListMeta
 	(*JobSpec)(nil),                  // 45: muster.api.v1.JobSpec
-	(*JobDependency)(nil),            // 46: muster.api.v1.JobDependency
-	(*JobDependencyStatus)(nil),      // 47: muster.api.v1.JobDependencyStatus
-	(*JobStatus)(nil),                // 48: muster.api.v1.JobStatus
-	(*JobBoost)(nil),                 // 49: muster.api.v1.JobBoost
-	(*BoostOptions)(nil),             // 50: muster.api.v1.BoostOptions
-	(*Boost)(nil),                    // 51: muster.api.v1.Boost
-	(*NodeSpec)(nil),                 // 52: muster.api.v1.NodeSpec
-	(*KubeletPool)(nil),              // 53: muster.api.v1.KubeletPool
-	(*KubeletStatus)(nil),            // 54: muster.api.v1.KubeletStatus
-	(*KubeletDevice)(nil),            // 55: muster.api.v1.KubeletDevice
-	(*KubeletContainer)(nil),         // 56: muster.api.v1.KubeletContainer
-	(*NodeStatus)(nil),               // 57: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 58: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 59: muster.api.v1.ResourceQuotaStatus
-	(*UserUsage)(nil),                // 60: muster.api.v1.UserUsage
-	(*QuotaTreeStatus)(nil),          // 61: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 62: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 63: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 64: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 65: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 66: muster.api.v1.Outlook
-	(*Help)(nil),                     // 67: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 68: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 69: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 70: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 71: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 72: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 73: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 74: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 75: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 76: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 77: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 78: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 79: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 80: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 81: muster.api.v1.GangScheduling
-	(*TopologyLevel)(nil),            // 82: muster.api.v1.TopologyLevel
-	(*Subgroup)(nil),                 // 83: muster.api.v1.Subgroup
-	(*QuotaDemand)(nil),              // 84: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 85: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 86: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 87: muster.api.v1.Template
-	(*LogChunk)(nil),                 // 88: muster.api.v1.LogChunk
-	(*JobMember)(nil),                // 89: muster.api.v1.JobMember
-	(*MemberUse)(nil),                // 90: muster.api.v1.MemberUse
-	(*MemberDeviceUse)(nil),          // 91: muster.api.v1.MemberDeviceUse
-	(*Taint)(nil),                    // 92: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 93: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 94: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 95: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 96: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 97: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 98: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 99: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 100: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 101: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 102: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 103: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 104: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 105: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 106: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 107: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 108: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 109: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 110: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 111: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 112: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 113: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 114: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 115: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 116: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 117: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 118: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 119: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 120: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 121: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 122: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 123: muster.api.v1.AuditEntryList
-	nil,                              // 124: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 125: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 126: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 127: muster.api.v1.Alternative.NodeSelectorEntry
-	nil,                              // 128: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 129: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 130: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 131: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 132: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 133: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 134: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 135: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 136: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 137: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 138: muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	nil,                              // 139: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 140: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 141: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 142: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 143: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 144: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 145: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 146: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 147: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 148: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 149: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 150: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 151: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 152: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 153: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 154: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 155: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 156: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 157: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 158: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 159: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 160: google.protobuf.Struct
+	(*MemberSet)(nil),                // 46: muster.api.v1.MemberSet
+	(*JobDependency)(nil),            // 47: muster.api.v1.JobDependency
+	(*JobDependencyStatus)(nil),      // 48: muster.api.v1.JobDependencyStatus
+	(*JobStatus)(nil),                // 49: muster.api.v1.JobStatus
+	(*JobBoost)(nil),                 // 50: muster.api.v1.JobBoost
+	(*BoostOptions)(nil),             // 51: muster.api.v1.BoostOptions
+	(*Boost)(nil),                    // 52: muster.api.v1.Boost
+	(*NodeSpec)(nil),                 // 53: muster.api.v1.NodeSpec
+	(*KubeletPool)(nil),              // 54: muster.api.v1.KubeletPool
+	(*KubeletStatus)(nil),            // 55: muster.api.v1.KubeletStatus
+	(*KubeletDevice)(nil),            // 56: muster.api.v1.KubeletDevice
+	(*KubeletContainer)(nil),         // 57: muster.api.v1.KubeletContainer
+	(*NodeStatus)(nil),               // 58: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 59: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 60: muster.api.v1.ResourceQuotaStatus
+	(*UserUsage)(nil),                // 61: muster.api.v1.UserUsage
+	(*QuotaTreeStatus)(nil),          // 62: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 63: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 64: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 65: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 66: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 67: muster.api.v1.Outlook
+	(*Help)(nil),                     // 68: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 69: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 70: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 71: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 72: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 73: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 74: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 75: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 76: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 77: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 78: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 79: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 80: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 81: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 82: muster.api.v1.GangScheduling
+	(*TopologyLevel)(nil),            // 83: muster.api.v1.TopologyLevel
+	(*Subgroup)(nil),                 // 84: muster.api.v1.Subgroup
+	(*QuotaDemand)(nil),              // 85: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 86: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 87: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 88: muster.api.v1.Template
+	(*LogChunk)(nil),                 // 89: muster.api.v1.LogChunk
+	(*JobMember)(nil),                // 90: muster.api.v1.JobMember
+	(*MemberUse)(nil),                // 91: muster.api.v1.MemberUse
+	(*MemberDeviceUse)(nil),          // 92: muster.api.v1.MemberDeviceUse
+	(*Taint)(nil),                    // 93: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 94: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 95: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 96: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 97: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 98: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 99: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 100: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 101: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 102: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 103: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 104: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 105: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 106: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 107: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 108: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 109: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 110: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 111: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 112: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 113: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 114: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 115: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 116: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 117: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 118: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 119: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 120: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 121: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 122: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 123: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 124: muster.api.v1.AuditEntryList
+	nil,                              // 125: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 126: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 127: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 128: muster.api.v1.Alternative.NodeSelectorEntry
+	nil,                              // 129: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 130: muster.api.v1.MemberSet.NodeSelectorEntry
+	nil,                              // 131: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 132: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 133: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 134: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 135: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 136: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 137: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 138: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 139: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 140: muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	nil,                              // 141: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 142: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 143: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 144: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 145: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 146: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 147: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 148: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 149: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 150: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 151: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 152: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 153: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 154: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 155: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 156: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 157: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 158: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 159: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 160: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 161: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 162: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -10385,31 +10517,31 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
 	39,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
 	45,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	48,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	49,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
 	44,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
 	39,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	52,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	57,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	53,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	58,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
 	44,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
 	39,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	58,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	59,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	59,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	60,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
 	44,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	160, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	61,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	162, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	62,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	44,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
 	39,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	62,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	63,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
 	44,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
 	39,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	63,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	64,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
 	44,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
 	39,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -10417,144 +10549,149 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	19,  // 36: muster.api.v1.Event.source:type_name -> muster.api.v1.EventSource
 	44,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
 	16,  // 38: muster.api.v1.EventList.items:type_name -> muster.api.v1.Event
-	64,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	65,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	66,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	67,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	68,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	69,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	65,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	65,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	70,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	71,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	65,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	66,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	67,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	68,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	69,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	70,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	66,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	66,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	71,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	72,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
 	21,  // 49: muster.api.v1.Explanation.alternatives:type_name -> muster.api.v1.AlternativeExplanation
-	65,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
-	72,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	65,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	66,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
+	73,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	66,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
 	39,  // 53: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	73,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	74,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
 	39,  // 55: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
 	33,  // 56: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
-	72,  // 57: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	65,  // 58: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	74,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	75,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	75,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	124, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	76,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	77,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	78,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	73,  // 57: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	66,  // 58: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	75,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	76,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	76,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	125, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	77,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	78,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	79,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	33,  // 66: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	125, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	126, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	79,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	80,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	81,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	84,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	126, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	127, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	80,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	81,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	82,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	85,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	42,  // 73: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	41,  // 74: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
-	79,  // 75: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
-	105, // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
-	127, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
-	85,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	128, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	86,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	87,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	46,  // 82: muster.api.v1.JobSpec.dependencies:type_name -> muster.api.v1.JobDependency
-	85,  // 83: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	89,  // 84: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	49,  // 85: muster.api.v1.JobStatus.boost:type_name -> muster.api.v1.JobBoost
-	47,  // 86: muster.api.v1.JobStatus.dependencies:type_name -> muster.api.v1.JobDependencyStatus
-	129, // 87: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	130, // 88: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	92,  // 89: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	53,  // 90: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
-	55,  // 91: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
-	56,  // 92: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
-	93,  // 93: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	85,  // 94: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	131, // 95: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	132, // 96: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	94,  // 97: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	95,  // 98: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	96,  // 99: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	133, // 100: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	134, // 101: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	135, // 102: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	54,  // 103: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
-	94,  // 104: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
-	136, // 105: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	137, // 106: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	98,  // 107: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	138, // 108: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	139, // 109: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	140, // 110: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	141, // 111: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	142, // 112: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	85,  // 113: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	60,  // 114: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	143, // 115: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	99,  // 116: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	144, // 117: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	65,  // 118: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	65,  // 119: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	100, // 120: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	65,  // 121: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	145, // 122: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	101, // 123: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	146, // 124: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	147, // 125: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	148, // 126: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	149, // 127: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	150, // 128: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	102, // 129: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	103, // 130: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	104, // 131: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	81,  // 132: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	105, // 133: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	82,  // 134: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
-	83,  // 135: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
-	151, // 136: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	106, // 137: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	107, // 138: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	108, // 139: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	109, // 140: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	39,  // 141: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 142: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	90,  // 143: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
-	91,  // 144: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
-	152, // 145: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	110, // 146: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	111, // 147: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	153, // 148: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	154, // 149: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	155, // 150: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	156, // 151: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	157, // 152: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	158, // 153: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	112, // 154: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	113, // 155: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	113, // 156: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	120, // 157: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	114, // 158: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	115, // 159: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	116, // 160: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	117, // 161: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	118, // 162: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	119, // 163: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	119, // 164: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	120, // 165: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	117, // 166: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	121, // 167: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	159, // 168: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	121, // 169: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	44,  // 170: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	122, // 171: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	172, // [172:172] is the sub-list for method output_type
-	172, // [172:172] is the sub-list for method input_type
-	172, // [172:172] is the sub-list for extension type_name
-	172, // [172:172] is the sub-list for extension extendee
-	0,   // [0:172] is the sub-list for field type_name
+	80,  // 75: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
+	106, // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
+	128, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
+	86,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	129, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	87,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	88,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	47,  // 82: muster.api.v1.JobSpec.dependencies:type_name -> muster.api.v1.JobDependency
+	46,  // 83: muster.api.v1.JobSpec.members:type_name -> muster.api.v1.MemberSet
+	80,  // 84: muster.api.v1.MemberSet.resources:type_name -> muster.api.v1.Requirements
+	106, // 85: muster.api.v1.MemberSet.gpu:type_name -> muster.api.v1.GPUConstraint
+	130, // 86: muster.api.v1.MemberSet.node_selector:type_name -> muster.api.v1.MemberSet.NodeSelectorEntry
+	42,  // 87: muster.api.v1.MemberSet.env:type_name -> muster.api.v1.EnvVar
+	86,  // 88: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	90,  // 89: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	50,  // 90: muster.api.v1.JobStatus.boost:type_name -> muster.api.v1.JobBoost
+	48,  // 91: muster.api.v1.JobStatus.dependencies:type_name -> muster.api.v1.JobDependencyStatus
+	131, // 92: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	132, // 93: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	93,  // 94: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	54,  // 95: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
+	56,  // 96: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
+	57,  // 97: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
+	94,  // 98: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	86,  // 99: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	133, // 100: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	134, // 101: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	95,  // 102: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	96,  // 103: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	97,  // 104: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	135, // 105: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	136, // 106: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	137, // 107: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	55,  // 108: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
+	95,  // 109: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
+	138, // 110: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	139, // 111: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	99,  // 112: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	140, // 113: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	141, // 114: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	142, // 115: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	143, // 116: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	144, // 117: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	86,  // 118: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	61,  // 119: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
+	145, // 120: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	100, // 121: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	146, // 122: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	66,  // 123: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	66,  // 124: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	101, // 125: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	66,  // 126: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	147, // 127: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	102, // 128: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	148, // 129: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	149, // 130: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	150, // 131: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	151, // 132: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	152, // 133: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	103, // 134: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	104, // 135: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	105, // 136: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	82,  // 137: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	106, // 138: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	83,  // 139: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
+	84,  // 140: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
+	153, // 141: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	107, // 142: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	108, // 143: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	109, // 144: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	110, // 145: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	39,  // 146: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 147: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	91,  // 148: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	92,  // 149: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	154, // 150: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	111, // 151: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	112, // 152: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	155, // 153: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	156, // 154: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	157, // 155: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	158, // 156: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	159, // 157: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	160, // 158: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	113, // 159: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	114, // 160: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	114, // 161: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	121, // 162: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	115, // 163: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	116, // 164: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	117, // 165: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	118, // 166: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	119, // 167: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	120, // 168: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	120, // 169: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	121, // 170: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	118, // 171: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	122, // 172: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	161, // 173: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	122, // 174: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	44,  // 175: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	123, // 176: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	177, // [177:177] is the sub-list for method output_type
+	177, // [177:177] is the sub-list for method input_type
+	177, // [177:177] is the sub-list for extension type_name
+	177, // [177:177] is the sub-list for extension extendee
+	0,   // [0:177] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -10570,20 +10707,20 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[39].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[40].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[45].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[65].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[81].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[89].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[66].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[82].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[90].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[96].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[103].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[114].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[91].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[97].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[104].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[115].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   160,
+			NumMessages:   162,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
