@@ -89,6 +89,15 @@ func (g *group) arrived() (n int) {
 	return n
 }
 
+// arrivedWith is arrived with a unit that may be about to be stored.
+func (g *group) arrivedWith(u *unit) int {
+	n := g.arrived()
+	if u.stored == 0 && u.ending == nil && !u.isSuspended() {
+		n++
+	}
+	return n
+}
+
 // ready are the units that may be tried together, in the order; none while an attempt
 // of the group is undecided.
 func (g *group) ready() []*unit {

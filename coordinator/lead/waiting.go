@@ -20,8 +20,10 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 		return u.retryOf()
 	case u.hold == holdThrottled:
 		return shown.ParallelismReached(u.job.doc.AtOnce())
-	case u.awaitsMembers():
-		return shown.WaitingForGang(u.group.arrived(), u.group.rule.MinMembers, u.group.id)
+	case u.gathers():
+		if n := u.group.arrivedWith(u); n < u.group.rule.MinMembers {
+			return shown.WaitingForGang(n, u.group.rule.MinMembers, u.group.id)
+		}
 	}
 	if b := l.blockOf(u); b != nil {
 		return shown.WaitingForQueue(waitingForQueue(b))
