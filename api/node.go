@@ -64,8 +64,8 @@ type NodeStatus struct {
 	Addresses []NodeAddress `json:"addresses,omitempty"`
 	// LastHeartbeatTime is the time of the agent's last report that was written. It is
 	// written with each change of the conditions, and otherwise about once a minute;
-	// every 10 minutes at the latest in large clusters. Ready says whether the agent is
-	// heard.
+	// every 10 minutes at the latest in large clusters. The condition Ready shows whether
+	// the agent reports now.
 	LastHeartbeatTime string `json:"lastHeartbeatTime,omitempty" format:"time" example:"2026-03-01T12:00:10Z"`
 	// Conditions are aspects of the state, such as Ready and DiskPressure.
 	Conditions []Condition `json:"conditions,omitempty"`

@@ -74,7 +74,7 @@ func DecodePriorityClass(doc []byte) (*PriorityClass, *Status) {
 }
 
 // Validate refuses a name that is no subdomain or is kept for Muster, a value outside of
-// 0..MaxPriority, and another value than the one that a name has built in.
+// 0..MaxPriority, and a value that differs from the built-in value of the name.
 func (c *PriorityClass) Validate() *Status {
 	var faults faults
 	name, s := c.Metadata.Name, &c.Spec

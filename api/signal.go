@@ -17,7 +17,7 @@ var signals = map[string]int{
 const DefaultSignalBefore = time.Minute
 
 // EndSignal is the number of the signal that announces the end of a member, and the time
-// from the signal to the end; 0 for none. The specification is one that Validate accepts.
+// from the signal to the end; 0 for none. Validate has accepted the specification.
 func (s *AllocationSpec) EndSignal() (number int, before time.Duration) {
 	before = DefaultSignalBefore
 	if d, err := time.ParseDuration(s.SignalBefore); err == nil {

@@ -98,7 +98,7 @@ func (q QuotaTrees) List(ctx context.Context, o ListOptions) (*api.QuotaTreeList
 
 // ReclaimOptions say how a tree's quotas are reclaimed.
 type ReclaimOptions struct {
-	// DryRun only asks whom it would end.
+	// DryRun ends nothing; the answer has the units that would end.
 	DryRun bool
 	// GracePeriodSeconds is the time that each unit has to stop; nil is the
 	// server's default.

@@ -21,11 +21,11 @@ import (
 // order, and so do units whose earlier nodes count again; for them the trees are built
 // anew. One reader at a time has a standing: see shared.
 type standing struct {
-	of     map[string]*cachedTree // that the trees were made of; nil: there is nothing yet
+	of     map[string]*cachedTree // the objects behind trees; nil: there is nothing yet
 	trees  *quota.Manager
 	on     map[string]*treeStanding
 	units  []counted // ascending by transaction
-	newest counted   // the last one that came, also if it has left
+	newest counted   // the unit that came last, also if it has left
 	// crowded: the sums of a tree could not hold some unit, which may fit once others
 	// have left.
 	crowded bool
@@ -148,8 +148,8 @@ func (s *standing) leave(c counted) error {
 	return s.trees.RemoveConsumer(c.path)
 }
 
-// stand puts a unit on its nodes. A unit whose group the tree lacks is on the root, and one
-// that the tree cannot count is named among the detached.
+// stand puts a unit on its nodes. A unit of a group that the tree lacks is on the root, and a
+// unit that the tree cannot count is named among the detached.
 func (s *standing) stand(c counted) error {
 	consumer := quota.ConsumerSpec{ID: c.path}
 	var on []*treeStanding

@@ -36,8 +36,8 @@ func AnswerBy(ctx context.Context, t time.Time) {
 // deadlineKey is the context's key of a gRPC call's deadline.
 type deadlineKey struct{}
 
-// deadline is the time by which an answer must be sent. A handler of gRPC may
-// live longer than its request, whose writer is no one's then.
+// deadline is the time by which an answer must be sent. A handler of gRPC may live
+// longer than its request; nothing may use the request's writer then.
 type deadline struct {
 	mu      sync.Mutex
 	control *http.ResponseController // nil once the request is over

@@ -62,8 +62,8 @@ func (f *Forward) digest(h Hop) []byte {
 	return mac.Sum(nil)
 }
 
-// From is the caller of a request with the way that the request has come: a hop, whose
-// coordinator vouches for the address of the client.
+// From is the caller of a request that a hop has passed on. The coordinator of the hop
+// vouches for the address of the client.
 func (c Caller) From(h Hop) Caller {
 	c.Address, c.Via = h.Address, h.By
 	return c
