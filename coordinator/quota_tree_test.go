@@ -456,3 +456,21 @@ func TestATreeIsWrittenOnceWhateverTheStoreAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestAnExplanationNamesAGroupByItsNewName: a record keeps the name of its commit, and the
+// renamed group is no node above it.
+func TestAnExplanationNamesAGroupByItsNewName(t *testing.T) {
+	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
+		k := laboratory(t, c, 1, "queue")
+		allocate(t, k, rig.Submission{Namespace: "a", Name: "old", GPUs: 1})
+		running(t, c, "a", "old")
+		if _, err := k.RenameQuotaNode(t.Context(), "Lab", api.QuotaRename{From: "a", To: "alpha"}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Leader().ExplainQuota(t.Context(), "a", "old")
+		const want = "a/old on tree Lab is charged to its own group alpha"
+		if err != nil || got.Summary != want || got.Placements[0].Group != "alpha" {
+			t.Errorf("got %+v, %v; want %q", got, err, want)
+		}
+	})
+}

@@ -24,6 +24,7 @@ func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
 		charges = u.charges
 	}
 	for _, d := range u.consumer(charges).Demands {
+		d.Group = l.quotas.Group(d.Tree, d.Group) // a record keeps the name of its commit
 		s.Placements = append(s.Placements, placementOf(quota.PlacementView{Demand: d, Group: d.Group}))
 	}
 	if u.enrolled {
