@@ -164,14 +164,7 @@ func (t *table) write(w io.Writer, indent string) { t.writeWide(w, indent, nil) 
 // writeWide is write with columns of at least some widths; it returns the widths
 // that they have.
 func (t *table) writeWide(w io.Writer, indent string, widths []int) []int {
-	for _, row := range t.rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
+	widths = t.widths(widths)
 	var text strings.Builder
 	for r, row := range t.rows {
 		blanks := 0
@@ -187,5 +180,18 @@ func (t *table) writeWide(w io.Writer, indent string, widths []int) []int {
 		text.WriteByte('\n')
 	}
 	_, _ = io.WriteString(w, text.String()) // as printf
+	return widths
+}
+
+// widths are the widths of columns with the cells of the table.
+func (t *table) widths(widths []int) []int {
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
 	return widths
 }

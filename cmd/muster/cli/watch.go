@@ -41,29 +41,32 @@ func (a *app) watch(ctx context.Context, g group, list sdk.ListOptions, f watchF
 		namespace = a.namespace
 		o.FieldSelector = "metadata.name=" + g.names[0]
 	}
-	if g.kind == eventKind && len(g.names) == 0 {
-		return a.watchEvents(ctx, namespace, o, f)
+	if len(g.names) == 0 && !f.only && (a.isTable() || g.kind == eventKind) {
+		return a.watchListed(ctx, g.kind, namespace, o, f)
 	}
 	return a.follow(ctx, g.kind, namespace, o, f)
 }
 
-// watchEvents shows the events that are there by their time, and goes on behind them.
-func (a *app) watchEvents(ctx context.Context, namespace string, o sdk.WatchOptions, f watchFlags) error {
-	l, err := a.list(ctx, eventKind, sdk.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector})
+// watchListed shows the objects that are there in the order of a get and in columns of one
+// width, and goes on behind them.
+func (a *app) watchListed(ctx context.Context, k kind, namespace string, o sdk.WatchOptions, f watchFlags) error {
+	l, err := a.list(ctx, k, sdk.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector})
 	if err != nil {
 		return err
 	}
 	var printer watchPrinter
-	for _, shown := range l.objects {
-		if f.only {
-			break
-		}
-		if err := printer.show(a, sdk.Event{Type: "ADDED", Object: shown.Object, Present: true}, f.events); err != nil {
+	present := make([]sdk.Event, len(l.objects))
+	for i, shown := range l.objects {
+		present[i] = sdk.Event{Type: "ADDED", Object: shown.Object, Present: true}
+		printer.fit(a, present[i], f.events)
+	}
+	for _, e := range present {
+		if err := printer.show(a, e, f.events); err != nil {
 			return err
 		}
 	}
 	o.After = l.meta.ResourceVersion
-	return a.followWith(ctx, &printer, eventKind, namespace, o, f)
+	return a.followWith(ctx, &printer, k, namespace, o, f)
 }
 
 // follow shows the objects of a kind, then each change.
@@ -112,6 +115,22 @@ func (p *watchPrinter) show(a *app, e sdk.Event, events bool) error {
 		}
 		return a.print([]object{o}, document)
 	}
+	t := p.tableOf(a, e, events)
+	p.begun = true
+	p.widths = t.writeWide(a.Stdout, "", p.widths)
+	return nil
+}
+
+// fit widens the columns for the row of an event that is shown later.
+func (p *watchPrinter) fit(a *app, e sdk.Event, events bool) {
+	if a.isTable() {
+		p.widths = p.tableOf(a, e, events).widths(p.widths)
+	}
+}
+
+// tableOf is the row of an event, with the heads of the columns before the first one.
+func (p *watchPrinter) tableOf(a *app, e sdk.Event, events bool) *table {
+	o := object{Object: e.Object}
 	i := slices.IndexFunc(entries(), func(entry entry) bool { return entry.kind == o.kind() })
 	t := a.tableOf(entries()[i], []object{o})
 	if p.begun && !a.noHeaders {
@@ -140,9 +159,7 @@ func (p *watchPrinter) show(a *app, e sdk.Event, events bool) error {
 			t.rows[i] = append([]string{first}, row...)
 		}
 	}
-	p.begun = true
-	p.widths = t.writeWide(a.Stdout, "", p.widths)
-	return nil
+	return t
 }
 
 // watchDocument is an event as --output-watch-events shows it.
