@@ -94,7 +94,7 @@ func checkAllocatable(s NodeSpec) *Status {
 }
 
 // RecordedOnly lists, by name, the fields of a creation that are kept and shown and
-// have no effect: expected amounts of resources that agents do not count.
+// have no effect: expected amounts that are not compared with those of the agent.
 func (n *Node) RecordedOnly() []string {
 	var fields []string
 	for _, of := range []struct {
