@@ -5,6 +5,7 @@ package devices
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/musterd/muster/resource"
@@ -21,8 +22,21 @@ type Device struct {
 	Memory   resource.Bytes
 	PCIBusID string // "0000:07:00.0"
 	NUMANode int    // kernel node number, or UnknownNode
-	MIG      MIG
-	Health   Health
+	// Clique is the group of GPUs, of this host and of others, that NVLink connects: the
+	// cluster's UUID, a dot and the number of the clique; "" where there is none.
+	Clique string
+	MIG    MIG
+	Health Health
+}
+
+// MaxClique is the most bytes of a clique: a UUID, a dot and a number of 32 bits.
+const MaxClique = 36 + 1 + 10
+
+// ValidClique reports whether text names a clique, or none. A clique is a value of a label.
+func ValidClique(text string) bool {
+	cluster, number, _ := strings.Cut(text, ".")
+	_, err := strconv.ParseUint(number, 10, 32)
+	return text == "" || len(text) <= MaxClique && validUUID(cluster) && strings.Trim(cluster, "0123456789abcdefABCDEF-") == "" && err == nil
 }
 
 // MIG is the state of multi-instance GPU mode of one device.

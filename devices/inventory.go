@@ -24,7 +24,7 @@ func validUUID(s string) bool {
 
 // Inventory is all GPUs of one host. It is immutable once built.
 //
-// Invariant: Devices[i].Index == i; there are at most MaxDevices; UUIDs are
+// Invariant: Devices[i].Index == i; a Clique is "" or CLUSTER.NUMBER; there are at most MaxDevices; UUIDs are
 // distinct, those of MIG instances too, and have 1 to MaxUUID visible ASCII
 // characters and no ".."; memory is at most resource.MaxMemory bytes; a device has at most MaxMIGInstances, and instances only
 // in MIG mode; Links is
@@ -39,6 +39,19 @@ type Inventory struct {
 
 // Link returns the connection of two devices by index.
 func (inv *Inventory) Link(a, b int) Link { return inv.Links[a][b] }
+
+// Clique is the clique of all devices; "" where they have none, or not the same.
+func (inv *Inventory) Clique() string {
+	if len(inv.Devices) == 0 {
+		return ""
+	}
+	for i := range inv.Devices {
+		if inv.Devices[i].Clique != inv.Devices[0].Clique {
+			return ""
+		}
+	}
+	return inv.Devices[0].Clique
+}
 
 // Validate checks the type's invariants and names the first that is broken.
 func (inv *Inventory) Validate() error {
@@ -66,6 +79,9 @@ func (inv *Inventory) ValidateSeen() error {
 			return fmt.Errorf("devices: devices %d and %d share UUID %s", j, i, d.UUID)
 		}
 		seen[d.UUID] = i
+		if !ValidClique(d.Clique) {
+			return fmt.Errorf("devices: device %d has the clique %.64q: want the UUID of a cluster, a dot and a number", i, d.Clique)
+		}
 		if d.Memory < 0 || d.Memory > resource.MaxMemory {
 			return fmt.Errorf("devices: device %d has %d bytes of memory, outside 0..%d", i, d.Memory, resource.MaxMemory)
 		}

@@ -213,7 +213,7 @@ func ToInventory(inv *devices.Inventory) *musterv1.Inventory {
 	for _, d := range inv.Devices {
 		device := &musterv1.Device{
 			Uuid: d.UUID, Model: d.Model, Memory: int64(d.Memory), PciBusId: d.PCIBusID,
-			NumaNode: int32(d.NUMANode), MigEnabled: d.MIG.Enabled, Health: d.Health.String(),
+			NumaNode: int32(d.NUMANode), MigEnabled: d.MIG.Enabled, Health: d.Health.String(), Clique: d.Clique,
 		}
 		for _, g := range d.MIG.Instances {
 			device.MigInstances = append(device.MigInstances, &musterv1.MIGInstance{Uuid: g.UUID, Profile: g.Profile, Memory: int64(g.Memory)})
@@ -253,7 +253,7 @@ func FromInventory(m *musterv1.Inventory) (*devices.Inventory, error) {
 		device := devices.Device{
 			Index: i, UUID: d.GetUuid(), Model: d.GetModel(), Memory: resource.Bytes(d.GetMemory()),
 			PCIBusID: d.GetPciBusId(), NUMANode: int(d.GetNumaNode()), Health: health,
-			MIG: devices.MIG{Enabled: d.GetMigEnabled()},
+			Clique: d.GetClique(), MIG: devices.MIG{Enabled: d.GetMigEnabled()},
 		}
 		for _, g := range d.GetMigInstances() {
 			device.MIG.Instances = append(device.MIG.Instances, devices.MIGInstance{

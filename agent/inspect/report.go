@@ -88,8 +88,10 @@ type Device struct {
 	MemoryBytes resource.Bytes `json:"memoryBytes"`
 	PCIBusID    string         `json:"pciBusID"`
 	NUMANode    int            `json:"numaNode"` // -1 where unknown
-	MIG         MIG            `json:"mig"`
-	Health      string         `json:"health"` // ok, suspect, tainted or probation
+	// Clique names the GPUs that NVLink connects over hosts.
+	Clique string `json:"clique,omitempty"`
+	MIG    MIG    `json:"mig"`
+	Health string `json:"health"` // ok, suspect, tainted or probation
 }
 
 // MIG is the multi-instance state of a GPU.
@@ -194,7 +196,7 @@ func newDevice(d devices.Device) Device {
 		instances = append(instances, MIGInstance{UUID: i.UUID, Profile: i.Profile, MemoryBytes: i.Memory})
 	}
 	return Device{
-		Index: d.Index, UUID: d.UUID, Model: d.Model, MemoryBytes: d.Memory, PCIBusID: d.PCIBusID, NUMANode: d.NUMANode,
+		Index: d.Index, UUID: d.UUID, Model: d.Model, MemoryBytes: d.Memory, PCIBusID: d.PCIBusID, NUMANode: d.NUMANode, Clique: d.Clique,
 		MIG: MIG{Enabled: d.MIG.Enabled, Instances: instances}, Health: d.Health.String(),
 	}
 }

@@ -27,6 +27,7 @@ type Registered struct {
 	Devices    int
 	Product    string         // model of the first device
 	Memory     resource.Bytes // of the first device; 0 = not known
+	Clique     string         // of all devices; "" = none
 }
 
 // The labels that follow from the devices. NVIDIA's GPU feature discovery uses
@@ -36,6 +37,7 @@ const (
 	productLabel = "nvidia.com/gpu.product"
 	countLabel   = "nvidia.com/gpu.count"
 	memoryLabel  = "nvidia.com/gpu.memory" // of one device, in MiB
+	cliqueLabel  = "nvidia.com/gpu.clique" // the GPUs that NVLink connects over hosts
 	// memoryGiBLabel is the memory of one device in GiB. It is not reserved: any
 	// layer may set it otherwise.
 	memoryGiBLabel = "gpu-memory"
@@ -56,6 +58,9 @@ func (r Registered) reserved() map[string]string {
 	labels[countLabel] = strconv.Itoa(r.Devices)
 	if product := devices.ProductLabel(r.Product); product != "" {
 		labels[productLabel] = product
+	}
+	if r.Clique != "" {
+		labels[cliqueLabel] = r.Clique
 	}
 	if r.Memory > 0 {
 		labels[memoryLabel] = strconv.FormatInt(int64(r.Memory>>20), 10)

@@ -42,6 +42,12 @@ func TestLabels(t *testing.T) {
 				"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "8", "nvidia.com/gpu.memory": "81920",
 			},
 		},
+		"GPUs that NVLink connects over hosts": {
+			registered: admission.Registered{Node: "n1", Devices: 4, Clique: "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0.7"}, agent: map[string]string{"nvidia.com/gpu.clique": "mine"},
+			want: map[string]string{
+				"kubernetes.io/hostname": "n1", "muster.dev/node": "n1", "nvidia.com/gpu.count": "4", "nvidia.com/gpu.clique": "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0.7",
+			},
+		},
 		"the memory in GiB is any layer's to set": {
 			registered: gpus, agent: map[string]string{"gpu-memory": "40"},
 			want: map[string]string{

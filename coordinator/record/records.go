@@ -494,6 +494,9 @@ type TopologySummary struct {
 	// GPUMemory is that of the first device; 0 where there is none or an older
 	// version has registered the host.
 	GPUMemory resource.Bytes `json:"gpuMemory,omitempty"`
+	// Clique is that of all devices, as devices.Device has it; "" where they have none, or
+	// not the same.
+	Clique string `json:"clique,omitempty"`
 }
 
 // NodeStatus is the last report of a node's agent (NodeStatusKey), as the coordinator

@@ -58,6 +58,7 @@ func SummaryOf(h grant.Host) record.TopologySummary {
 	}
 	if len(h.Inventory.Devices) > 0 {
 		t.GPUMemory = h.Inventory.Devices[0].Memory
+		t.Clique = h.Inventory.Clique()
 	}
 	return t
 }

@@ -43,7 +43,8 @@ type gpu struct {
 	PCIBusID string   `json:"pciBusID"`
 	NUMANode int      `json:"numaNode"`
 	Path     string   `json:"path"`
-	MIG      *mig     `json:"mig"` // nil: a card that cannot be partitioned
+	Clique   string   `json:"clique"` // CLUSTER-UUID.NUMBER, "" for none
+	MIG      *mig     `json:"mig"`    // nil: a card that cannot be partitioned
 }
 
 type mig struct {

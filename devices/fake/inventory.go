@@ -17,7 +17,7 @@ func (p Profile) Inventory(nodeName string) *devices.Inventory {
 	for i, g := range m.GPUs {
 		inv.Devices[i] = devices.Device{
 			Index: i, UUID: gpuUUID(nodeName, i), Model: g.Model, Memory: g.Memory.bytes,
-			PCIBusID: g.PCIBusID, NUMANode: g.NUMANode, MIG: g.partition(nodeName, i), Health: devices.OK,
+			PCIBusID: g.PCIBusID, NUMANode: g.NUMANode, Clique: g.Clique, MIG: g.partition(nodeName, i), Health: devices.OK,
 		}
 		inv.Links[i] = make([]devices.Link, len(m.GPUs))
 		for j := range m.GPUs {

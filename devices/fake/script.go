@@ -3,6 +3,7 @@ package fake
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // NVMLScript returns the machine's GPUs as the host nodeName has them, in the
@@ -24,6 +25,9 @@ func (p Profile) script(nodeName string, present func(gpu int) bool, say func(ou
 		}
 		fmt.Fprintf(&out, "gpu %s\n  uuid %s\n  name %s\n  memory %d\n  numa %d\n",
 			g.PCIBusID, gpuUUID(nodeName, i), g.Model, g.Memory.bytes, g.NUMANode)
+		if cluster, number, given := strings.Cut(g.Clique, "."); given {
+			fmt.Fprintf(&out, "  fabric %s %s\n", cluster, number)
+		}
 		if m.NVLinks.Switched > 0 {
 			fmt.Fprintf(&out, "  nvlink switch %d\n", m.NVLinks.Switched)
 		} else {

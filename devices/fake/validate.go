@@ -166,6 +166,9 @@ func (m *machine) validateGPU(i int) error {
 			return fmt.Errorf("%spciBusID: %s does not follow %s: GPUs ascend by PCI address", field, address, before)
 		}
 	}
+	if !devices.ValidClique(g.Clique) {
+		return fmt.Errorf("%sclique: %.64q: want the UUID of a cluster, a dot and a number", field, g.Clique)
+	}
 	if g.MIG == nil {
 		return nil
 	}

@@ -293,6 +293,7 @@ func (d *discovery) read(position int) (*card, bool) {
 		return nil, false
 	}
 	c.device.NUMANode = d.node(c)
+	c.device.Clique = d.clique(c)
 	var doubtful bool
 	c.device.MIG, doubtful = d.partitions(c)
 	if c.lost != nvml.SUCCESS {

@@ -60,6 +60,7 @@ func refresh(known, seen devices.Device, doubtfulMIG bool) devices.Device {
 	if seen.NUMANode != devices.UnknownNode {
 		d.NUMANode = seen.NUMANode
 	}
+	d.Clique = cmp.Or(seen.Clique, known.Clique)
 	if !doubtfulMIG {
 		d.MIG = seen.MIG
 	}
@@ -126,7 +127,7 @@ func equalDevices(a, b devices.Device) bool {
 	instances := slices.Equal(a.MIG.Instances, b.MIG.Instances)
 	enabled := a.MIG.Enabled == b.MIG.Enabled
 	return instances && enabled && a.Index == b.Index && a.UUID == b.UUID && a.Model == b.Model && a.Memory == b.Memory &&
-		a.PCIBusID == b.PCIBusID && a.NUMANode == b.NUMANode && a.Health == b.Health
+		a.PCIBusID == b.PCIBusID && a.Clique == b.Clique && a.NUMANode == b.NUMANode && a.Health == b.Health
 }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -176,6 +176,51 @@ func TestNUMANodeIsTheDriversElseTheLookupsElseUnknown(t *testing.T) {
 	}
 }
 
+func TestTheCliqueIsThatOfTheFabric(t *testing.T) {
+	const cluster = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+	libDirs := map[string]string{"": nvmltest.Build(t), "nvmlDeviceGetGpuFabricInfoV": nvmltest.BuildWithout(t, "nvmlDeviceGetGpuFabricInfoV")}
+	for name, c := range map[string]struct {
+		line    string
+		without string // a function that the library lacks
+		want    string
+		warning string // a part of the only warning, "" for none
+	}{
+		"a clique":                           {"fabric " + cluster + " 7", "", cluster + ".7", ""},
+		"the greatest number":                {"fabric " + cluster + " 4294967295", "", cluster + ".4294967295", ""},
+		"by the older function":              {"fabric " + cluster + " 7", "nvmlDeviceGetGpuFabricInfoV", cluster + ".7", ""},
+		"no fabric":                          {"numa 0", "", "", ""},
+		"NVSwitches of the host alone":       {"fabric 00000000-0000-0000-0000-000000000000 0", "", "", ""},
+		"the registration has not begun":     {"fabric " + cluster + " 7 1", "", "", ""},
+		"the registration is in progress":    {"fabric " + cluster + " 7 2", "", "", "in progress"},
+		"the registration has failed":        {"fabric " + cluster + " 7 3 999", "", "", "registration has failed"},
+		"a state that NVML does not define":  {"fabric " + cluster + " 7 77", "", "", "the state 77"},
+		"the driver cannot say":              {"fail fabric 999", "", "", "nvmlDeviceGetGpuFabricInfoV"},
+		"the older function fails":           {"fail fabric 999", "nvmlDeviceGetGpuFabricInfoV", "", "nvmlDeviceGetGpuFabricInfo:"},
+		"the driver's answer is no sentence": {"garbage fabric", "", "", "the state 255"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := filepath.Join(t.TempDir(), "host.script")
+			nvmltest.ReplaceScript(t, script, []byte("driver 1\ngpu 0000:01:00.0\nuuid GPU-a\nname A\nmemory 1024\n"+c.line+"\n"))
+			child := startChild(t, libDirs[c.without], script, "plain")
+			child.must("open")
+			got := child.must("discover")
+			if clique := got.Inventory.Devices[0].Clique; clique != c.want {
+				t.Errorf("the clique %q, want %q", clique, c.want)
+			}
+			var about []string
+			for _, w := range got.Warnings {
+				if strings.Contains(w, "fabric") || strings.Contains(w, "Fabric") {
+					about = append(about, w)
+				}
+			}
+			if len(about) != min(len(c.warning), 1) || len(about) > 0 && !strings.Contains(about[0], c.warning) {
+				t.Errorf("warnings %q, want one with %q", about, c.warning)
+			}
+		})
+	}
+}
+
 func TestCardsVanishAndAppearAndTheDriverGoesAndReturns(t *testing.T) {
 	p := gpu2(t)
 	script := nvmltest.WriteScript(t, t.TempDir(), p, "n1")

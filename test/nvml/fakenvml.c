@@ -572,6 +572,61 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned i
 }
 
 #ifndef OLD_DRIVER
+typedef struct {
+    unsigned char clusterUuid[16];
+    nvmlReturn_t status;
+    unsigned int cliqueId;
+    unsigned char state;
+} nvmlGpuFabricInfo_t;
+_Static_assert(sizeof(nvmlGpuFabricInfo_t) == 28, "nvmlGpuFabricInfo_t");
+
+typedef struct {
+    unsigned int version;
+    unsigned char clusterUuid[16];
+    nvmlReturn_t status;
+    unsigned int cliqueId;
+    unsigned char state;
+    unsigned int healthMask;
+} nvmlGpuFabricInfo_v2_t;
+_Static_assert(sizeof(nvmlGpuFabricInfo_v2_t) == 36, "nvmlGpuFabricInfo_v2_t");
+enum { FABRIC_VERSION_2 = sizeof(nvmlGpuFabricInfo_v2_t) | 2 << 24, ARGUMENT_VERSION_MISMATCH = 25 };
+
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *info)
+{
+    struct gpu *gpu;
+    struct instance *instance;
+    enter();
+    nvmlReturn_t ret = find(device, CALL_FABRIC, &gpu, &instance);
+    if (ret != OK || (!gpu->fabric.told && !gpu->garbage[CALL_FABRIC]))
+        return unlock(ret != OK ? ret : NOT_SUPPORTED);
+    if (gpu->garbage[CALL_FABRIC]) {
+        memset(info, 0xff, sizeof *info);
+        return unlock(OK);
+    }
+    memset(info, 0, sizeof *info);
+    memcpy(info->clusterUuid, gpu->fabric.cluster, sizeof info->clusterUuid);
+    info->status = gpu->fabric.status;
+    info->cliqueId = gpu->fabric.clique;
+    info->state = gpu->fabric.state;
+    return unlock(OK);
+}
+
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v2_t *info)
+{
+    nvmlGpuFabricInfo_t older;
+    if (info->version != FABRIC_VERSION_2)
+        return ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t ret = nvmlDeviceGetGpuFabricInfo(device, &older);
+    if (ret != OK)
+        return ret;
+    memcpy(info->clusterUuid, older.clusterUuid, sizeof info->clusterUuid);
+    info->status = older.status;
+    info->cliqueId = older.cliqueId;
+    info->state = older.state;
+    info->healthMask = 0;
+    return OK;
+}
+
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int index, int *type)
 {
     struct link *link;

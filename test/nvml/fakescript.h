@@ -38,11 +38,11 @@ enum { REMOTE_GPU = 0, REMOTE_SWITCH = 2 };
 /* What a script says. */
 enum call {
     CALL_HANDLE, CALL_PCI, CALL_UUID, CALL_NAME, CALL_MEMORY, CALL_NUMA, CALL_NVLINK, CALL_ANCESTOR, CALL_MIG,
-    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALL_PROCESSES, CALL_USE, CALLS
+    CALL_ECC, CALL_RETIRED, CALL_ROWS, CALL_EVENTS, CALL_PROCESSES, CALL_USE, CALL_FABRIC, CALLS
 };
 static const char *const call_names[CALLS] = {
     "handle", "pci", "uuid", "name", "memory", "numa", "nvlink", "ancestor", "mig", "ecc", "retired", "rows", "events",
-    "processes", "use",
+    "processes", "use", "fabric",
 };
 /* Calls that are about no GPU. */
 enum driver_call { DRIVER_INIT, DRIVER_SHUTDOWN, DRIVER_COUNT, DRIVER_WAIT, DRIVER_VERSION, DRIVER_CALLS };
@@ -91,6 +91,13 @@ struct rows {
     unsigned int corrected, uncorrected;
 };
 
+/* The registration with the NVLink fabric. */
+struct fabric {
+    int told;
+    unsigned char cluster[16];
+    unsigned int clique, state, status;
+};
+
 struct gpu {
     struct address pci;
     char uuid[MAX_TEXT], name[MAX_TEXT];
@@ -102,6 +109,7 @@ struct gpu {
     int lost, ecc, retired, xids_len;
     unsigned long long corrected, uncorrected; /* of ecc */
     struct rows rows;
+    struct fabric fabric;
     struct xid xids[MAX_XIDS];
     int processes_len;
     struct process processes[MAX_PROCESSES];
@@ -266,6 +274,28 @@ static int parse_rows(struct gpu *g, const char *rest)
     return (first[0] == '\0' || g->rows.pending || g->rows.failed) && (second[0] == '\0' || (g->rows.pending && g->rows.failed));
 }
 
+/* fabric CLUSTER-UUID CLIQUE [STATE [STATUS]] */
+static int parse_fabric(struct gpu *g, const char *rest)
+{
+    char text[MAX_TEXT];
+    struct fabric f = {.told = 1, .state = 3};
+    if (sscanf(rest, "%95s %u %u %u", text, &f.clique, &f.state, &f.status) < 2)
+        return 0;
+    size_t digits = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        unsigned int digit;
+        if (*c == '-')
+            continue;
+        if (digits == 2 * sizeof f.cluster || !isxdigit((unsigned char)*c))
+            return 0;
+        digit = isdigit((unsigned char)*c) ? *c - '0' : tolower((unsigned char)*c) - 'a' + 10;
+        f.cluster[digits / 2] = f.cluster[digits / 2] << 4 | digit;
+        digits++;
+    }
+    g->fabric = f;
+    return digits == 2 * sizeof f.cluster;
+}
+
 static int parse_lost(struct gpu *g)
 {
     g->lost = 1;
@@ -313,6 +343,8 @@ static int parse_gpu_line(struct gpu *g, const char *word, const char *rest)
         return parse_process(g, rest);
     if (strcmp(word, "use") == 0)
         return parse_use(g, rest);
+    if (strcmp(word, "fabric") == 0)
+        return parse_fabric(g, rest);
     if (strcmp(word, "ecc") == 0)
         return parse_ecc(g, rest);
     if (strcmp(word, "retired") == 0)

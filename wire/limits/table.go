@@ -206,6 +206,7 @@ var resourceFields = map[string]Limit{
 	"muster.v1.Device.mig_enabled":   boolean,
 	"muster.v1.Device.mig_instances": listOf(devices.MaxMIGInstances, message),
 	"muster.v1.Device.health":        id(32),
+	"muster.v1.Device.clique":        id(devices.MaxClique),
 
 	"muster.v1.MIGInstance.uuid":    migUUID,
 	"muster.v1.MIGInstance.profile": migProfile,

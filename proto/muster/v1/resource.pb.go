@@ -1271,15 +1271,17 @@ func (x *Inventory) GetConnections() []byte {
 }
 
 type Device struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	Model         string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	Memory        int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
-	PciBusId      string                 `protobuf:"bytes,4,opt,name=pci_bus_id,json=pciBusId,proto3" json:"pci_bus_id,omitempty"`
-	NumaNode      int32                  `protobuf:"varint,5,opt,name=numa_node,json=numaNode,proto3" json:"numa_node,omitempty"`
-	MigEnabled    bool                   `protobuf:"varint,6,opt,name=mig_enabled,json=migEnabled,proto3" json:"mig_enabled,omitempty"`
-	MigInstances  []*MIGInstance         `protobuf:"bytes,7,rep,name=mig_instances,json=migInstances,proto3" json:"mig_instances,omitempty"`
-	Health        string                 `protobuf:"bytes,8,opt,name=health,proto3" json:"health,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Uuid         string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Model        string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	Memory       int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
+	PciBusId     string                 `protobuf:"bytes,4,opt,name=pci_bus_id,json=pciBusId,proto3" json:"pci_bus_id,omitempty"`
+	NumaNode     int32                  `protobuf:"varint,5,opt,name=numa_node,json=numaNode,proto3" json:"numa_node,omitempty"`
+	MigEnabled   bool                   `protobuf:"varint,6,opt,name=mig_enabled,json=migEnabled,proto3" json:"mig_enabled,omitempty"`
+	MigInstances []*MIGInstance         `protobuf:"bytes,7,rep,name=mig_instances,json=migInstances,proto3" json:"mig_instances,omitempty"`
+	Health       string                 `protobuf:"bytes,8,opt,name=health,proto3" json:"health,omitempty"`
+	// The GPUs that NVLink connects over hosts: CLUSTER-UUID.NUMBER, or empty.
+	Clique        string `protobuf:"bytes,9,opt,name=clique,proto3" json:"clique,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1366,6 +1368,13 @@ func (x *Device) GetMigInstances() []*MIGInstance {
 func (x *Device) GetHealth() string {
 	if x != nil {
 		return x.Health
+	}
+	return ""
+}
+
+func (x *Device) GetClique() string {
+	if x != nil {
+		return x.Clique
 	}
 	return ""
 }
@@ -1606,7 +1615,7 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\x06driver\x18\x01 \x01(\tR\x06driver\x12+\n" +
 	"\adevices\x18\x02 \x03(\v2\x11.muster.v1.DeviceR\adevices\x12\x14\n" +
 	"\x05links\x18\x03 \x01(\fR\x05links\x12 \n" +
-	"\vconnections\x18\x04 \x01(\fR\vconnections\"\xfb\x01\n" +
+	"\vconnections\x18\x04 \x01(\fR\vconnections\"\x93\x02\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x16\n" +
@@ -1617,7 +1626,8 @@ const file_muster_v1_resource_proto_rawDesc = "" +
 	"\vmig_enabled\x18\x06 \x01(\bR\n" +
 	"migEnabled\x12;\n" +
 	"\rmig_instances\x18\a \x03(\v2\x16.muster.v1.MIGInstanceR\fmigInstances\x12\x16\n" +
-	"\x06health\x18\b \x01(\tR\x06health\"S\n" +
+	"\x06health\x18\b \x01(\tR\x06health\x12\x16\n" +
+	"\x06clique\x18\t \x01(\tR\x06clique\"S\n" +
 	"\vMIGInstance\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x16\n" +
