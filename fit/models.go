@@ -18,6 +18,9 @@ func modelsOf(inv *devices.Inventory) []resource.Name {
 	return models
 }
 
+// Models is Models of each host of the kind.
+func (k *Kind) Models() []resource.Name { return k.host.models }
+
 // Models returns, by device, the names under which quotas count it: resource.GPUOf of its
 // product. The caller must not change the slice.
 func (h *Host) Models() []resource.Name { return h.models }

@@ -66,8 +66,13 @@ func (l *Leader) fateOfForm(u *unit) (verdict fate, known bool) {
 	}
 	w := l.whatifWorld()
 	never = append(never, w.NeverByLimits(of)...)
+	var unused *quota.Manager
 	if len(of.Charges) > 1 {
-		never = append(never, w.NeverByTrees(of, l.unusedTrees())...)
+		unused = l.unusedTrees()
+		never = append(never, w.NeverByTrees(of, unused)...)
+	}
+	if len(never) == 0 {
+		never = w.NeverByModels(of, unused)
 	}
 	if len(never) > 0 {
 		o := why.OutlookOf(never, false)

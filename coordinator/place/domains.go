@@ -42,7 +42,7 @@ func newDomains(state *cluster.State, u *Unit, r *relations, doubtful bool) *dom
 	all := state.Nodes()
 	numbers := make([]int32, 0, len(all)*len(levels))
 	for _, n := range all {
-		if !n.Open() || !n.MayFit(&u.Request) || u.Within != nil && !u.Within[n.ID] || !u.Allows(n) || r != nil && !r.admits(n) {
+		if !n.Open() || !n.MayFit(&u.Request) || u.Within != nil && !u.Within[n.ID] || !u.AllowsAll(n) || r != nil && !r.admits(n) {
 			continue
 		}
 		if !doubtful && (u.Avoid[n.ID] > 0 || n.Suspect || n.Tripped) {

@@ -1,18 +1,46 @@
 package place
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/resource"
 )
 
-// Allows reports whether the unit's constraints and Bars leave a node to it.
-func (u *Unit) Allows(n *cluster.Node) bool { return u.Constraints.Allows(n.Labels) && !u.bars(n) }
+// Allows reports whether the unit's constraints and Bounds leave a node to one member.
+func (u *Unit) Allows(n *cluster.Node) bool {
+	return u.Constraints.Allows(n.Labels) && !u.bars(n, int64(u.Request.GPUMilli()))
+}
 
-// bars reports whether a node has a device of a model that the unit must not get.
-func (u *Unit) bars(n *cluster.Node) bool {
-	return u.Bars != nil && n.Host != nil && slices.ContainsFunc(n.Host.Models(), func(model resource.Name) bool { return u.Bars[model] })
+// AllowsAll reports whether the unit's constraints and Bounds leave a node to as many
+// members as there are.
+func (u *Unit) AllowsAll(n *cluster.Node) bool {
+	return u.Constraints.Allows(n.Labels) && !u.bars(n, int64(u.Request.GPUMilli())*int64(u.Members))
+}
+
+// bars reports whether the Bounds leave less than some device-milli on a node.
+func (u *Unit) bars(n *cluster.Node, milli int64) bool {
+	return u.Bounds != nil && n.Host != nil && barred(u.Bounds, n, milli)
+}
+
+func barred(bounds map[resource.Name]int64, n *cluster.Node, milli int64) bool {
+	models := n.Host.Models()
+	for _, model := range models {
+		if most, bounded := bounds[model]; bounded && (most < milli || model != models[0] || IsMixed(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// without are the bounds of the members that are yet to be placed.
+func without(bounds map[resource.Name]int64, taken resource.Vector) map[resource.Name]int64 {
+	left := maps.Clone(bounds)
+	for model := range left {
+		left[model] -= taken[model]
+	}
+	return left
 }
 
 // Models sums the GPUs of the members in a plan whose requests take any model, as the

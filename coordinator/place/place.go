@@ -40,9 +40,10 @@ type Unit struct {
 	Topology *topology.Rules
 	// Within are the nodes that are looked at; nil for all. Of units with Topology only.
 	Within map[resource.NodeID]bool
-	// Bars are models of GPUs that no node of the plan may have, by the names under which
-	// quotas count them; nil for none.
-	Bars map[resource.Name]bool
+	// Bounds are the most device-milli of models of GPUs that the plan may take, by the
+	// names under which quotas count them; nil for none. A node with GPUs of several models
+	// is no candidate where one of them is bounded.
+	Bounds map[resource.Name]int64
 	// Policy chooses among the nodes; nil is Packed.
 	Policy Policy
 	sure   bool // nodes that have failed the unit, or are in doubt, are left out

@@ -33,8 +33,9 @@ func placeRelated(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) 
 func placeEach(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 	mark := state.Checkpoint()
 	members := make([]Choice, 0, u.Members)
+	of := *u
 	for i := range u.Members {
-		s := newSearch(state, u, r)
+		s := newSearch(state, &of, r)
 		m, ok := s.place()
 		if !ok {
 			state.Rollback(mark)
@@ -43,6 +44,7 @@ func placeEach(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 		m.Index = i
 		members = append(members, m)
 		r.settle(m.Node)
+		of.Bounds = s.left
 	}
 	state.Keep(mark)
 	return members, true

@@ -38,16 +38,18 @@ type search struct {
 	takes      bool          // the first choice took a member
 	seen       int           // peers that the first choice was among
 	queue      []candidate
+	// left are the Bounds less the members that are placed; nil for none.
+	left map[resource.Name]int64
 	// hopeless are kinds of hosts that hold no member even when empty.
 	hopeless []*cluster.Kind
 }
 
 func newSearch(state *cluster.State, u *Unit, r *relations) search {
-	s := search{state: state, unit: u, relations: r, policy: u.Policy, ideal: u.Constraints.MostPreference(), prefers: u.Constraints.Prefers() || r.prefers()}
+	s := search{state: state, unit: u, relations: r, left: u.Bounds, policy: u.Policy, ideal: u.Constraints.MostPreference(), prefers: u.Constraints.Prefers() || r.prefers()}
 	if r != nil {
 		s.ideal += r.most
 	}
-	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0 && u.Request.Counts == "" && u.Bars == nil
+	s.sumsDecide = u.Constraints == nil && r == nil && u.Request.Hugepages == 0 && u.Request.MIG == 0 && u.Request.Counts == "" && u.Bounds == nil
 	if s.policy == nil {
 		s.policy = Packed{}
 	}
@@ -307,7 +309,7 @@ func (s *search) allows(n *cluster.Node) bool {
 
 // admits is allows for one of the peers, whose taints are tolerated.
 func (s *search) admits(n *cluster.Node) bool {
-	return s.sumsDecide || n.MayFit(&s.unit.Request) && (s.relations == nil || s.relations.admits(n)) && s.unit.Constraints.Matches(n.Labels) && !s.unit.bars(n)
+	return s.sumsDecide || n.MayFit(&s.unit.Request) && (s.relations == nil || s.relations.admits(n)) && s.unit.Constraints.Matches(n.Labels) && !s.unit.bars(n, int64(s.unit.Request.GPUMilli()))
 }
 
 // points are those of a node for what the unit prefers.
@@ -375,10 +377,13 @@ func (s *search) boundOf(at *cluster.Rating, p *cluster.Peers) rank {
 // take is the function take. After a refusal it asks whether each host of the kind
 // refuses, whatever is free.
 func (s *search) take(n *cluster.Node) (Choice, bool) {
-	if s.isHopeless(n.Kind()) {
+	if s.isHopeless(n.Kind()) || s.left != nil && barred(s.left, n, int64(s.unit.Request.GPUMilli())) {
 		return Choice{}, false
 	}
 	c, ok := take(s.state, n, &s.unit.Request)
+	if ok && s.left != nil {
+		s.left = without(s.left, Models([]Choice{c}))
+	}
 	if !ok && !n.Kind().MayHold(s.unit.Request) {
 		s.hopeless = append(s.hopeless, n.Kind())
 	}

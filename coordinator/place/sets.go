@@ -33,7 +33,7 @@ func (u *Unit) Parts() []Unit {
 		part := *u
 		part.Sets, part.Members, part.Request, part.Constraints = nil, s.Members, s.Request, s.Constraints
 		if !s.Request.TakesAnyModel() {
-			part.Bars = nil // the request names its model, or takes none
+			part.Bounds = nil // the request names its model, or takes none
 		}
 		parts[i] = part
 	}
@@ -178,7 +178,7 @@ func domainsFor(state *cluster.State, u *Unit, parts []Unit, level int) []map[re
 			}
 			c.free = c.free.Plus(n.FreeAmounts())
 			for i := range parts {
-				if p := &parts[i]; room[i] < int64(p.Members) && p.Allows(n) {
+				if p := &parts[i]; room[i] < int64(p.Members) && p.AllowsAll(n) {
 					room[i] += mayHold(n, &p.Request)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/resource"
 )
 
 // Together finds a place for all members of several units, or for none: the
@@ -31,8 +32,12 @@ func placeInOrder(state *cluster.State, units []Unit, order []int) (plan [][]Cho
 	mark := state.Checkpoint()
 	plan = make([][]Choice, len(units))
 	var beside []*cluster.Occupant
+	taken := resource.Vector{} // by model, of the units with Bounds
 	for at, i := range order {
 		u := units[i]
+		if u.Bounds != nil {
+			u.Bounds = without(u.Bounds, taken)
+		}
 		u.Beside = slices.Concat(u.Beside, beside)
 		members, ok := Place(state, u)
 		if !ok {
@@ -40,6 +45,9 @@ func placeInOrder(state *cluster.State, units []Unit, order []int) (plan [][]Cho
 			return nil, at
 		}
 		plan[i] = members
+		if u.Bounds != nil {
+			taken.Add(Models(members))
+		}
 		beside = append(beside, occupantOf(&u, members))
 	}
 	state.Keep(mark)

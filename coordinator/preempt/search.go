@@ -57,7 +57,7 @@ func (x *Index) search(u *place.Unit, priority int32) *search {
 
 // serves reports whether a unit may go to a node that is ready.
 func serves(n *cluster.Node, u *place.Unit) bool {
-	return !n.Unschedulable && u.Allows(n)
+	return !n.Unschedulable && u.AllowsAll(n)
 }
 
 // firstBelow is the first rank of lower priority.

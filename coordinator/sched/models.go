@@ -3,6 +3,7 @@ package sched
 import (
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/musterd/muster/coordinator/place"
@@ -51,15 +52,13 @@ func (u *Unit) OnModels(models resource.Vector) *Unit {
 // takesAnyModel reports whether the models of a unit are known only with its place.
 func (u *Unit) takesAnyModel() bool { return u.Demand.TakesAnyModel() }
 
-// barring are the bars and these models.
-func barring(bars map[resource.Name]bool, models []resource.Name) map[resource.Name]bool {
-	all := maps.Clone(bars)
+// bounding are the bounds with further ones.
+func bounding(bounds, further map[resource.Name]int64) map[resource.Name]int64 {
+	all := maps.Clone(bounds)
 	if all == nil {
-		all = map[resource.Name]bool{}
+		all = map[resource.Name]int64{}
 	}
-	for _, model := range models {
-		all[model] = true
-	}
+	maps.Copy(all, further)
 	return all
 }
 
@@ -87,7 +86,7 @@ func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func
 		if first == nil {
 			first = short
 		}
-		lacking := w.lacking(models, func(one resource.Vector) bool {
+		further := w.lacking(models, leastOfAnyModel(u), func(one resource.Vector) bool {
 			charged := u.OnModels(one)
 			if admits(charged) != nil {
 				return true
@@ -98,7 +97,7 @@ func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func
 			return false
 		})
 		without := *u
-		without.Demand.Bars = barring(of.Demand.Bars, lacking)
+		without.Demand.Bounds = bounding(of.Demand.Bounds, further)
 		of = &without
 	}
 	if first != nil {
@@ -113,19 +112,43 @@ func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func
 	return false
 }
 
-// lacking are the models of which quota alone is short, all where the sum is short and
-// none alone.
-func (w *World) lacking(models resource.Vector, isShort func(one resource.Vector) bool) []resource.Name {
-	var list []resource.Name
+// lacking are the models of which quota alone is short, with the most device-milli that it
+// has room for, in multiples of step; all with none where the sum is short and no model
+// alone. step is 0 where no part of a model is of use.
+func (w *World) lacking(models resource.Vector, step int64, isShort func(one resource.Vector) bool) map[resource.Name]int64 {
+	bounds := map[resource.Name]int64{}
 	for _, name := range models.Names() {
-		if isShort(resource.Vector{name: models[name]}) {
-			list = append(list, name)
+		if !isShort(resource.Vector{name: models[name]}) {
+			continue
+		}
+		bounds[name] = 0
+		if step == 0 {
+			continue
+		}
+		room := sort.Search(int((models[name]-1)/step), func(i int) bool { return isShort(resource.Vector{name: int64(i+1) * step}) })
+		bounds[name] = int64(room) * step
+	}
+	if len(bounds) == 0 {
+		for name := range models {
+			bounds[name] = 0
 		}
 	}
-	if len(list) == 0 {
-		return models.Names()
+	return bounds
+}
+
+// leastOfAnyModel is the least device-milli of a member of any model; 0 for a unit of one
+// member.
+func leastOfAnyModel(u *Unit) int64 {
+	var least int64
+	for _, r := range u.Demand.EachSet() {
+		if milli := int64(r.GPUMilli()); r.TakesAnyModel() && (least == 0 || milli < least) {
+			least = milli
+		}
 	}
-	return list
+	if u.Demand.Members == 1 {
+		return 0
+	}
+	return least
 }
 
 // start places a unit that was admitted, or nominates it. Where it does neither, the unit
@@ -172,11 +195,11 @@ func (w *World) findGang(units []*Unit, d *GangDecision) bool {
 // seekGang is seek for units that start together, of which some take any model. The trees
 // charge no unit before.
 func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
-	var bars map[resource.Name]bool
+	var bounds map[resource.Name]int64
 	var first *Shortage
 	for {
 		mark := w.State.Checkpoint()
-		if !w.findGang(barred(units, bars), d) {
+		if !w.findGang(bounded(units, bounds), d) {
 			w.State.Rollback(mark)
 			break
 		}
@@ -191,7 +214,7 @@ func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
 		if first == nil {
 			first = short
 		}
-		bars = barring(bars, w.lacking(sum, func(one resource.Vector) bool { return w.isShortOf(units, each, one) }))
+		bounds = bounding(bounds, w.lacking(sum, 0, func(one resource.Vector) bool { return w.isShortOf(units, each, one) }))
 	}
 	if first != nil {
 		d.Evidence.ByModel, d.Evidence.Short = true, first
@@ -200,16 +223,16 @@ func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
 	return false
 }
 
-// barred are units that must get none of some models, where they take any model.
-func barred(units []*Unit, bars map[resource.Name]bool) []*Unit {
-	if bars == nil {
+// bounded are units that must get no more of some models, where they take any model.
+func bounded(units []*Unit, bounds map[resource.Name]int64) []*Unit {
+	if bounds == nil {
 		return units
 	}
 	all := make([]*Unit, len(units))
 	for i, u := range units {
 		of := *u
 		if u.takesAnyModel() {
-			of.Demand.Bars = bars
+			of.Demand.Bounds = bounds
 		}
 		all[i] = &of
 	}

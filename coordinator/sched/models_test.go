@@ -147,6 +147,27 @@ func hasRoom(r resource.Request, model resource.Name, used resource.Vector, free
 	return whole >= max(1, r.GPUs)
 }
 
+// mostMembers is the oracle for gangs of whole devices: the most members that a model has
+// devices and quota for.
+func mostMembers(u *place.Unit, model resource.Name, used resource.Vector, free []int64, bounds ...resource.Vector) int {
+	if want := u.Request.Charge(); u.Request.GPUModel != "" && want[model] == 0 {
+		return 0
+	}
+	whole := 0
+	for _, left := range free {
+		if left == 1000 {
+			whole++
+		}
+	}
+	most := int64(whole / u.Request.GPUs)
+	for _, bound := range bounds {
+		if hard, bounded := bound[model]; bounded {
+			most = min(most, (hard-used[model])/int64(u.Request.GPUMilli()))
+		}
+	}
+	return int(most)
+}
+
 func (f *fleet) check(hard, tree resource.Vector) {
 	used, _ := f.naive()
 	for name, amount := range f.world.Limits.Used("x", "hard") {
@@ -215,7 +236,15 @@ func TestWorkIsChargedToTheModelsThatItGets(t *testing.T) {
 			could := slices.ContainsFunc(slices.Collect(maps.Keys(free)), func(model resource.Name) bool {
 				return hasRoom(u.Demand.Request, model, used, free[model], hard, tree)
 			})
-			if started := d.Action == sched.Start; u.Demand.Members == 1 && started != could {
+			if started := d.Action == sched.Start; u.Demand.Members > 1 && u.Demand.Sets == nil && u.Demand.Request.GPUs > 0 {
+				room := 0 // for members on any of the models
+				for model := range free {
+					room += mostMembers(&u.Demand, model, used, free[model], hard, tree)
+				}
+				if could := room >= u.Demand.Members && used[resource.GPU]+int64(u.Demand.Members*u.Demand.Request.GPUs)*1000 <= 16000; started != could {
+					t.Fatalf("%d members of %+v: %s, evidence %+v; by hand they could start: %t (used %v, free %v, limits %v and %v)", u.Demand.Members, u.Demand.Request, d.Action, d.Evidence, could, used, free, hard, tree)
+				}
+			} else if u.Demand.Members == 1 && started != could {
 				t.Fatalf("%+v: %s, evidence %+v; by hand it could start: %t (used %v, free %v, limits %v and %v)", u.Demand.Request, d.Action, d.Evidence, could, used, free, hard, tree)
 			}
 			if d.Action == sched.Start {
@@ -268,6 +297,28 @@ func (f *fleet) decideTogether(units []*sched.Unit) {
 			one.Models = d.Models[i]
 		}
 		f.start(u, one)
+	}
+}
+
+// TestAGangGetsItsPartOfAShortModel: as many members as quota of a model has room for go
+// there, and the others to another model.
+func TestAGangGetsItsPartOfAShortModel(t *testing.T) {
+	for name, c := range map[string]struct {
+		a100, h100 int64
+		members    int
+		want       string
+	}{
+		"quota for three of four on one model": {8000, 3000, 4, "start map[nvidia.com/gpu.a100:1000 nvidia.com/gpu.h100:3000]"},
+		"quota for both in part":               {2000, 3000, 5, "start map[nvidia.com/gpu.a100:2000 nvidia.com/gpu.h100:3000]"},
+		"quota for one member too few":         {2000, 2000, 5, "wait map[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, resource.Vector{"nvidia.com/gpu.a100": c.a100, "nvidia.com/gpu.h100": c.h100}, resource.Vector{resource.GPU: 16000})
+			d := f.world.Decide(f.unit(c.members, resource.Request{GPUs: 1}))
+			if got := fmt.Sprint(d.Action, " ", d.Models); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

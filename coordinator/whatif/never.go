@@ -26,7 +26,11 @@ func (w *World) Never(u *Unit) []Bound {
 		unused, err = w.Trees.Unused()
 		must(err)
 	}
-	return append(all, w.NeverByTrees(u, unused)...)
+	all = append(all, w.NeverByTrees(u, unused)...)
+	if len(all) == 0 {
+		all = w.NeverByModels(u, unused)
+	}
+	return all
 }
 
 // Fate is the answer of the nodes whether a unit can ever run on them.

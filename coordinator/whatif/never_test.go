@@ -274,3 +274,42 @@ func TestHelpForMembersThatDiffer(t *testing.T) {
 		t.Errorf("no hint to wait: %v", got)
 	}
 }
+
+// TestNeverByModels: work that names no model can never run where quota of all models that
+// it can get holds fewer members than it has.
+func TestNeverByModels(t *testing.T) {
+	const a100, h100 = resource.Name("nvidia.com/gpu.a100"), resource.Name("nvidia.com/gpu.h100")
+	both := []nodeSpec{{id: "a", profile: "dgx-a100"}, {id: "b", profile: "dgx-h100"}}
+	tree := &quota.TreeSpec{Name: "T", Resources: []resource.Name{a100, h100}, Nodes: map[string]quota.NodeSpec{
+		"root": {Quota: resource.Vector{a100: gpu, h100: gpu}}, "g": {Parent: "root", Quota: resource.Vector{a100: gpu, h100: gpu}},
+	}}
+	for name, c := range map[string]struct {
+		scene   scene
+		members int
+		request resource.Request
+		group   string
+		want    []string // the resource of each bound
+	}{
+		"no quota of models":                 {scene{nodes: both}, 4, resource.Request{GPUs: 2}, "", nil},
+		"quota of the one model alone":       {scene{nodes: both, hard: resource.Vector{a100: 0}}, 4, resource.Request{GPUs: 2}, "", nil},
+		"quota of both for all members":      {scene{nodes: both, hard: resource.Vector{a100: 4 * gpu, h100: 4 * gpu}}, 4, resource.Request{GPUs: 2}, "", nil},
+		"quota of both for one member fewer": {scene{nodes: both, hard: resource.Vector{a100: 4 * gpu, h100: 3 * gpu}}, 4, resource.Request{GPUs: 2}, "", []string{string(a100), string(h100)}},
+		"a member needs more than either":    {scene{nodes: both, hard: resource.Vector{a100: gpu, h100: gpu}}, 1, resource.Request{GPUs: 2}, "", []string{string(a100), string(h100)}},
+		"no GPU":                             {scene{nodes: both, hard: resource.Vector{a100: 0, h100: 0}}, 1, resource.Request{CPU: 1000}, "", nil},
+		"a node whose host is not known":     {scene{nodes: append([]nodeSpec{{id: "c"}}, both...), hard: resource.Vector{a100: 0, h100: 0}}, 1, resource.Request{GPUs: 1}, "", nil},
+		"a tree of models":                   {scene{nodes: both, tree: tree}, 3, resource.Request{GPUs: 1}, "g", []string{string(a100), string(h100)}},
+		"a tree of models with room":         {scene{nodes: both, tree: tree}, 2, resource.Request{GPUs: 1}, "g", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := c.scene.build(t)
+			u := unitOf("ml/job/new/0", 0, 1, c.members, c.request, c.group)
+			var got []string
+			for _, b := range w.Never(&u) {
+				got = append(got, string(b.Resource))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
