@@ -165,6 +165,10 @@ func TestEventsOfAUnit(t *testing.T) {
 	single := func(shown *api.Allocation, nodes ...string) events.Unit {
 		return events.Unit{First: 7, Members: 1, Nodes: nodes, Shown: shown}
 	}
+	differs := func(u events.Unit) events.Unit {
+		u.Differs = true
+		return u
+	}
 	granted := allocation(api.Running, placed, unready)
 	granted.Status.AllocatedResources = granted.Spec.Resources.Requests
 	for name, c := range map[string]struct {
@@ -173,6 +177,7 @@ func TestEventsOfAUnit(t *testing.T) {
 	}{
 		"it is new and waits":                  {events.Unit{}, unit(allocation(api.Pending, noRoom)), nil},
 		"it is placed":                         {unit(allocation(api.Pending)), unit(granted, "n2", "n1", "n2"), []events.Happening{normal("Scheduled", at, "members 2 to 4 are placed: 1 on n1, 2 on n2; each has cpu 8, nvidia.com/gpu 2")}},
+		"members that differ are placed":       {differs(unit(allocation(api.Pending))), differs(unit(granted, "n1", "n1", "n2")), []events.Happening{normal("Scheduled", at, "members 2 to 4 are placed: 2 on n1, 1 on n2")}},
 		"one member is placed":                 {single(allocation(api.Pending)), single(allocation(api.Running, placed), "n1"), []events.Happening{normal("Scheduled", at, "member 7 is placed on node n1")}},
 		"its agents confirm":                   {unit(allocation(api.Running, placed, unready)), unit(allocation(api.Running, placed, isReady)), []events.Happening{normal("Ready", at, "the agents hold the devices of members 2 to 4")}},
 		"it is evicted":                        {unit(allocation(api.Running, placed)), unit(allocation(api.Terminating, placed, evicted)), []events.Happening{warning("Evicted", at, "members 2 to 4 are being evicted, with 30 s of grace: node n1 is drained")}},

@@ -18,6 +18,8 @@ type Unit struct {
 	Nodes []string
 	// Shown is the first member as an allocation.
 	Shown *api.Allocation
+	// Differs: the other members may have other amounts.
+	Differs bool
 }
 
 // OfJob returns the events of a change of a job: before is nil for a job that is
@@ -167,7 +169,7 @@ func (u *Unit) placed(at string) Happening {
 	if u.Members == 1 {
 		h = normal(scheduled, at, "%s is placed on node %s", u.name(), u.Shown.Status.NodeName)
 	}
-	if granted := amounts(u.Shown.Status.AllocatedResources); granted != "" {
+	if granted := amounts(u.Shown.Status.AllocatedResources); granted != "" && !u.Differs {
 		h.Message += "; " + eachOf(u.Members, "has") + " " + granted
 	}
 	return h
