@@ -234,6 +234,9 @@ func (t *term) created(c *client, e lead.Effect) {
 		if u, exists := s.unit(c); exists { // an operator has adopted it; the client looks
 			s.ack(c, u.UID)
 		}
+	case s.isTurnedAway(e.Status):
+		c.over = true
+		s.stats["turned away by a queue"]++
 	case e.Status.Code != 409 && e.Status.Code != 503:
 		s.fail("client", "%s is refused: %s", c.name, e.Status.Message)
 	}
