@@ -326,17 +326,19 @@ func (s *Sink) write(ctx context.Context, beats []Beat, gone []resource.NodeID) 
 
 // putNewer writes the heartbeats that are not older than those in the server. Several
 // coordinators write, and an older heartbeat may arrive last. KEYS are the sorted set and the key of
-// each node; ARGV has six values for each node: its name, the seconds, the members, and the
-// three free amounts, "" where unknown.
+// each node; ARGV has seven values for each node: its name, the seconds, the milliseconds, the
+// members, and the three free amounts, "" where unknown. The field last_seen_ms tells two
+// heartbeats of one second apart; a key of an older version has none.
 const putNewer = `
 for i = 2, #KEYS do
-  local at = (i - 2) * 6
-  local node, seen = ARGV[at + 1], ARGV[at + 2]
+  local at = (i - 2) * 7
+  local node, seen, ms = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local last = redis.call('ZSCORE', KEYS[1], node)
-  if not last or tonumber(last) <= tonumber(seen) then
-    redis.call('HSET', KEYS[i], 'last_seen', seen, 'pods_running', ARGV[at + 3])
-    if ARGV[at + 4] ~= '' then
-      redis.call('HSET', KEYS[i], 'cpu_available', ARGV[at + 4], 'memory_available', ARGV[at + 5], 'gpu_available', ARGV[at + 6])
+  local lastms = redis.call('HGET', KEYS[i], 'last_seen_ms')
+  if not last or tonumber(last) < tonumber(seen) or (tonumber(last) == tonumber(seen) and (not lastms or tonumber(lastms) <= tonumber(ms))) then
+    redis.call('HSET', KEYS[i], 'last_seen', seen, 'last_seen_ms', ms, 'pods_running', ARGV[at + 4])
+    if ARGV[at + 5] ~= '' then
+      redis.call('HSET', KEYS[i], 'cpu_available', ARGV[at + 5], 'memory_available', ARGV[at + 6], 'gpu_available', ARGV[at + 7])
     end
     redis.call('ZADD', KEYS[1], seen, node)
   end
@@ -348,7 +350,7 @@ func (s *Sink) script(ctx context.Context, beats []Beat) (keys []string, args []
 	keys = append(keys, s.options.Prefix+timestamps)
 	for _, b := range beats {
 		keys = append(keys, s.key(b.Node))
-		args = append(args, string(b.Node), b.At.Unix(), b.Pods)
+		args = append(args, string(b.Node), b.At.Unix(), b.At.UnixMilli(), b.Pods)
 		if free, registered, err := s.options.Free(ctx, b.Node); err == nil && registered {
 			args = append(args, int64(free.CPU), int64(free.Memory), free.GPUs)
 		} else {

@@ -78,7 +78,7 @@ func TestTheKeysAreThoseOfTheSpecification(t *testing.T) {
 	out.Offer(beat("n2", 100))
 	await(t, "two nodes are not written", func() bool { return out.Figures().Written == 2 })
 	got, err := c.HGetAll(t.Context(), "node:heartbeat:n1").Result()
-	want := map[string]string{"last_seen": "1771459200", "cpu_available": "24000", "memory_available": "137438953472", "gpu_available": "3", "pods_running": "43"}
+	want := map[string]string{"last_seen": "1771459200", "last_seen_ms": "1771459200000", "cpu_available": "24000", "memory_available": "137438953472", "gpu_available": "3", "pods_running": "43"}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, d)
 	}
@@ -110,6 +110,22 @@ func TestAnOlderHeartbeatTakesNothingBack(t *testing.T) {
 	}
 }
 
+// TestAnOlderHeartbeatOfOneSecondTakesNothingBack: within a second the milliseconds decide.
+func TestAnOlderHeartbeatOfOneSecondTakesNothingBack(t *testing.T) {
+	s := redis.Start(t)
+	out, c := running(t, s)
+	other, _ := running(t, s)
+	newer, older := beat("n1", 0), beat("n1", 0)
+	newer.At, older.Pods = newer.At.Add(600*time.Millisecond), 7
+	out.Offer(newer)
+	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
+	other.Offer(older)
+	await(t, "the older one is not written", func() bool { return other.Figures().Written == 1 })
+	if got, err := c.HMGet(t.Context(), "node:heartbeat:n1", "last_seen_ms", "pods_running").Result(); err != nil || got[0] != fmt.Sprint(newer.At.UnixMilli()) || got[1] != "43" {
+		t.Errorf("the node is %v, %v; want the newer heartbeat of 43 members", got, err)
+	}
+}
+
 // TestClustersShareAServer: a prefix keeps the keys of clusters apart.
 func TestClustersShareAServer(t *testing.T) {
 	out, c := running(t, redis.Start(t), func(o *sink.Options) { o.Prefix = "east:" })
@@ -133,7 +149,7 @@ func TestAnUnknownRestIsNotWritten(t *testing.T) {
 	out.Offer(beat("n1", 0))
 	await(t, "the node is not written", func() bool { return out.Figures().Written == 1 })
 	got, err := c.HGetAll(t.Context(), "node:heartbeat:n1").Result()
-	if d := cmp.Diff(map[string]string{"last_seen": "1771459200", "pods_running": "43"}, got); d != "" || err != nil {
+	if d := cmp.Diff(map[string]string{"last_seen": "1771459200", "last_seen_ms": "1771459200000", "pods_running": "43"}, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, d)
 	}
 }
