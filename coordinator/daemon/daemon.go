@@ -248,7 +248,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
-		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(),
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(),
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)

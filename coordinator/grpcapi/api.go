@@ -34,6 +34,8 @@ type API struct {
 	// Audits takes refused requests, and answers with the entries of the audit; nil =
 	// none.
 	Audits service.Audits
+	// Histories answers for the history; nil = none is kept.
+	Histories service.Histories
 	// Past answers about the past; nil = no history is kept.
 	Past service.Past
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
@@ -91,6 +93,12 @@ func (a *API) NewServer() *grpc.Server {
 	if a.Audits == nil {
 		a.Audits = service.NoAudits{}
 	}
+	if a.Histories == nil {
+		a.Histories = service.NoHistory{}
+	}
+	if a.Past == nil {
+		a.Past = service.NoPast{}
+	}
 	a.Service, a.Watches = service.Sighted(service.Remembering(a.Service, a.Past, a.Access), a.Access), service.SightedWatches(a.Watches, a.Access)
 	if a.Credentials == nil {
 		a.Credentials = service.NoCredentials{}
@@ -125,6 +133,7 @@ func (a *API) NewServer() *grpc.Server {
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
 	apiv1.RegisterEventsServer(server, eventsAPI{a: a})
 	apiv1.RegisterAuditServer(server, auditAPI{a: a})
+	apiv1.RegisterHistoryServer(server, historyAPI{a: a})
 	apiv1.RegisterWhoAmIsServer(server, whoAmIs{a: a})
 	if a.Roster != nil {
 		apiv1.RegisterCoordinatorsServer(server, coordinators{a: a})

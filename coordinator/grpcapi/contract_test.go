@@ -325,6 +325,12 @@ func story() []step {
 		{method: "GET", path: "/metrics/tenants/ml/usage?period=9000h0m0s", code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewUsageClient(c).GetTenantUsage(ctx, &apiv1.GetTenantUsageRequest{Tenant: "ml", Period: durationpb.New(9000 * time.Hour)})
 		}},
+		{method: "GET", path: "/history/allocations?limit=5&namespace=ml&state=Failed", code: 404, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewHistoryClient(c).ListAllocations(ctx, &apiv1.ListPastRequest{Limit: 5, Namespace: "ml", State: "Failed"})
+		}},
+		{method: "GET", path: "/history/status", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewHistoryClient(c).GetStatus(ctx, &apiv1.GetHistoryStatusRequest{})
+		}},
 		{method: "POST", path: ml + "/allocations/bulk-release", body: `{"labelSelector":"tier=gold","dryRun":true}`, code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).BulkRelease(ctx, &apiv1.BulkReleaseRequest{Namespace: "ml", Options: &apiv1.BulkReleaseOptions{LabelSelector: "tier=gold", DryRun: true}})
 		}},

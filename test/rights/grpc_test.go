@@ -23,6 +23,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/test/resttest"
 	"github.com/musterd/muster/wire"
 )
 
@@ -45,6 +46,13 @@ var rightsOfCalls = map[string]asked{
 	"Usage/GetClusterUtilization": {kind: service.KindUsage, verb: service.VerbGet, place: inNone},
 	"Usage/GetQueues":             {kind: service.KindUsage, verb: service.VerbGet, place: inNone},
 	"Usage/GetTenantUsage":        {kind: service.KindUsage, verb: service.VerbGet},
+	"History/ListAllocations":     {kind: service.KindPast, verb: service.VerbList, place: inNone},
+	"History/ListPreemptions":     {kind: service.KindPast, verb: service.VerbList, place: inNone},
+	"History/ListEvents":          {kind: service.KindPast, verb: service.VerbList, place: inNone},
+	"History/GetStatus":           {kind: service.KindHistory, verb: service.VerbGet},
+	"History/Verify":              {kind: service.KindHistory, verb: service.VerbGet},
+	"History/Rebuild":             {kind: service.KindHistory, verb: service.VerbUpdate},
+	"History/Prune":               {kind: service.KindHistory, verb: service.VerbUpdate},
 	"Tenants/Create":              {kind: service.KindTenants, verb: service.VerbCreate, place: inAll},
 	"Namespaces/Create":           {kind: service.KindNamespaces, verb: service.VerbCreate, place: inAll},
 	"QuotaBindings/Create":        {kind: service.KindQuotaBindings, verb: service.VerbCreate, place: inAll},
@@ -142,7 +150,7 @@ func (h *house) fillFor(m protoreflect.Message, a asked, tenant string) {
 
 // serveGRPC serves the public API over the house's tokens.
 func (h *house) serveGRPC(t *testing.T) (conn *grpc.ClientConn, services map[string]grpc.ServiceInfo) {
-	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: h.keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}}).NewServer()
+	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: h.keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{}, Past: resttest.EmptyPast{}}).NewServer()
 	pipe := bufconn.Listen(1 << 20)
 	go func() { _ = public.Serve(pipe) }()
 	t.Cleanup(public.Stop)

@@ -1918,7 +1918,7 @@ var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/queues.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x7f\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/history.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/queues.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x7f\n" +
 	"\vLogsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -2193,7 +2193,16 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x05Usage\x12g\n" +
 	"\x15GetClusterUtilization\x12+.muster.api.v1.GetClusterUtilizationRequest\x1a!.muster.api.v1.ClusterUtilization\x12G\n" +
 	"\tGetQueues\x12\x1f.muster.api.v1.GetQueuesRequest\x1a\x19.muster.api.v1.QueueUsage\x12R\n" +
-	"\x0eGetTenantUsage\x12$.muster.api.v1.GetTenantUsageRequest\x1a\x1a.muster.api.v1.TenantUsage2\x93\x01\n" +
+	"\x0eGetTenantUsage\x12$.muster.api.v1.GetTenantUsageRequest\x1a\x1a.muster.api.v1.TenantUsage2\xbe\x04\n" +
+	"\aHistory\x12T\n" +
+	"\x0fListAllocations\x12\x1e.muster.api.v1.ListPastRequest\x1a!.muster.api.v1.PastAllocationList\x12T\n" +
+	"\x0fListPreemptions\x12\x1e.muster.api.v1.ListPastRequest\x1a!.muster.api.v1.PastPreemptionList\x12J\n" +
+	"\n" +
+	"ListEvents\x12\x1e.muster.api.v1.ListPastRequest\x1a\x1c.muster.api.v1.PastEventList\x12Q\n" +
+	"\tGetStatus\x12&.muster.api.v1.GetHistoryStatusRequest\x1a\x1c.muster.api.v1.HistoryStatus\x12K\n" +
+	"\x06Verify\x12#.muster.api.v1.VerifyHistoryRequest\x1a\x1c.muster.api.v1.HistoryReport\x12M\n" +
+	"\aRebuild\x12$.muster.api.v1.RebuildHistoryRequest\x1a\x1c.muster.api.v1.HistoryReport\x12L\n" +
+	"\x05Prune\x12\".muster.api.v1.PruneHistoryRequest\x1a\x1f.muster.api.v1.HistoryRetention2\x93\x01\n" +
 	"\n" +
 	"QuotaModes\x12C\n" +
 	"\x03Get\x12\".muster.api.v1.GetQuotaModeRequest\x1a\x18.muster.api.v1.QuotaMode\x12@\n" +
@@ -2287,61 +2296,72 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*BootstrapToken)(nil),                  // 65: muster.api.v1.BootstrapToken
 	(*OperatorCertificate)(nil),             // 66: muster.api.v1.OperatorCertificate
 	(*NodeBan)(nil),                         // 67: muster.api.v1.NodeBan
-	(*QuotaModePatch)(nil),                  // 68: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 69: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 70: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 71: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 72: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 73: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 74: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 75: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 76: muster.api.v1.JobWatchEvent
-	(*Boost)(nil),                           // 77: muster.api.v1.Boost
-	(*LogChunk)(nil),                        // 78: muster.api.v1.LogChunk
-	(*NodeList)(nil),                        // 79: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 80: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 81: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 82: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 83: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 84: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 85: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 86: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 87: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 88: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 89: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 90: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 91: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 92: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 93: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 94: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 95: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 96: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 97: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 98: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 99: muster.api.v1.ResourceWatchEvent
-	(*PriorityClassList)(nil),               // 100: muster.api.v1.PriorityClassList
-	(*PriorityClassWatchEvent)(nil),         // 101: muster.api.v1.PriorityClassWatchEvent
-	(*QueueList)(nil),                       // 102: muster.api.v1.QueueList
-	(*QueueWatchEvent)(nil),                 // 103: muster.api.v1.QueueWatchEvent
-	(*NamespaceList)(nil),                   // 104: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 105: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 106: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 107: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 108: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 109: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 110: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 111: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 112: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 113: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 114: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 115: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 116: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 117: muster.api.v1.TenantUsage
-	(*QuotaMode)(nil),                       // 118: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 119: muster.api.v1.Event
-	(*EventList)(nil),                       // 120: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 121: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 122: muster.api.v1.AuditEntryList
+	(*ListPastRequest)(nil),                 // 68: muster.api.v1.ListPastRequest
+	(*GetHistoryStatusRequest)(nil),         // 69: muster.api.v1.GetHistoryStatusRequest
+	(*VerifyHistoryRequest)(nil),            // 70: muster.api.v1.VerifyHistoryRequest
+	(*RebuildHistoryRequest)(nil),           // 71: muster.api.v1.RebuildHistoryRequest
+	(*PruneHistoryRequest)(nil),             // 72: muster.api.v1.PruneHistoryRequest
+	(*QuotaModePatch)(nil),                  // 73: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 74: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 75: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 76: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 77: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 78: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 79: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 80: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 81: muster.api.v1.JobWatchEvent
+	(*Boost)(nil),                           // 82: muster.api.v1.Boost
+	(*LogChunk)(nil),                        // 83: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 84: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 85: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 86: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 87: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 88: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 89: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 90: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 91: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 92: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 93: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 94: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 95: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 96: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 97: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 98: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 99: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 100: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 101: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 102: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 103: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 104: muster.api.v1.ResourceWatchEvent
+	(*PriorityClassList)(nil),               // 105: muster.api.v1.PriorityClassList
+	(*PriorityClassWatchEvent)(nil),         // 106: muster.api.v1.PriorityClassWatchEvent
+	(*QueueList)(nil),                       // 107: muster.api.v1.QueueList
+	(*QueueWatchEvent)(nil),                 // 108: muster.api.v1.QueueWatchEvent
+	(*NamespaceList)(nil),                   // 109: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 110: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 111: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 112: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 113: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 114: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 115: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 116: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 117: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 118: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 119: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 120: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 121: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 122: muster.api.v1.TenantUsage
+	(*PastAllocationList)(nil),              // 123: muster.api.v1.PastAllocationList
+	(*PastPreemptionList)(nil),              // 124: muster.api.v1.PastPreemptionList
+	(*PastEventList)(nil),                   // 125: muster.api.v1.PastEventList
+	(*HistoryStatus)(nil),                   // 126: muster.api.v1.HistoryStatus
+	(*HistoryReport)(nil),                   // 127: muster.api.v1.HistoryReport
+	(*HistoryRetention)(nil),                // 128: muster.api.v1.HistoryRetention
+	(*QuotaMode)(nil),                       // 129: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 130: muster.api.v1.Event
+	(*EventList)(nil),                       // 131: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 132: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 133: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	34,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
@@ -2499,153 +2519,167 @@ var file_muster_api_v1_api_proto_depIdxs = []int32{
 	22,  // 152: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
 	23,  // 153: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
 	24,  // 154: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	1,   // 155: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	68,  // 156: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	4,   // 157: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 158: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	50,  // 159: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 160: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	39,  // 161: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	69,  // 162: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	39,  // 163: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	70,  // 164: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	71,  // 165: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	39,  // 166: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	39,  // 167: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	72,  // 168: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	69,  // 169: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	73,  // 170: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	74,  // 171: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	40,  // 172: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	69,  // 173: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	40,  // 174: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	75,  // 175: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	76,  // 176: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	40,  // 177: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	40,  // 178: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	77,  // 179: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
-	40,  // 180: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	69,  // 181: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	73,  // 182: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	78,  // 183: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	51,  // 184: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	79,  // 185: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	80,  // 186: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	51,  // 187: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	51,  // 188: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	51,  // 189: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	51,  // 190: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	51,  // 191: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	81,  // 192: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	51,  // 193: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	51,  // 194: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	82,  // 195: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	51,  // 196: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	83,  // 197: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	84,  // 198: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	85,  // 199: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	53,  // 200: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	53,  // 201: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	86,  // 202: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	87,  // 203: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	53,  // 204: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	53,  // 205: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	53,  // 206: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	54,  // 207: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	54,  // 208: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	88,  // 209: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	89,  // 210: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	54,  // 211: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	54,  // 212: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	54,  // 213: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	90,  // 214: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	54,  // 215: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	91,  // 216: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	56,  // 217: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	56,  // 218: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	92,  // 219: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	93,  // 220: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	56,  // 221: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	56,  // 222: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	56,  // 223: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	57,  // 224: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	57,  // 225: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	94,  // 226: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	95,  // 227: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	57,  // 228: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	57,  // 229: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	57,  // 230: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	58,  // 231: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	58,  // 232: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	96,  // 233: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	97,  // 234: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	58,  // 235: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	58,  // 236: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	58,  // 237: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	59,  // 238: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	59,  // 239: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	98,  // 240: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	99,  // 241: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	59,  // 242: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	59,  // 243: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	59,  // 244: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	60,  // 245: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
-	60,  // 246: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
-	100, // 247: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
-	101, // 248: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
-	60,  // 249: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
-	60,  // 250: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
-	60,  // 251: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
-	61,  // 252: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
-	61,  // 253: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
-	102, // 254: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
-	103, // 255: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
-	61,  // 256: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
-	61,  // 257: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
-	61,  // 258: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
-	62,  // 259: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	62,  // 260: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	104, // 261: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	105, // 262: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	62,  // 263: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	62,  // 264: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	62,  // 265: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	63,  // 266: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	63,  // 267: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	106, // 268: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	107, // 269: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	63,  // 270: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	63,  // 271: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	64,  // 272: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	64,  // 273: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	108, // 274: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	109, // 275: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	64,  // 276: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	64,  // 277: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	64,  // 278: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	65,  // 279: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	110, // 280: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	65,  // 281: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	111, // 282: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	112, // 283: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	112, // 284: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	66,  // 285: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	113, // 286: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	113, // 287: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	67,  // 288: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	114, // 289: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	67,  // 290: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	115, // 291: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	116, // 292: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	117, // 293: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	118, // 294: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	118, // 295: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	119, // 296: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	120, // 297: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	121, // 298: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	122, // 299: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	161, // [161:300] is the sub-list for method output_type
-	22,  // [22:161] is the sub-list for method input_type
+	68,  // 155: muster.api.v1.History.ListAllocations:input_type -> muster.api.v1.ListPastRequest
+	68,  // 156: muster.api.v1.History.ListPreemptions:input_type -> muster.api.v1.ListPastRequest
+	68,  // 157: muster.api.v1.History.ListEvents:input_type -> muster.api.v1.ListPastRequest
+	69,  // 158: muster.api.v1.History.GetStatus:input_type -> muster.api.v1.GetHistoryStatusRequest
+	70,  // 159: muster.api.v1.History.Verify:input_type -> muster.api.v1.VerifyHistoryRequest
+	71,  // 160: muster.api.v1.History.Rebuild:input_type -> muster.api.v1.RebuildHistoryRequest
+	72,  // 161: muster.api.v1.History.Prune:input_type -> muster.api.v1.PruneHistoryRequest
+	1,   // 162: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	73,  // 163: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	4,   // 164: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	5,   // 165: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	50,  // 166: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	3,   // 167: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	39,  // 168: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	74,  // 169: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	39,  // 170: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	75,  // 171: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	76,  // 172: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	39,  // 173: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	39,  // 174: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	77,  // 175: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	74,  // 176: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	78,  // 177: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	79,  // 178: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	40,  // 179: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	74,  // 180: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	40,  // 181: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	80,  // 182: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	81,  // 183: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	40,  // 184: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	40,  // 185: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	82,  // 186: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
+	40,  // 187: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	74,  // 188: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	78,  // 189: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	83,  // 190: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	51,  // 191: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	84,  // 192: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	85,  // 193: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	51,  // 194: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	51,  // 195: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	51,  // 196: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	51,  // 197: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	51,  // 198: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	86,  // 199: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	51,  // 200: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	51,  // 201: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	87,  // 202: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	51,  // 203: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	88,  // 204: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	89,  // 205: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	90,  // 206: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	53,  // 207: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	53,  // 208: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	91,  // 209: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	92,  // 210: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	53,  // 211: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	53,  // 212: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	53,  // 213: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	54,  // 214: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	54,  // 215: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	93,  // 216: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	94,  // 217: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	54,  // 218: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	54,  // 219: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	54,  // 220: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	95,  // 221: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	54,  // 222: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	96,  // 223: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	56,  // 224: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	56,  // 225: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	97,  // 226: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	98,  // 227: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	56,  // 228: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	56,  // 229: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	56,  // 230: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	57,  // 231: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	57,  // 232: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	99,  // 233: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	100, // 234: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	57,  // 235: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	57,  // 236: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	57,  // 237: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	58,  // 238: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	58,  // 239: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	101, // 240: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	102, // 241: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	58,  // 242: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	58,  // 243: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	58,  // 244: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	59,  // 245: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	59,  // 246: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	103, // 247: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	104, // 248: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	59,  // 249: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	59,  // 250: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	59,  // 251: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	60,  // 252: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
+	60,  // 253: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
+	105, // 254: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
+	106, // 255: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
+	60,  // 256: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
+	60,  // 257: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
+	60,  // 258: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
+	61,  // 259: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
+	61,  // 260: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
+	107, // 261: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
+	108, // 262: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
+	61,  // 263: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
+	61,  // 264: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
+	61,  // 265: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
+	62,  // 266: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	62,  // 267: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	109, // 268: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	110, // 269: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	62,  // 270: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	62,  // 271: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	62,  // 272: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	63,  // 273: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	63,  // 274: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	111, // 275: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	112, // 276: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	63,  // 277: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	63,  // 278: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	64,  // 279: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	64,  // 280: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	113, // 281: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	114, // 282: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	64,  // 283: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	64,  // 284: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	64,  // 285: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	65,  // 286: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	115, // 287: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	65,  // 288: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	116, // 289: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	117, // 290: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	117, // 291: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	66,  // 292: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	118, // 293: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	118, // 294: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	67,  // 295: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	119, // 296: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	67,  // 297: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	120, // 298: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	121, // 299: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	122, // 300: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	123, // 301: muster.api.v1.History.ListAllocations:output_type -> muster.api.v1.PastAllocationList
+	124, // 302: muster.api.v1.History.ListPreemptions:output_type -> muster.api.v1.PastPreemptionList
+	125, // 303: muster.api.v1.History.ListEvents:output_type -> muster.api.v1.PastEventList
+	126, // 304: muster.api.v1.History.GetStatus:output_type -> muster.api.v1.HistoryStatus
+	127, // 305: muster.api.v1.History.Verify:output_type -> muster.api.v1.HistoryReport
+	127, // 306: muster.api.v1.History.Rebuild:output_type -> muster.api.v1.HistoryReport
+	128, // 307: muster.api.v1.History.Prune:output_type -> muster.api.v1.HistoryRetention
+	129, // 308: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	129, // 309: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	130, // 310: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	131, // 311: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	132, // 312: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	133, // 313: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	168, // [168:314] is the sub-list for method output_type
+	22,  // [22:168] is the sub-list for method input_type
 	22,  // [22:22] is the sub-list for extension type_name
 	22,  // [22:22] is the sub-list for extension extendee
 	0,   // [0:22] is the sub-list for field type_name
@@ -2658,6 +2692,7 @@ func file_muster_api_v1_api_proto_init() {
 	}
 	file_muster_api_v1_access_proto_init()
 	file_muster_api_v1_evictions_proto_init()
+	file_muster_api_v1_history_proto_init()
 	file_muster_api_v1_identity_proto_init()
 	file_muster_api_v1_objects_proto_init()
 	file_muster_api_v1_queues_proto_init()
@@ -2673,7 +2708,7 @@ func file_muster_api_v1_api_proto_init() {
 			NumEnums:      0,
 			NumMessages:   34,
 			NumExtensions: 0,
-			NumServices:   23,
+			NumServices:   24,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

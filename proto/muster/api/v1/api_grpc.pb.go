@@ -6664,6 +6664,356 @@ var Usage_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	History_ListAllocations_FullMethodName = "/muster.api.v1.History/ListAllocations"
+	History_ListPreemptions_FullMethodName = "/muster.api.v1.History/ListPreemptions"
+	History_ListEvents_FullMethodName      = "/muster.api.v1.History/ListEvents"
+	History_GetStatus_FullMethodName       = "/muster.api.v1.History/GetStatus"
+	History_Verify_FullMethodName          = "/muster.api.v1.History/Verify"
+	History_Rebuild_FullMethodName         = "/muster.api.v1.History/Rebuild"
+	History_Prune_FullMethodName           = "/muster.api.v1.History/Prune"
+)
+
+// HistoryClient is the client API for History service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// History is the past of the cluster out of a database. Each coordinator answers by
+// itself; one without a history refuses all calls.
+type HistoryClient interface {
+	// Allocations and units of jobs, the newest first. A tenant gets its own.
+	ListAllocations(ctx context.Context, in *ListPastRequest, opts ...grpc.CallOption) (*PastAllocationList, error)
+	// Preemptions, the newest first. A tenant gets those of its own work.
+	ListPreemptions(ctx context.Context, in *ListPastRequest, opts ...grpc.CallOption) (*PastPreemptionList, error)
+	// Events of allocations, the newest first. A tenant gets those of its own work.
+	ListEvents(ctx context.Context, in *ListPastRequest, opts ...grpc.CallOption) (*PastEventList, error)
+	// How far the history is, the spool of this coordinator, and the gaps.
+	GetStatus(ctx context.Context, in *GetHistoryStatusRequest, opts ...grpc.CallOption) (*HistoryStatus, error)
+	// Compares the history with the store, and changes nothing.
+	Verify(ctx context.Context, in *VerifyHistoryRequest, opts ...grpc.CallOption) (*HistoryReport, error)
+	// Writes the rows anew that differ, and returns the differences.
+	Rebuild(ctx context.Context, in *RebuildHistoryRequest, opts ...grpc.CallOption) (*HistoryReport, error)
+	// Removes the rows that are older than the periods of their kinds.
+	Prune(ctx context.Context, in *PruneHistoryRequest, opts ...grpc.CallOption) (*HistoryRetention, error)
+}
+
+type historyClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewHistoryClient(cc grpc.ClientConnInterface) HistoryClient {
+	return &historyClient{cc}
+}
+
+func (c *historyClient) ListAllocations(ctx context.Context, in *ListPastRequest, opts ...grpc.CallOption) (*PastAllocationList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PastAllocationList)
+	err := c.cc.Invoke(ctx, History_ListAllocations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *historyClient) ListPreemptions(ctx context.Context, in *ListPastRequest, opts ...grpc.CallOption) (*PastPreemptionList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PastPreemptionList)
+	err := c.cc.Invoke(ctx, History_ListPreemptions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *historyClient) ListEvents(ctx context.Context, in *ListPastRequest, opts ...grpc.CallOption) (*PastEventList, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PastEventList)
+	err := c.cc.Invoke(ctx, History_ListEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *historyClient) GetStatus(ctx context.Context, in *GetHistoryStatusRequest, opts ...grpc.CallOption) (*HistoryStatus, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HistoryStatus)
+	err := c.cc.Invoke(ctx, History_GetStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *historyClient) Verify(ctx context.Context, in *VerifyHistoryRequest, opts ...grpc.CallOption) (*HistoryReport, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HistoryReport)
+	err := c.cc.Invoke(ctx, History_Verify_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *historyClient) Rebuild(ctx context.Context, in *RebuildHistoryRequest, opts ...grpc.CallOption) (*HistoryReport, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HistoryReport)
+	err := c.cc.Invoke(ctx, History_Rebuild_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *historyClient) Prune(ctx context.Context, in *PruneHistoryRequest, opts ...grpc.CallOption) (*HistoryRetention, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HistoryRetention)
+	err := c.cc.Invoke(ctx, History_Prune_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// HistoryServer is the server API for History service.
+// All implementations must embed UnimplementedHistoryServer
+// for forward compatibility.
+//
+// History is the past of the cluster out of a database. Each coordinator answers by
+// itself; one without a history refuses all calls.
+type HistoryServer interface {
+	// Allocations and units of jobs, the newest first. A tenant gets its own.
+	ListAllocations(context.Context, *ListPastRequest) (*PastAllocationList, error)
+	// Preemptions, the newest first. A tenant gets those of its own work.
+	ListPreemptions(context.Context, *ListPastRequest) (*PastPreemptionList, error)
+	// Events of allocations, the newest first. A tenant gets those of its own work.
+	ListEvents(context.Context, *ListPastRequest) (*PastEventList, error)
+	// How far the history is, the spool of this coordinator, and the gaps.
+	GetStatus(context.Context, *GetHistoryStatusRequest) (*HistoryStatus, error)
+	// Compares the history with the store, and changes nothing.
+	Verify(context.Context, *VerifyHistoryRequest) (*HistoryReport, error)
+	// Writes the rows anew that differ, and returns the differences.
+	Rebuild(context.Context, *RebuildHistoryRequest) (*HistoryReport, error)
+	// Removes the rows that are older than the periods of their kinds.
+	Prune(context.Context, *PruneHistoryRequest) (*HistoryRetention, error)
+	mustEmbedUnimplementedHistoryServer()
+}
+
+// UnimplementedHistoryServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedHistoryServer struct{}
+
+func (UnimplementedHistoryServer) ListAllocations(context.Context, *ListPastRequest) (*PastAllocationList, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAllocations not implemented")
+}
+func (UnimplementedHistoryServer) ListPreemptions(context.Context, *ListPastRequest) (*PastPreemptionList, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPreemptions not implemented")
+}
+func (UnimplementedHistoryServer) ListEvents(context.Context, *ListPastRequest) (*PastEventList, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
+}
+func (UnimplementedHistoryServer) GetStatus(context.Context, *GetHistoryStatusRequest) (*HistoryStatus, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
+}
+func (UnimplementedHistoryServer) Verify(context.Context, *VerifyHistoryRequest) (*HistoryReport, error) {
+	return nil, status.Error(codes.Unimplemented, "method Verify not implemented")
+}
+func (UnimplementedHistoryServer) Rebuild(context.Context, *RebuildHistoryRequest) (*HistoryReport, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rebuild not implemented")
+}
+func (UnimplementedHistoryServer) Prune(context.Context, *PruneHistoryRequest) (*HistoryRetention, error) {
+	return nil, status.Error(codes.Unimplemented, "method Prune not implemented")
+}
+func (UnimplementedHistoryServer) mustEmbedUnimplementedHistoryServer() {}
+func (UnimplementedHistoryServer) testEmbeddedByValue()                 {}
+
+// UnsafeHistoryServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to HistoryServer will
+// result in compilation errors.
+type UnsafeHistoryServer interface {
+	mustEmbedUnimplementedHistoryServer()
+}
+
+func RegisterHistoryServer(s grpc.ServiceRegistrar, srv HistoryServer) {
+	// If the following call panics, it indicates UnimplementedHistoryServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&History_ServiceDesc, srv)
+}
+
+func _History_ListAllocations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPastRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).ListAllocations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_ListAllocations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).ListAllocations(ctx, req.(*ListPastRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _History_ListPreemptions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPastRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).ListPreemptions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_ListPreemptions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).ListPreemptions(ctx, req.(*ListPastRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _History_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPastRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).ListEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_ListEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).ListEvents(ctx, req.(*ListPastRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _History_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetHistoryStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).GetStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_GetStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).GetStatus(ctx, req.(*GetHistoryStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _History_Verify_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(VerifyHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).Verify(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_Verify_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).Verify(ctx, req.(*VerifyHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _History_Rebuild_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RebuildHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).Rebuild(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_Rebuild_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).Rebuild(ctx, req.(*RebuildHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _History_Prune_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PruneHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HistoryServer).Prune(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: History_Prune_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HistoryServer).Prune(ctx, req.(*PruneHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// History_ServiceDesc is the grpc.ServiceDesc for History service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var History_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.History",
+	HandlerType: (*HistoryServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListAllocations",
+			Handler:    _History_ListAllocations_Handler,
+		},
+		{
+			MethodName: "ListPreemptions",
+			Handler:    _History_ListPreemptions_Handler,
+		},
+		{
+			MethodName: "ListEvents",
+			Handler:    _History_ListEvents_Handler,
+		},
+		{
+			MethodName: "GetStatus",
+			Handler:    _History_GetStatus_Handler,
+		},
+		{
+			MethodName: "Verify",
+			Handler:    _History_Verify_Handler,
+		},
+		{
+			MethodName: "Rebuild",
+			Handler:    _History_Rebuild_Handler,
+		},
+		{
+			MethodName: "Prune",
+			Handler:    _History_Prune_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
 	QuotaModes_Get_FullMethodName   = "/muster.api.v1.QuotaModes/Get"
 	QuotaModes_Patch_FullMethodName = "/muster.api.v1.QuotaModes/Patch"
 )
