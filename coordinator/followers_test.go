@@ -43,9 +43,6 @@ func shows(t *testing.T, k *rig.Coordinator) map[string]any {
 	}
 	quotas, err := k.ListResourceQuotas(t.Context(), "")
 	note("resource quotas", quotas, err)
-	for i := range quotas.Items {
-		quotas.Items[i].Status.Trend = nil
-	}
 	forests, err := k.ListQuotaForests(t.Context())
 	note("forests", forests, err)
 	bindings, err := k.ListQuotaBindings(t.Context())

@@ -78,7 +78,7 @@ func TestScopedQuotasHoldWhatFallsUnderThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := api.ResourceQuotaStatus{Hard: quantities{resource.GPU: "4"}, Used: quantities{resource.GPU: "4"}, Utilization: quantities{resource.GPU: "100%"}, Trend: quantities{}}
+		want := api.ResourceQuotaStatus{Hard: quantities{resource.GPU: "4"}, Used: quantities{resource.GPU: "4"}, Utilization: quantities{resource.GPU: "100%"}}
 		if diff := cmp.Diff(want, got.Status); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}
@@ -196,35 +196,6 @@ func TestAQuotaThatIsNoLongerConfiguredIsDeleted(t *testing.T) {
 		list, err := k.ListResourceQuotas(t.Context(), "")
 		if err != nil || len(list.Items) != 1 || list.Items[0].Metadata.Namespace != "other" {
 			t.Errorf("%v, %+v", err, list)
-		}
-	})
-}
-
-func TestTrends(t *testing.T) {
-	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
-		k := c.Bring(1)
-		restrict(t, k, resourceQuota("team", quantities{resource.GPU: "8", "cpu": "100"}))
-		pass(30 * time.Minute)
-		allocate(t, k, rig.Submission{Name: "a", GPUs: 4})
-		trend := func() quantities {
-			q, err := k.GetResourceQuota(t.Context(), rig.Namespace, "team")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return q.Status.Trend
-		}
-		if got := trend(); len(got) != 0 {
-			t.Errorf("after half an hour: %v", got)
-		}
-		pass(3 * time.Hour)
-		if diff := cmp.Diff(quantities{resource.GPU: "+50% over 3h", "cpu": "+4% over 3h"}, trend()); diff != "" {
-			t.Errorf("after three hours (-want +got):\n%s", diff)
-		}
-		pass(25 * time.Hour)
-		remove(t, k, "a")
-		phase(t, c, "a", "")
-		if diff := cmp.Diff(quantities{resource.GPU: "-50% over 24h", "cpu": "-4% over 24h"}, trend()); diff != "" {
-			t.Errorf("after a day (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -65,7 +65,6 @@ type Follower struct {
 	broken  error // the reason why the loaded keys cannot be shown
 	feeds   feeds
 	kept    []keptView    // of lists that go on, oldest first
-	sampled time.Time     // when the trends of quotas were sampled last
 	changed chan struct{} // closed and replaced whenever revision changes
 	restart func()        // ends the watch, so that everything is loaded anew
 
@@ -313,11 +312,6 @@ func (f *Follower) tidy(now time.Time) {
 	}
 	f.dropKept(now)
 	f.past.sample(now, f.revision)
-	if now.Sub(f.sampled) >= time.Hour && !f.unseen && f.broken == nil {
-		f.refresh()
-		f.cache.NoteTrends(now)
-		f.sampled = now
-	}
 }
 
 // follow takes changes until the watch ends; its error is the reason.

@@ -34,7 +34,7 @@ func charging(b testing.TB, live int) *Leader {
 		}
 	}
 	l.objects.Bindings.Set(api.QuotaBinding{Metadata: api.ObjectMeta{Name: "bound"}, Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": "a", "Service": "a"}}}, 1)
-	l.quotas.SetResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1, time.Now())
+	l.quotas.SetResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1)
 	for i := range live {
 		u := chargedUnit("bound", fmt.Sprint("live", i))
 		if short := l.admit(u); short != nil {

@@ -79,7 +79,7 @@ func (l *Leader) configQuotas() []edit.Write {
 			Op: record.Put(key.Key(), record.MustEncode(*charges.RecordOf(object.Metadata, object))),
 			Landed: func(rev resource.Revision) {
 				object.Metadata = edit.At(object.Metadata, rev)
-				l.quotas.SetResourceQuota(object, rev, l.now)
+				l.quotas.SetResourceQuota(object, rev)
 			},
 		})
 	}

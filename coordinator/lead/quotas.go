@@ -10,7 +10,7 @@ import (
 func (l *Leader) takeResourceQuota(object api.ResourceQuota, rev resource.Revision) {
 	namespace := object.Metadata.Namespace
 	before := l.quotas.Limits().CountsUsers(namespace)
-	l.quotas.SetResourceQuota(object, rev, l.now)
+	l.quotas.SetResourceQuota(object, rev)
 	l.regroup(namespace, before)
 }
 

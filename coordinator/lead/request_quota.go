@@ -108,7 +108,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 		l.takeResourceQuota(object, rev)
 	}
 	w.Result = func() any {
-		return Warned[*api.ResourceQuota]{l.quotas.ShowQuota(l.quotas.Quota(namespace+"/"+name), l.now), warnings}
+		return Warned[*api.ResourceQuota]{l.quotas.ShowQuota(l.quotas.Quota(namespace + "/" + name)), warnings}
 	}
 	return w, nil
 }
@@ -124,7 +124,7 @@ func (r DeleteResourceQuota) judge(l *Leader) (edit.Write, *api.Status) {
 	if status != nil {
 		return edit.Write{}, status
 	}
-	was := l.quotas.ShowQuota(q, l.now)
+	was := l.quotas.ShowQuota(q)
 	return edit.Write{
 		Op: record.Delete(resourceQuotaKey(r.Namespace, r.Name).Key()), Rev: q.Rev,
 		Landed: func(resource.Revision) { l.dropResourceQuota(r.Namespace, r.Name) },

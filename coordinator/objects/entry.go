@@ -120,7 +120,6 @@ func (e *nodeEntry) show(now time.Time) shown.Node {
 // quotaEntry is a resource quota and its use.
 type quotaEntry struct {
 	shown.ResourceQuota
-	trend shown.Trend
 }
 
 func (e *quotaEntry) base() any {
@@ -128,16 +127,8 @@ func (e *quotaEntry) base() any {
 	return &q
 }
 
-func (e *quotaEntry) figures(object any, v *View) {
-	q := e.show(v.now)
-	object.(*api.ResourceQuota).Status = q.Show().Status
-}
-
-// show makes the shown value of a quota.
-func (e *quotaEntry) show(now time.Time) shown.ResourceQuota {
-	q := e.ResourceQuota
-	q.Trend = e.trend.Since(now, q.Utilization)
-	return q
+func (e *quotaEntry) figures(object any, _ *View) {
+	object.(*api.ResourceQuota).Status = e.Show().Status
 }
 
 // forestEntry is a quota forest.

@@ -89,12 +89,12 @@ func (v *View) ResourceQuota(position string) (shown.ResourceQuota, bool) {
 	if !found {
 		return shown.ResourceQuota{}, false
 	}
-	return e.show(v.now), true
+	return e.ResourceQuota, true
 }
 
 // ResourceQuotas are the quotas of a namespace, "" being all.
 func (v *View) ResourceQuotas(namespace string) iter.Seq[shown.ResourceQuota] {
-	return each(v, ResourceQuotas, namespace, func(e *quotaEntry) shown.ResourceQuota { return e.show(v.now) })
+	return each(v, ResourceQuotas, namespace, func(e *quotaEntry) shown.ResourceQuota { return e.ResourceQuota })
 }
 
 // Binding returns the quota binding of a namespace.

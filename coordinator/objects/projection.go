@@ -171,7 +171,7 @@ func (c *Cache) concerns(key string, kvs map[string]record.KV, now time.Time, s 
 		}
 		return err
 	case strings.HasPrefix(key, record.QuotaPrefix):
-		return c.remakeQuota(key, kvs, now)
+		return c.remakeQuota(key, kvs)
 	case strings.HasPrefix(key, record.TenantsPrefix):
 		return c.remakeTenant(key, kvs)
 	case strings.HasPrefix(key, record.NamespacesPrefix):

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
@@ -21,11 +20,10 @@ type cachedQuotas struct {
 	bindings map[string]shown.Versioned[api.QuotaBinding] // by namespace
 }
 
-// cachedQuota is a resource quota and its utilization in the last hours.
+// cachedQuota is a resource quota with its limits.
 type cachedQuota struct {
 	shown.Versioned[api.ResourceQuota]
 	hard, soft resource.Vector
-	trend      shown.Trend
 }
 
 func newCachedQuotas() cachedQuotas {
@@ -36,7 +34,7 @@ func newCachedQuotas() cachedQuotas {
 }
 
 // remakeQuota makes a quota from its key.
-func (c *Cache) remakeQuota(key string, kvs map[string]record.KV, now time.Time) error {
+func (c *Cache) remakeQuota(key string, kvs map[string]record.KV) error {
 	q := &c.quotas
 	parsed, err := record.ParseQuotaKey(key)
 	if err != nil {
@@ -58,7 +56,7 @@ func (c *Cache) remakeQuota(key string, kvs map[string]record.KV, now time.Time)
 		if err != nil {
 			return err
 		}
-		q.set(v, now)
+		q.set(v)
 	case record.QuotaForests:
 		c.stale[Name{QuotaForests, "", parsed.Name}] = true
 		return remakeIn(q.forests, parsed.Name, kv, found, api.DecodeQuotaForest, func(o *api.QuotaForest) *api.ObjectMeta { return &o.Metadata })
@@ -105,19 +103,15 @@ func readQuota[T any](kv record.KV, decode func([]byte) (*T, *api.Status), meta 
 }
 
 // set takes a resource quota over.
-func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota], now time.Time) {
+func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota]) {
 	r := &cachedQuota{Versioned: v}
 	r.hard, r.soft = v.Object.Spec.Limits()
 	m := v.Object.Metadata
-	if before := q.of[m.Namespace][m.Name]; before != nil {
-		r.trend = before.trend.Copy()
-	}
 	if q.of[m.Namespace] == nil {
 		q.of[m.Namespace] = map[string]*cachedQuota{}
 	}
 	q.of[m.Namespace][m.Name] = r
 	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: v.Object.Spec.UserLimits(), Scope: &r.Object.Spec})
-	r.trend.Note(now, shown.Utilization(q.limits.Used(m.Namespace, m.Name), r.hard))
 }
 
 // entry makes the entry of a resource quota.
@@ -126,18 +120,5 @@ func (q *cachedQuotas) entry(r *cachedQuota) entry {
 	shows := shown.ResourceQuota{Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: shown.Utilization(used, r.hard),
 		Users: q.limits.UsedByUsers(r.Object.Metadata.Namespace, r.Object.Metadata.Name),
 	}
-	return &quotaEntry{shows, r.trend}
-}
-
-// NoteTrends takes the use of each resource quota as a sample of its trend; it is
-// called about once an hour. Trends are times since, which make no event.
-func (c *Cache) NoteTrends(now time.Time) {
-	for namespace, quotas := range c.quotas.of {
-		for name, r := range quotas {
-			r.trend = r.trend.Copy()
-			r.trend.Note(now, shown.Utilization(c.quotas.limits.Used(namespace, name), r.hard))
-			c.tables[ResourceQuotas].Set(Name{ResourceQuotas, namespace, name}.position(), c.quotas.entry(r))
-		}
-	}
-	c.view = nil
+	return &quotaEntry{shows}
 }

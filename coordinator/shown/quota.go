@@ -44,10 +44,8 @@ type ResourceQuota struct {
 	Hard, Soft, Used resource.Vector
 	// Users are the amounts of each user that the quota counts one by one.
 	Users map[string]resource.Vector
-	// Utilization is Utilization(Used, Hard), and Trend says in words how it has
-	// changed.
+	// Utilization is Utilization(Used, Hard).
 	Utilization map[resource.Name]int64
-	Trend       map[resource.Name]string
 }
 
 // Show shows a quota with what is used of it. The limits of resources that are
@@ -55,7 +53,7 @@ type ResourceQuota struct {
 func (q *ResourceQuota) Show() *api.ResourceQuota {
 	o := q.Object
 	o.Status = api.ResourceQuotaStatus{
-		Hard: Quantities(q.Hard), Used: Quantities(q.Used), Utilization: map[resource.Name]string{}, Trend: q.Trend,
+		Hard: Quantities(q.Hard), Used: Quantities(q.Used), Utilization: map[resource.Name]string{},
 	}
 	for _, user := range slices.Sorted(maps.Keys(q.Users)) {
 		o.Status.Users = append(o.Status.Users, api.UserUsage{User: user, Used: Quantities(q.Users[user])})

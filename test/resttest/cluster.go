@@ -39,11 +39,9 @@ type Cluster struct {
 	clients map[lead.Token]chan<- reply // each takes one reply without a wait
 	asked   lead.Token                  // the last client's
 	changed chan struct{}               // closes at the next change of the store
-	// cache is the objects of seen, the store's keys by name, and sampled is when the
-	// trends of its quotas were noted.
+	// cache is the objects of seen, the store's keys by name.
 	cache   *objects.Cache
 	seen    map[string]record.KV
-	sampled time.Time
 	shows   *shows                    // the events of the writes
 	output  map[string][]api.LogChunk // of jobs
 	endless []string                  // jobs whose output does not end
@@ -63,7 +61,7 @@ const mostAllocations = 10_000
 func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
 		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*alone.Agent{}, told: map[resource.NodeID]lead.NodeFacts{},
-		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), sampled: now(), shows: newShows(now()),
+		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), shows: newShows(now()),
 	}
 	c.cache.BoundAllocations(mostAllocations)
 	key := record.LeaderKey(1)

@@ -93,10 +93,6 @@ func (c *Cluster) view() *objects.View {
 	}
 	c.seen = now
 	must(c.cache.Refresh(now, at, c.time()))
-	if c.time().Sub(c.sampled) >= time.Hour {
-		c.sampled = c.time()
-		c.cache.NoteTrends(c.sampled)
-	}
 	return c.cache.View(at, c.time())
 }
 

@@ -51,7 +51,7 @@ func (q *Book) loadObject(key record.QuotaKey, rec record.Quota, rev resource.Re
 			return status
 		}
 		object.Metadata = MetadataOf(rec, object.Metadata, rev)
-		q.SetResourceQuota(*object, rev, now)
+		q.SetResourceQuota(*object, rev)
 	case record.QuotaTrees:
 		object, status := api.DecodeQuotaTree(rec.Document)
 		if status != nil {
