@@ -85,8 +85,8 @@ type PastPreemption struct {
 type PastEvent struct {
 	// Time is the time of the event.
 	Time string `json:"time" format:"time" example:"2026-03-01T12:00:00Z"`
-	// Type is Created, Waiting, Scheduled, Started, Preempted or Ended.
-	Type string `json:"type" oneof:"Created,Waiting,Scheduled,Started,Preempted,Ended" example:"Scheduled"`
+	// Type is Created, Waiting, Scheduled, Started, Signaled, Preempted or Ended.
+	Type string `json:"type" oneof:"Created,Waiting,Scheduled,Started,Signaled,Preempted,Ended" example:"Scheduled"`
 	// Tenant is the tenant of the allocation.
 	Tenant string `json:"tenant" example:"vision"`
 	// Namespace is the namespace of the allocation.

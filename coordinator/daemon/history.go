@@ -147,6 +147,15 @@ func (d *door) Read(ctx context.Context, of history.Batch) (history.Batch, error
 	return w.Read(ctx, of)
 }
 
+// LastCounted is the warehouse's.
+func (d *door) LastCounted(ctx context.Context) ([]history.Slice, error) {
+	w, err := d.warehouse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.LastCounted(ctx)
+}
+
 // recordHeartbeats is the warehouse's.
 func (d *door) recordHeartbeats(ctx context.Context, samples []history.Heartbeat) error {
 	w, err := d.warehouse(ctx)

@@ -42,8 +42,10 @@ type Batch struct {
 	Preemptions []Preemption
 	Conditions  []Condition
 	Audit       []Audit
-	Slices      []Slice
-	Slots       []Slot
+	// Cuts are applied before Slices.
+	Cuts   []Cut `json:",omitempty"`
+	Slices []Slice
+	Slots  []Slot
 	// Gaps are the ranges of revisions of which the history has nothing.
 	Gaps []Gap
 }
@@ -135,9 +137,11 @@ type Unit struct {
 	Scheduled, Started time.Time
 	Ended              time.Time
 	TTL                time.Duration // 0: none
-	Expires            time.Time
-	Retries            int
-	Revision           resource.Revision
+	// TimeLimited: quotas count the unit as Terminating.
+	TimeLimited bool
+	Expires     time.Time
+	Retries     int
+	Revision    resource.Revision
 }
 
 // Grant is one transaction of a unit: what its members hold from the commit to the
@@ -150,14 +154,17 @@ type Grant struct {
 	State     string // COMMITTED, EVICTING, RELEASING or RELEASED
 	Committed time.Time
 	Ready     time.Time // zero: never
-	Ending    time.Time // notice, or the owner's request
-	Ended     time.Time // nothing is held any more
-	Evicted   bool
-	By        resource.TxID // the preemptor's
-	Reason    string
-	Exits     json.RawMessage // how the work of the members has ended; nil: no work
-	Members   []Member        // ascending by Index
-	Revision  resource.Revision
+	// Signaled is when the leader learned that a member has got the signal that announces
+	// its end; zero: none has.
+	Signaled time.Time
+	Ending   time.Time // notice, or the owner's request
+	Ended    time.Time // nothing is held any more
+	Evicted  bool
+	By       resource.TxID // the preemptor's
+	Reason   string
+	Exits    json.RawMessage // how the work of the members has ended; nil: no work
+	Members  []Member        // ascending by Index
+	Revision resource.Revision
 }
 
 // Member is what one member of a grant holds on its node.
@@ -264,6 +271,29 @@ type Slice struct {
 	// Measured is the integral of the measured use over the interval in base units
 	// times milliseconds; nil where nothing measures it.
 	Measured *int64
+	// Counter is the member's counter of this slot at To, of which Measured is a
+	// difference; nil where it is not known. Its unit is that of Use.
+	Counter *int64
+}
+
+// Cut takes back the slices of one slot of one member behind an instant: those that begin
+// there or later have length 0 then, and one that reaches beyond it ends there, without a
+// counter.
+type Cut struct {
+	Tx     resource.TxID
+	Member int
+	Slot   resource.Name
+	At     time.Time
+}
+
+// Use is the measured use of a member at an instant: counters since the start of its work,
+// which never fall. Slices are made of their differences; it has no row.
+type Use struct {
+	Tx         resource.TxID
+	Member     int
+	At         time.Time
+	CPUMillis  int64  // processor time
+	BusyMillis *int64 // of all devices, the part that computed times time; nil: none is measured
 }
 
 // Gap is a range of revisions, both ends within, whose changes the history has not.
@@ -271,4 +301,13 @@ type Gap struct {
 	From, Upto resource.Revision
 	At         time.Time
 	Reason     string
+}
+
+// AddDevice adds the busy time of a device.
+func (u *Use) AddDevice(busyMillis int64) {
+	sum := max(0, busyMillis)
+	if u.BusyMillis != nil {
+		sum = resource.SaturatingAdd(sum, *u.BusyMillis)
+	}
+	u.BusyMillis = &sum
 }

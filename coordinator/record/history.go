@@ -12,6 +12,9 @@ const (
 	HistoryPrefix = Root + "history/"
 	// HistoryPositionKey holds HistoryPosition.
 	HistoryPositionKey = HistoryPrefix + "position"
+	// HistoryRebuiltKey holds HistoryPosition of the last rebuild that has changed rows: the
+	// projector begins again behind it.
+	HistoryRebuiltKey = HistoryPrefix + "rebuilt"
 	// ProjectorPrefix holds LeaderAddress of the candidates for the projector, each on a
 	// lease, as LeaderPrefix does for the leader.
 	ProjectorPrefix = HistoryPrefix + "projector/"

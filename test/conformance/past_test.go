@@ -13,7 +13,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// giveAPast writes two days of the tenant ml-team and of its quota whole, and prices, into
+// giveAPast writes two days of the tenant ml-team and of two of its quotas, and prices, into
 // the history of a cluster that has not begun: trends, averages and costs are about hours
 // that are over.
 func giveAPast(t *testing.T, dataDir string) {
@@ -25,12 +25,16 @@ func giveAPast(t *testing.T, dataDir string) {
 	hour := time.Now().UTC().Truncate(time.Hour)
 	from := hour.Add(-48 * time.Hour)
 	held := resource.Vector{resource.CPU: 8_000, resource.Memory: 64 << 30, resource.GPU: 2_000, resource.EphemeralStorage: 100 << 30}
-	past := history.Batch{Slices: usage.Slices(history.Grant{
-		Tx: "of-the-past", Tenant: "ml-team", Namespace: "ml-team", Committed: from, Ended: hour, Members: []history.Member{{Allocated: held}},
-	}, nil, hour)}
+	past := history.Batch{Units: []history.Unit{{
+		UID: "of-the-past", Tenant: "ml-team", Namespace: "ml-team", Name: "past", PriorityClass: "normal", Created: from, Ended: hour, State: "Succeeded", Revision: 1,
+	}}, Slices: usage.Slices(history.Grant{
+		Tx: "of-the-past", Unit: "of-the-past", Tenant: "ml-team", Namespace: "ml-team", Committed: from, Ended: hour, Members: []history.Member{{Allocated: held}},
+	}, hour)}
 	var prices []usage.Price
 	for slot, hard := range map[resource.Name]int64{resource.CPU: 10_000_000, resource.Memory: 40 << 40, resource.GPU: 100_000, resource.EphemeralStorage: 1 << 50} {
-		past.Quotas = append(past.Quotas, history.Quota{Namespace: "ml-team", Name: "whole", Tenant: "ml-team", Slot: slot, Hard: hard, Soft: resource.Unlimited, From: from, Revision: 1})
+		for _, name := range []string{"whole", "ml-team-quota"} {
+			past.Quotas = append(past.Quotas, history.Quota{Namespace: "ml-team", Name: name, Tenant: "ml-team", Slot: slot, Hard: hard, Soft: resource.Unlimited, From: from, Revision: 1})
+		}
 		prices = append(prices, usage.Price{From: from, Slot: slot, Per: held[slot], Hour: 1_250_000})
 	}
 	slices.SortFunc(prices, func(a, b usage.Price) int { return -slices.Compare([]byte(a.Slot), []byte(b.Slot)) })

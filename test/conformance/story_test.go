@@ -86,7 +86,7 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 }
 
 // trend checks the trend of a quota that counts all work of its namespace, in the words of
-// the document. The documented quota has scopes: its trend begins with an hour of samples.
+// the document. That of the documented quota, which has scopes, is in the story.
 func (w *world) trend() {
 	w.Helper()
 	w.must(http.StatusCreated, "POST", team+"resourcequotas", `{"metadata": {"name": "whole"}, "spec": {"hard": {"cpu": "10000", "nvidia.com/gpu": "100"}}}`)

@@ -78,8 +78,9 @@ func (a *Answers) AddUsage(ctx context.Context, u *api.TenantUsage, tenant resou
 		return a.failed("usage", err)
 	}
 	u.Since = past.From.Format(time.RFC3339)
+	known := tellsModels(past.Slots)
 	for name, r := range u.Resources {
-		if resource.IsGPUModel(name) { // slices count a GPU once, with its product beside
+		if resource.IsGPUModel(name) && !known {
 			r.PeakUsage, r.AvgUsage = "", ""
 			u.Resources[name] = r
 			continue
@@ -93,7 +94,7 @@ func (a *Answers) AddUsage(ctx context.Context, u *api.TenantUsage, tenant resou
 		u.Resources[name] = r
 	}
 	for name, held := range past.Slots {
-		if _, shown := u.Resources[name]; !shown {
+		if _, shown := u.Resources[name]; !shown && !resource.IsGPUModel(name) { // a model is shown where a quota names it
 			u.Resources[name] = api.TenantResource{CurrentUsage: resource.FormatAmount(name, 0), PeakUsage: resource.FormatAmount(name, held.Peak), AvgUsage: average(name, held.Average)}
 		}
 	}
@@ -101,6 +102,18 @@ func (a *Answers) AddUsage(ctx context.Context, u *api.TenantUsage, tenant resou
 		u.Cost = costOf(past, u.Period)
 	}
 	return nil
+}
+
+// tellsModels reports whether the history of some slots counts GPUs by their model. That of
+// an older version does not.
+func tellsModels[V any](slots map[resource.Name]V) bool {
+	for name := range slots {
+		if resource.IsGPUModel(name) {
+			return true
+		}
+	}
+	_, gpus := slots[resource.GPU]
+	return !gpus
 }
 
 // average shows an average; that of memory in whole MiB, where it is that much.
@@ -178,12 +191,8 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%ds", int64((d+time.Second-1)/time.Second))
 }
 
-// AddTrend implements service.Past. Quotas with scopes count a part of the work, which
-// slices do not tell apart: their trend stays as it is, and so does that of a GPU model.
+// AddTrend implements service.Past.
 func (a *Answers) AddTrend(ctx context.Context, q *api.ResourceQuota, tenant resource.TenantID) error {
-	if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	h, err := a.history(ctx)
@@ -191,7 +200,7 @@ func (a *Answers) AddTrend(ctx context.Context, q *api.ResourceQuota, tenant res
 		return a.failed("trend", err)
 	}
 	now := time.Now()
-	past, known, err := h.Held(ctx, tenant, q.Metadata.Namespace, q.Metadata.Name, now.Add(-trendSpan))
+	past, known, err := h.Held(ctx, tenant, q.Metadata.Namespace, q.Metadata.Name, q.Spec.Matches, now.Add(-trendSpan))
 	if err != nil || !known {
 		return a.failed("trend", err)
 	}
@@ -199,12 +208,9 @@ func (a *Answers) AddTrend(ctx context.Context, q *api.ResourceQuota, tenant res
 	if hours < 1 {
 		return nil
 	}
-	trend := map[resource.Name]string{}
+	trend, models := map[resource.Name]string{}, tellsModels(past.Held)
 	for name, text := range q.Status.Utilization {
-		if resource.IsGPUModel(name) {
-			if own := q.Status.Trend[name]; own != "" {
-				trend[name] = own
-			}
+		if resource.IsGPUModel(name) && !models {
 			continue
 		}
 		var percent int64

@@ -60,7 +60,7 @@ func held(tx string, slot resource.Name, amount int64, from, to int) []history.S
 		Tx: resource.TxID(tx), Tenant: "ml", Namespace: "one", Committed: hour.Add(time.Duration(-from) * time.Hour), Ended: hour.Add(time.Duration(-to) * time.Hour),
 		Members: []history.Member{{Allocated: resource.Vector{slot: amount}}},
 	}
-	return usage.Slices(g, nil, hour)
+	return usage.Slices(g, hour)
 }
 
 func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAUsageHasPeaksAveragesAndCosts(t *testing.T) {
 		t.Errorf("CPUs %+v, want no peak", cpu)
 	}
 	if h100 := u.Resources["nvidia.com/gpu.h100"]; h100.CurrentUsage != "2" || h100.PeakUsage != "" || h100.AvgUsage != "" {
-		t.Errorf("a model %+v, want its present use alone: no slice has it", h100)
+		t.Errorf("a model %+v, want its present use alone: the history does not tell models", h100)
 	}
 	if memory := u.Resources[resource.Memory]; memory.PeakUsage != "3Gi" || memory.CurrentUsage != "0" {
 		t.Errorf("memory %+v, want a peak of 3Gi", memory)
@@ -101,12 +101,32 @@ func TestATrendIsOfTheLastDay(t *testing.T) {
 	a := opened(t, history.Batch{Slices: held("a", resource.GPU, 4000, 30, 2), Quotas: quotas})
 	q := &api.ResourceQuota{Metadata: api.ObjectMeta{Name: "q", Namespace: "one"}}
 	q.Status.Utilization = map[resource.Name]string{resource.GPU: "45%", resource.CPU: "1%", "nvidia.com/gpu.a100": "45%", "nvidia.com/gpu.h100": "7%"}
-	q.Status.Trend = map[resource.Name]string{resource.GPU: "+0% over 2h", "nvidia.com/gpu.a100": "+2% over 2h"} // of this coordinator
 	if err := a.AddTrend(t.Context(), q, "ml"); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(map[resource.Name]string{resource.GPU: "+5% over 24h", "nvidia.com/gpu.a100": "+2% over 2h"}, q.Status.Trend); d != "" {
+	if d := cmp.Diff(map[resource.Name]string{resource.GPU: "+5% over 24h"}, q.Status.Trend); d != "" { // no slice has a model
 		t.Errorf("(-want +got)\n%s", d)
+	}
+	a = opened(t, history.Batch{Slices: slices.Concat(held("a", resource.GPU, 4000, 30, 2), held("b", "nvidia.com/gpu.a100", 4000, 30, 2)), Quotas: quotas})
+	if err := a.AddTrend(t.Context(), q, "ml"); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[resource.Name]string{resource.GPU: "+5% over 24h", "nvidia.com/gpu.a100": "+5% over 24h", "nvidia.com/gpu.h100": "+7% over 24h"}, q.Status.Trend); d != "" {
+		t.Errorf("with models (-want +got)\n%s", d)
+	}
+}
+
+func TestAUsageHasTheModelsOfGPUs(t *testing.T) {
+	a := opened(t, history.Batch{Slices: slices.Concat(held("a", resource.GPU, 4000, 10, 2), held("b", "nvidia.com/gpu.h100", 4000, 10, 2))})
+	u := &api.TenantUsage{Tenant: "ml", Period: "24h", Resources: map[resource.Name]api.TenantResource{"nvidia.com/gpu.h100": {Quota: "8", CurrentUsage: "2"}}}
+	if err := a.AddUsage(t.Context(), u, "ml", 24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if h100 := u.Resources["nvidia.com/gpu.h100"]; h100.PeakUsage != "4" || h100.AvgUsage == "" || h100.AvgUsage == "0" {
+		t.Errorf("a model %+v, want a peak of 4", h100)
+	}
+	if cost := map[string]string{"gpu": "$64.00"}; u.Cost == nil || cmp.Diff(cost, u.Cost.Breakdown) != "" {
+		t.Errorf("cost %+v, want the GPUs once", u.Cost)
 	}
 }
 

@@ -68,9 +68,9 @@ var parameters = regexp.MustCompile(`\$(\d+)`)
 // number, {json:A,B} an object of rows, {year} and the like are in words.
 func (h *History) text(query string) string {
 	if h.postgres {
-		return strings.NewReplacer("{object}", "json_object_agg", "{ms}", "(extract(epoch FROM ", "{/ms}", ") * 1000)::bigint").Replace(query)
+		return strings.NewReplacer("{object}", "json_object_agg", "{ms}", "(extract(epoch FROM ", "{/ms}", ") * 1000)::bigint", "{false}", "false").Replace(query)
 	}
-	query = strings.NewReplacer("{object}", "json_group_object", "{ms}", "(", "{/ms}", ")").Replace(query)
+	query = strings.NewReplacer("{object}", "json_group_object", "{ms}", "(", "{/ms}", ")", "{false}", "0").Replace(query)
 	return parameters.ReplaceAllString(query, "?$1")
 }
 

@@ -73,10 +73,10 @@ func both(t *testing.T, b history.Batch, test func(t *testing.T, h *ask.History)
 // held are the slices of a member that holds an amount from one hour to another.
 func held(tx, namespace, model string, slot resource.Name, amount int64, from, to float64) []history.Slice {
 	g := history.Grant{
-		Tx: resource.TxID(tx), Unit: "u", Namespace: namespace, Tenant: "ml", Committed: at(from), Ended: at(to),
+		Tx: resource.TxID(tx), Unit: resource.UnitUID("unit-" + tx), Namespace: namespace, Tenant: "ml", Committed: at(from), Ended: at(to),
 		Members: []history.Member{{Node: "n", GPUModel: model, Allocated: resource.Vector{slot: amount}, Requested: resource.Vector{slot: amount}}},
 	}
-	return usage.Slices(g, nil, at(1e4))
+	return usage.Slices(g, at(1e4))
 }
 
 func TestTheUsageOfATenant(t *testing.T) {
@@ -143,6 +143,7 @@ func TestTheSeriesOfASlot(t *testing.T) {
 
 func TestWhatANamespaceHeld(t *testing.T) {
 	b := history.Batch{
+		Units:  []history.Unit{{UID: "unit-b", PriorityClass: "high", Revision: 1}},
 		Slices: slices.Concat(held("a", "one", "H100", resource.GPU, 2000, 3, 50), held("b", "one", "", resource.GPU, 1000, 26, 50), held("c", "two", "", resource.GPU, 7000, 3, 50)),
 		Quotas: []history.Quota{
 			{Namespace: "one", Name: "q", Tenant: "ml", Slot: resource.GPU, Hard: 8000, Soft: resource.Unlimited, From: at(0), To: at(20), Revision: 1},
@@ -160,13 +161,18 @@ func TestWhatANamespaceHeld(t *testing.T) {
 			"when all of it is free again": {51, ask.Held{At: at(51), Held: resource.Vector{}, Hard: resource.Vector{resource.GPU: 16000}}},
 		} {
 			t.Run(name, func(t *testing.T) {
-				got, known, err := h.Held(t.Context(), "ml", "one", "q", at(c.at))
+				got, known, err := h.Held(t.Context(), "ml", "one", "q", nil, at(c.at))
 				if d := gocmp.Diff(c.want, got); d != "" || err != nil || !known {
 					t.Errorf("%v, %t (-want +got)\n%s", err, known, d)
 				}
 			})
 		}
-		if _, known, err := h.Held(t.Context(), "nobody", "one", "q", at(10)); known || err != nil {
+		// Only the unit of b has a class, and no limit of its time.
+		scoped, _, err := h.Held(t.Context(), "ml", "one", "q", func(class string, limited bool) bool { return class == "high" && !limited }, at(30.25))
+		if d := gocmp.Diff(resource.Vector{resource.GPU: 1000}, scoped.Held); d != "" || err != nil {
+			t.Errorf("the work of one class: %v (-want +got)\n%s", err, d)
+		}
+		if _, known, err := h.Held(t.Context(), "nobody", "one", "q", nil, at(10)); known || err != nil {
 			t.Errorf("a tenant without history: %t, %v", known, err)
 		}
 	})
@@ -190,6 +196,9 @@ func anyUnits(random *rand.Rand) (b history.Batch) {
 			if random.IntN(2) == 0 {
 				u.State, u.Reason, u.Ended = "Failed", "GangTimeout", u.Started.Add(time.Hour)
 			}
+		}
+		if !u.Started.IsZero() && random.IntN(3) == 0 {
+			b.Grants = append(b.Grants, history.Grant{Tx: resource.TxID("g-" + string(u.UID)), Unit: u.UID, Tenant: u.Tenant, Signaled: u.Started.Add(time.Minute), Revision: 1})
 		}
 		if random.IntN(5) == 0 {
 			b.Preemptions = append(b.Preemptions, history.Preemption{
@@ -326,6 +335,9 @@ func events(b history.Batch, q ask.Query, units map[resource.UnitUID]history.Uni
 		if of(q, u) && inTime(q, at) {
 			lines = append(lines, line(at, kind, u.Namespace, u.Name))
 		}
+	}
+	for _, g := range b.Grants {
+		add(g.Signaled, "Signaled", units[g.Unit])
 	}
 	for _, u := range b.Units {
 		add(u.Created, "Created", u)

@@ -236,14 +236,16 @@ func (h *History) Preemptions(ctx context.Context, q Query) ([]Preemption, strin
 }
 
 // sources are the instants of rows at which something happened to an allocation a. Each
-// is limited by itself before all are put in order, so that a page reads few rows.
-var sources = []struct{ kind, instant, reason, message, from string }{
-	{"Created", "a.created_at", "''", "''", "allocations a"},
-	{"Scheduled", "a.scheduled_at", "''", "''", "allocations a"},
-	{"Started", "a.started_at", "''", "''", "allocations a"},
-	{"Ended", "a.completed_at", "a.reason", "a.message", "allocations a"},
-	{"Waiting", "w.since_at", "w.reason", "w.message", "queue_history w JOIN allocations a ON a.allocation_id = w.allocation_id AND w.reverted = 0"},
-	{"Preempted", "p.initiated_at", "p.outcome", "p.reason", "preemption_events p JOIN allocations a ON a.allocation_id = p.preempted_job_id AND p.reverted = 0"},
+// is limited by itself before all are put in order, so that a page reads few rows. of is the
+// table that has the tenant and the namespace beside the instant.
+var sources = []struct{ kind, of, instant, reason, message, from string }{
+	{"Created", "a", "a.created_at", "''", "''", "allocations a"},
+	{"Scheduled", "a", "a.scheduled_at", "''", "''", "allocations a"},
+	{"Started", "a", "a.started_at", "''", "''", "allocations a"},
+	{"Ended", "a", "a.completed_at", "a.reason", "a.message", "allocations a"},
+	{"Signaled", "g", "g.signaled_at", "''", "''", "grants g JOIN allocations a ON a.allocation_id = g.allocation_id AND g.reverted = 0"},
+	{"Waiting", "w", "w.since_at", "w.reason", "w.message", "queue_history w JOIN allocations a ON a.allocation_id = w.allocation_id AND w.reverted = 0"},
+	{"Preempted", "a", "p.initiated_at", "p.outcome", "p.reason", "preemption_events p JOIN allocations a ON a.allocation_id = p.preempted_job_id AND p.reverted = 0"},
 }
 
 // Events is a page of events of allocations within the scope, the newest first.
@@ -257,7 +259,7 @@ func (h *History) Events(ctx context.Context, q Query) ([]Event, string, error) 
 	var args []any
 	for _, s := range sources {
 		id := "'" + s.kind + " ' || a.allocation_id"
-		c, err := h.of(q, s.instant, id, "a.tenant_id", "a.namespace")
+		c, err := h.of(q, s.instant, id, s.of+".tenant_id", s.of+".namespace")
 		if err != nil {
 			return nil, "", err
 		}

@@ -51,10 +51,11 @@ type Held struct {
 }
 
 // Held answers with the amounts that the members of a namespace held at an instant, beside
-// the limits that a resource quota had then. Where the tenant's history begins later, the
+// the limits that a resource quota had then. counts says which work the quota counts, by its
+// priority class and by whether the time that it runs has a limit; nil is all. Where the tenant's history begins later, the
 // answer is about the end of its first hour; known is false where it has none before `at`'s
 // next hour.
-func (h *History) Held(ctx context.Context, tenant resource.TenantID, namespace, quota string, at time.Time) (answer Held, known bool, err error) {
+func (h *History) Held(ctx context.Context, tenant resource.TenantID, namespace, quota string, counts func(class string, limited bool) bool, at time.Time) (answer Held, known bool, err error) {
 	var first time.Time
 	if err := h.each(ctx, "SELECT min(hour_start) FROM usage_tenant_hourly WHERE tenant_id = $1", func(scan func(...any) error) error {
 		return scan(stamp{&first})
@@ -80,9 +81,21 @@ func (h *History) Held(ctx context.Context, tenant resource.TenantID, namespace,
 		}
 	}
 	// A slice never crosses a full hour.
-	if err := h.each(ctx, `SELECT slot_name, CAST(sum(allocated) AS TEXT) FROM usage_slices
-		WHERE tenant_id = $1 AND namespace = $2 AND from_at >= $3 AND from_at <= $4 AND to_at > $4 AND reverted = 0 GROUP BY slot_name`,
-		take(answer.Held), string(tenant), namespace, h.instant(at.UTC().Truncate(time.Hour)), h.instant(at)); err != nil {
+	if err := h.each(ctx, `SELECT coalesce(a.priority_class, ''), coalesce(a.time_limited, {false}), s.slot_name, CAST(sum(s.allocated) AS TEXT)
+		FROM usage_slices s LEFT JOIN allocations a ON a.allocation_id = s.allocation_id AND a.reverted = 0
+		WHERE s.tenant_id = $1 AND s.namespace = $2 AND s.from_at >= $3 AND s.from_at <= $4 AND s.to_at > $4 AND s.reverted = 0
+		GROUP BY a.priority_class, a.time_limited, s.slot_name`,
+		func(scan func(...any) error) error {
+			var class, text string
+			var limited bool
+			var slot resource.Name
+			if err := scan(&class, &limited, &slot, &text); err != nil || counts != nil && !counts(class, limited) {
+				return err
+			}
+			amount, err := h.amount(slot, text)
+			answer.Held[slot] = resource.SaturatingAdd(answer.Held[slot], amount)
+			return err
+		}, string(tenant), namespace, h.instant(at.UTC().Truncate(time.Hour)), h.instant(at)); err != nil {
 		return Held{}, false, fmt.Errorf("slices of namespace %s: %w", namespace, err)
 	}
 	if err := h.each(ctx, `SELECT resource_type, CAST(hard_limit AS TEXT) FROM resource_quotas

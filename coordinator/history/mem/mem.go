@@ -5,6 +5,7 @@ package mem
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -109,6 +110,22 @@ func (h *History) Read(_ context.Context, of history.Batch) (history.Batch, erro
 	return h.rows.read(of), h.away
 }
 
+// LastCounted returns the last slice that has a counter of each slot of the members of
+// grants without an end.
+func (h *History) LastCounted(context.Context) ([]history.Slice, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := map[string]history.Slice{}
+	for _, s := range h.rows.Slices {
+		g := h.rows.Grants[string(s.Tx)]
+		key := fmt.Sprint(s.Tx, " ", s.Member, " ", s.Slot)
+		if s.Counter != nil && s.To.After(s.From) && !g.Reverted && g.Row.Ended.IsZero() && s.From.After(last[key].From) {
+			last[key] = s
+		}
+	}
+	return slices.Collect(maps.Values(last)), h.away
+}
+
 // Rows returns all rows. Nobody changes what they point to.
 func (h *History) Rows() Rows {
 	h.mu.Lock()
@@ -162,10 +179,28 @@ func (r *Rows) Add(b history.Batch) {
 	for _, x := range b.Slots {
 		put(r.Slots, b.Repair, string(x.Name), x, func(x history.Slot) resource.Revision { return x.Revision }, nil)
 	}
+	for _, x := range b.Cuts {
+		r.cut(x)
+	}
 	for _, x := range b.Slices {
 		r.Slices[fmt.Sprint(x.Tx, " ", x.Member, " ", x.Slot, " ", x.From.UnixMilli())] = x
 	}
 	r.Gaps = append(slices.Clone(r.Gaps), b.Gaps...)
+}
+
+// cut takes back slices.
+func (r *Rows) cut(c history.Cut) {
+	for key, s := range r.Slices {
+		switch {
+		case s.Tx != c.Tx || s.Member != c.Member || s.Slot != c.Slot || !s.To.After(c.At) || !s.To.After(s.From):
+			continue
+		case s.From.Before(c.At):
+			s.To, s.Counter = c.At, nil
+		default:
+			s.To, s.Measured, s.Counter = s.From, nil, nil
+		}
+		r.Slices[key] = s
+	}
 }
 
 func waitKey(x history.Wait) string { return fmt.Sprint(x.Unit, " ", x.Since.UnixMilli()) }

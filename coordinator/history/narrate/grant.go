@@ -120,7 +120,7 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 		Ending: instant(r.EndingMillis), Ended: endedAt(r), Evicted: r.Evicted, By: r.By, Reason: r.Reason, Revision: t.revision,
 	}
 	held := n.ready[id]
-	row.Ready, row.Revision = instant(held.millis), max(row.Revision, held.revision)
+	row.Ready, row.Signaled, row.Revision = instant(held.millis), instant(held.signaled), max(row.Revision, held.revision)
 	row.Exits = exitsOf(id, t, u)
 	members := slices.Clone(r.Members)
 	slices.SortFunc(members, func(a, b record.Placement) int { return a.Member - b.Member })
@@ -150,11 +150,19 @@ func (n *Narrator) memberRow(m record.Placement, f form) history.Member {
 	row := history.Member{Index: m.Member, Node: m.Node, Requested: f.request, Limits: f.limits, Allocated: m.Assignment.Vector()}
 	row.Allocated.Add(f.cluster)
 	if row.Requested == nil { // the unit's request is not known any more
-		row.Requested = row.Allocated
+		row.Requested = row.Allocated.Clone()
 	}
+	models := resource.Vector{}
 	for _, g := range m.Assignment.GPUs {
 		row.Devices = append(row.Devices, g.UUID)
-		row.GPUModel = n.modelOf(m.Node, g.Index)
+		if row.GPUModel = n.modelOf(m.Node, g.Index); row.GPUModel != "" {
+			models.Add(resource.Vector{resource.GPUOf(row.GPUModel): int64(g.Milli)})
+		}
+	}
+	if len(models) > 0 { // as quotas are charged (ADR 91)
+		row.Requested = row.Requested.Clone()
+		row.Requested.Add(models)
+		row.Allocated.Add(models)
 	}
 	for _, g := range m.Assignment.MIG {
 		row.Devices = append(row.Devices, g.UUID)

@@ -71,6 +71,7 @@ func (j *job) workOf(ofNodes []resource.Name) *work {
 		}
 		w.sets = append(w.sets, formsOf{int(j.doc.Spec.Members[i].Count), f})
 	}
+	w.limited = w.limited || j.doc.Spec.ActiveDeadlineSeconds != nil
 	j.work, j.ofNodes = w, ofNodes
 	return w
 }

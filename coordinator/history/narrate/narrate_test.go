@@ -95,7 +95,7 @@ func TestALife(t *testing.T) {
 		Upto: k.at, At: at(65),
 		Units: []history.Unit{{
 			UID: "u1", Namespace: "ns", Name: "train", Tenant: "t", User: "ada", Queue: "default", Priority: 5, QOSClass: "Burstable", Members: 1, Requests: amounts,
-			State: "Cancelled", Reason: "deleted", Created: at(0), Scheduled: at(5), Started: at(6), Ended: at(65), TTL: time.Hour, Expires: at(3606), Revision: 7,
+			State: "Cancelled", Reason: "deleted", Created: at(0), Scheduled: at(5), Started: at(6), Ended: at(65), TTL: time.Hour, TimeLimited: true, Expires: at(3606), Revision: 7,
 		}},
 		Grants: []history.Grant{{
 			Tx: tx, Unit: "u1", Namespace: "ns", Tenant: "t", State: "RELEASED", Committed: at(5), Ready: at(6), Ending: at(60), Ended: at(65), Reason: "deleted",

@@ -30,6 +30,7 @@ type Narrator struct {
 	owners map[string]resource.TenantID  // of namespaces with an object
 	names  map[resource.Name]declaration // of resources with an object
 
+	uses     map[memberKey]history.Use // since the last call of Uses
 	revision resource.Revision
 	at       time.Time // the newest instant of any record
 	out      batch
@@ -45,7 +46,7 @@ func New(cluster string) *Narrator {
 	return &Narrator{
 		cluster: cluster, units: map[string]*unit{}, paths: map[resource.UnitUID]string{}, jobs: map[string]*job{}, txs: map[resource.TxID]*tx{}, of: map[resource.UnitUID]map[resource.TxID]bool{},
 		ready: map[resource.TxID]ready{}, places: map[string]place{}, nodes: map[resource.NodeID]*node{}, quotas: map[string]*quota{},
-		owners: map[string]resource.TenantID{}, names: map[resource.Name]declaration{}, out: newBatch(),
+		owners: map[string]resource.TenantID{}, names: map[resource.Name]declaration{}, uses: map[memberKey]history.Use{}, out: newBatch(),
 	}
 }
 
@@ -185,6 +186,7 @@ func (n *Narrator) tell(c *change) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		n.tellNode(c, id)
+		n.hearUses(id, c.nodes[id], n.nodes[id])
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.jobs)) {
 		n.tellJob(c, key)

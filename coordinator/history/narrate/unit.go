@@ -23,6 +23,7 @@ type unit struct {
 // ready is the key beside a transaction.
 type ready struct {
 	millis   int64
+	signaled int64
 	revision resource.Revision
 }
 
@@ -121,8 +122,9 @@ func (n *Narrator) takeReady(c *change, e record.Event) error {
 	if err != nil {
 		return err
 	}
-	n.ready[id] = ready{rec.AtMillis, e.KV.ModRev}
+	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev}
 	c.note(instant(rec.AtMillis))
+	c.note(instant(rec.SignaledMillis))
 	n.touchTx(c, id)
 	if t := n.txs[id]; t != nil {
 		n.touchUnit(c, t.record.Unit.String())
@@ -204,7 +206,7 @@ func (n *Narrator) unitRow(u *unit) history.Unit {
 	if w := u.work; w != nil {
 		row.PriorityClass, row.PreemptionPolicy, row.QOSClass, row.GroupID = w.class, w.preemption, w.qos, w.group
 		row.NodeSelector, row.Affinity, row.Tolerations, row.Topology = w.selector, w.affinity, w.tolerations, w.topology
-		row.TTL = w.ttl
+		row.TTL, row.TimeLimited = w.ttl, w.limited
 		if since := first(instant(r.ActiveSinceMillis), instant(held.millis)); w.ttl > 0 && !since.IsZero() {
 			row.Expires = since.Add(w.ttl)
 		}

@@ -18,6 +18,9 @@ type work struct {
 	class, preemption, qos, group             string
 	selector, affinity, tolerations, topology json.RawMessage
 	ttl                                       time.Duration
+	// limited: the time that the work runs has a limit, so that scopes of quotas count it as
+	// Terminating.
+	limited bool
 }
 
 // formsOf is the request of each of some members.
@@ -78,7 +81,7 @@ func (w *work) form(number int) form {
 
 // workOf reads a specification. class and priority of a job's template are the job's.
 func workOf(spec *api.AllocationSpec, ofNodes []resource.Name, class string) (*work, error) {
-	w := &work{class: class, preemption: spec.PreemptionPolicy}
+	w := &work{class: class, preemption: spec.PreemptionPolicy, limited: spec.TTL != ""}
 	for _, f := range spec.Forms() {
 		one, err := readForm(f, ofNodes)
 		if err != nil {

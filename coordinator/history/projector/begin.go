@@ -123,8 +123,7 @@ func (p *Projector) beginAt(ctx, asking context.Context, at resource.Revision, c
 	}
 	n := narrate.New(p.config.Cluster)
 	n.Load(kvs, at)
-	p.open(ctx, n)
-	return "", nil
+	return "", p.open(ctx, asking, n, connected)
 }
 
 // awaitsOwner says for which spool this projector waits, "" for none.
@@ -168,7 +167,9 @@ func (p *Projector) beginFresh(ctx, asking context.Context, after, at resource.R
 		p.log.Error("history_gap", "from", int64(after)+1, "upto", int64(at), "reason", gap)
 	}
 	p.mark = witness{}.mark()
-	p.open(ctx, n)
+	if err := p.open(ctx, asking, n, true); err != nil {
+		return err
+	}
 	for _, kv := range kvs {
 		p.term.witness.see(kv)
 	}
@@ -177,8 +178,8 @@ func (p *Projector) beginFresh(ctx, asking context.Context, after, at resource.R
 	return nil
 }
 
-// open watches the store from the narrator's revision on.
-func (p *Projector) open(ctx context.Context, n *narrate.Narrator) {
+// open watches the store from the narrator's revision on. connected: the database answers.
+func (p *Projector) open(ctx, asking context.Context, n *narrate.Narrator, connected bool) error {
 	t := p.term
 	for _, err := range n.Faults() {
 		p.metrics.unreadable.Inc()
@@ -190,11 +191,22 @@ func (p *Projector) open(ctx context.Context, n *narrate.Narrator) {
 	if t.witness.SlicedMillis != 0 {
 		sliced = time.UnixMilli(t.witness.SlicedMillis)
 	}
-	t.slicer = usage.NewSlicer(n.Live(), sliced)
+	if t.blind = !connected || p.spool.Len() > 0; t.blind {
+		t.slicer = usage.NewBlindSlicer(n.Live(), sliced)
+	} else {
+		last, err := p.config.Warehouse.LastCounted(asking)
+		if err != nil {
+			p.fail(err)
+			return err
+		}
+		t.slicer = usage.NewSlicer(n.Live(), last, sliced)
+	}
+	t.slicer.Hear(n.Uses())
 	watching, cancel := context.WithCancel(ctx)
 	t.narrator, t.cancel, t.taken, t.moved = n, cancel, time.Now(), true
 	t.changes = p.config.Store.Watch(watching, record.Root, store.WatchOptions{From: n.Revision() + 1})
-	p.log.Info("history_begins", "after", int64(n.Revision()))
+	p.log.Info("history_begins", "after", int64(n.Revision()), "counters_known", !t.blind)
+	return nil
 }
 
 // restored reports whether the store does not have the past any more that the history
@@ -246,6 +258,5 @@ func (p *Projector) revert(ctx, asking context.Context, at history.Position) err
 	}
 	n := narrate.New(p.config.Cluster)
 	n.LoadAll(kvs, to) // rows that were changed since are reverted: they are written again
-	p.open(ctx, n)
-	return nil
+	return p.open(ctx, asking, n, true)
 }

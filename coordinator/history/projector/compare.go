@@ -13,6 +13,7 @@ type table interface {
 	compare(want, has *history.Batch) []Difference
 	pick(from, to *history.Batch, is map[string]bool)
 	open(want, has, to *history.Batch)
+	divide(from *history.Batch, to func() *history.Batch)
 }
 
 // columns are a table's rows: their keys, the compared fields, and which have no end.
@@ -77,6 +78,14 @@ func (c columns[R]) open(want, has, to *history.Batch) {
 	}
 }
 
+// divide puts each row into the batch that to returns for it.
+func (c columns[R]) divide(from *history.Batch, to func() *history.Batch) {
+	for _, row := range *c.rows(from) {
+		rows := c.rows(to())
+		*rows = append(*rows, row)
+	}
+}
+
 func instant(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -124,6 +133,7 @@ var tables = []table{
 			{"unit", func(r history.Grant) string { return string(r.Unit) }}, {"state", func(r history.Grant) string { return r.State }},
 			{"committed", func(r history.Grant) string { return instant(r.Committed) }}, {"ending", func(r history.Grant) string { return instant(r.Ending) }},
 			{"ended", func(r history.Grant) string { return instant(r.Ended) }}, {"ready", func(r history.Grant) string { return instant(r.Ready) }},
+			{"signaled", func(r history.Grant) string { return instant(r.Signaled) }},
 			{"members", membersOf},
 		},
 	},

@@ -30,6 +30,9 @@ type Warehouse interface {
 	Revert(ctx context.Context, to resource.Revision) error
 	// Read returns the rows under the keys of a batch, and all rows without an end.
 	Read(ctx context.Context, of history.Batch) (history.Batch, error)
+	// LastCounted returns, of each slot of the members of grants without an end, the last
+	// slice that has a counter: its key, its end, its measured use and the counter.
+	LastCounted(ctx context.Context) ([]history.Slice, error)
 }
 
 // Config is a projector's. Durations of 0 are the defaults.
@@ -90,8 +93,10 @@ type Projector struct {
 	// batch that is durable anywhere.
 	position resource.Revision
 	known    bool
+	away     bool // the last call of the database failed
 	mark     string
 	stored   stored
+	rebuilt  resource.Revision // of the newest rebuild that was heard of
 
 	mu     sync.Mutex
 	status Status
@@ -281,6 +286,7 @@ func (p *Projector) must(err error) {
 
 // fail notes that the database does not answer.
 func (p *Projector) fail(err error) {
+	p.away = true
 	p.retry = min(max(2*p.retry, firstRetry), lastRetry)
 	p.retryAt = time.Now().Add(p.retry)
 	p.metrics.errors.Inc()
@@ -295,7 +301,7 @@ func (p *Projector) fail(err error) {
 
 // recover notes that the database answers.
 func (p *Projector) recover() {
-	p.retry, p.retryAt = 0, time.Time{}
+	p.away, p.retry, p.retryAt = false, 0, time.Time{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status.Away, p.status.AwaySince = "", time.Time{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type term struct {
 	office   *store.Leadership
 	narrator *narrate.Narrator
 	slicer   *usage.Slicer
+	blind    bool // the slicer does not know the counters of the slices
 	changes  <-chan record.Batch
 	cancel   context.CancelFunc
 	retryAt  time.Time
@@ -73,7 +75,7 @@ func (t *term) stop() {
 	if t.cancel != nil {
 		t.cancel()
 	}
-	t.narrator, t.slicer, t.changes, t.cancel, t.first = nil, nil, nil, nil, nil
+	t.narrator, t.slicer, t.blind, t.changes, t.cancel, t.first = nil, nil, false, nil, nil, nil
 }
 
 // due reports whether rows are to be written.
@@ -99,7 +101,7 @@ func (t *term) take(now time.Time) history.Batch {
 
 // seal adds slices and mark.
 func (t *term) seal(b *history.Batch) {
-	b.Slices = t.slicer.Follow(*b)
+	b.Cuts, b.Slices = t.slicer.Follow(*b)
 	if upto := t.slicer.Upto(); !upto.IsZero() {
 		t.witness.SlicedMillis = upto.UnixMilli()
 	}
@@ -126,7 +128,14 @@ func (p *Projector) follow(b record.Batch, open bool) {
 			t.witness.see(e.KV)
 		}
 	}
+	if b.Revision > p.rebuilt && slices.ContainsFunc(b.Events, func(e record.Event) bool { return e.KV.Key == record.HistoryRebuiltKey }) {
+		p.log.Info("history_rebuilt")
+		p.rebuilt = b.Revision
+		p.restart() // a rebuild may have changed slices that the slicer goes on from
+		return
+	}
 	t.narrator.Follow(b)
+	t.slicer.Hear(t.narrator.Uses())
 	for _, err := range t.narrator.Faults() {
 		p.metrics.unreadable.Inc()
 		p.log.Error("history_key_unreadable", "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -81,6 +82,7 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, a
 		if has, err = w.Read(ctx, want); err != nil {
 			return want, has, r, err
 		}
+		forgetModels(want, &has)
 		found := append(compare(want, has), compareSlices(want, has)...)
 		after, err := w.Position(ctx)
 		if err != nil {
@@ -96,36 +98,125 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, a
 	}
 }
 
+// forgetModels leaves out the devices by model of members whose node the store does not
+// have any more: it does not tell the model then.
+func forgetModels(want history.Batch, has *history.Batch) {
+	type member struct {
+		tx    resource.TxID
+		index int
+	}
+	unknown := map[member]bool{}
+	for _, g := range want.Grants {
+		for _, m := range g.Members {
+			if m.Allocated[resource.GPU] > 0 && m.GPUModel == "" {
+				unknown[member{g.Tx, m.Index}] = true
+			}
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	for i := range has.Grants {
+		g := &has.Grants[i]
+		for j := range g.Members {
+			if unknown[member{g.Tx, g.Members[j].Index}] {
+				maps.DeleteFunc(g.Members[j].Allocated, func(name resource.Name, _ int64) bool { return resource.IsGPUModel(name) })
+			}
+		}
+	}
+	has.Slices = slices.DeleteFunc(has.Slices, func(s history.Slice) bool { return unknown[member{s.Tx, s.Member}] && resource.IsGPUModel(s.Slot) })
+}
+
 // rowsOf is the number of rows that compare looks at.
 func rowsOf(b history.Batch) int {
 	return len(b.Nodes) + len(b.Jobs) + len(b.Units) + len(b.Grants) + len(b.Waits) + len(b.Quotas) + len(b.Preemptions) + len(b.Conditions) + len(b.Audit) + len(b.Slices)
 }
 
-// Rebuild writes the compared rows anew where the history differs, and
-// ends those that the store does not have. Rows of the past stay. It returns the
-// differences that it has found. auditKept is that of Verify.
+// Rows of a transaction of a rebuild, and how often it is tried while the history moves on.
+const (
+	rebuiltRows  = 2000
+	rebuildTries = 100
+)
+
+// Rebuild writes the compared rows anew where the history differs, and ends those that the
+// store does not have. Rows of the past stay. It returns the differences that it has found.
+// auditKept is that of Verify.
+//
+// It writes in parts, each in one SQL transaction. One that was interrupted leaves whole
+// parts, and the next Rebuild does the rest.
 func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string, auditKept time.Duration) (Report, error) {
-	for try := 0; ; try++ {
-		want, has, r, err := verify(ctx, s, w, cluster, auditKept)
-		if err != nil || len(r.Differences) == 0 {
-			return r, err
-		}
-		at, err := w.Position(ctx)
-		if err != nil {
-			return r, err
-		}
-		b := differing(want, r.Differences)
-		b.Slices = repairedSlices(want, has)
-		b.Repair = true
-		b.After, b.Upto, b.Mark, b.At = at.Revision, at.Revision, at.Mark, want.At
-		closeVanished(&b, onlyOpen(want, has))
-		stamp(&b, r.Revision) // rows that are newer than the comparison stay
-		err = w.Write(ctx, b)
-		var moved *history.PositionError
-		if err == nil || !errors.As(err, &moved) || try == verifyTries {
+	want, has, r, err := verify(ctx, s, w, cluster, auditKept)
+	if err != nil || len(r.Differences) == 0 {
+		return r, err
+	}
+	b := differing(want, r.Differences)
+	b.Upto, b.At = r.Revision, want.At
+	closeVanished(&b, onlyOpen(want, has))
+	stamp(&b, r.Revision) // rows that are newer than the comparison stay
+	for _, part := range partsOf(b, rebuiltRows) {
+		if err := writeRepair(ctx, w, part, want.At); err != nil {
 			return r, err
 		}
 	}
+	all := repairedSlices(want, has, false)
+	err = writeRepairAt(ctx, w, history.Batch{Slices: all}, r.Revision, want.At)
+	var moved *history.PositionError
+	if errors.As(err, &moved) { // slices have no revision: those that a projector may have written since stay
+		err = writeRepair(ctx, w, history.Batch{Slices: repairedSlices(want, has, true)}, want.At)
+	}
+	if err != nil || len(all) == 0 {
+		return r, err
+	}
+	value, err := record.Encode(record.HistoryPosition{Revision: r.Revision})
+	if err != nil {
+		return r, err
+	}
+	_, err = s.Txn(ctx, record.Txn{Then: []record.Op{record.Put(record.HistoryRebuiltKey, value)}})
+	return r, err
+}
+
+// writeRepair writes a part at the position that the history has.
+func writeRepair(ctx context.Context, w Warehouse, b history.Batch, at time.Time) error {
+	for try := 1; ; try++ {
+		err := writeRepairAt(ctx, w, b, 0, at)
+		var moved *history.PositionError
+		if err == nil || !errors.As(err, &moved) || try == rebuildTries {
+			return err
+		}
+	}
+}
+
+// writeRepairAt writes a part while the history stands at a revision; 0 is any.
+func writeRepairAt(ctx context.Context, w Warehouse, b history.Batch, revision resource.Revision, at time.Time) error {
+	now, err := w.Position(ctx)
+	if err != nil {
+		return err
+	}
+	if revision != 0 && now.Revision != revision {
+		return &history.PositionError{Has: now.Revision, After: revision}
+	}
+	b.Repair = true
+	b.After, b.Upto, b.Mark, b.At = now.Revision, now.Revision, now.Mark, at
+	return w.Write(ctx, b)
+}
+
+// partsOf divides the rows of a batch.
+func partsOf(b history.Batch, rows int) (parts []history.Batch) {
+	next, size := history.Batch{}, 0
+	full := func() *history.Batch {
+		if size == rows {
+			parts, next, size = append(parts, next), history.Batch{}, 0
+		}
+		size++
+		return &next
+	}
+	for _, x := range tables {
+		x.divide(&b, full)
+	}
+	if size > 0 {
+		parts = append(parts, next)
+	}
+	return parts
 }
 
 // differing keeps the rows that differ.

@@ -41,6 +41,10 @@ func (p *Projector) advance(ctx context.Context) {
 		p.send(ctx, b, true)
 		return
 	}
+	if p.term != nil && p.term.blind && !p.away {
+		p.restart() // the database has all slices now
+		return
+	}
 	if p.term.due(now) {
 		p.send(ctx, p.term.take(now), false)
 	}

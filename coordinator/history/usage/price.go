@@ -58,6 +58,8 @@ func NewPrices(currency string, list []Price) (Prices, error) {
 			return Prices{}, fmt.Errorf("price of %s: no slot", p.From.Format(time.DateOnly))
 		case !p.From.Equal(p.From.Truncate(Hour)):
 			return Prices{}, fmt.Errorf("price of %s from %s: want a full hour (UTC)", p.Slot, p.From.Format(time.RFC3339))
+		case resource.IsGPUModel(p.Slot): // its devices are counted as GPU, too
+			return Prices{}, fmt.Errorf("price of %s: want the slot %s with a model, as the driver names it", p.Slot, resource.GPU)
 		case p.Per < 1:
 			return Prices{}, fmt.Errorf("price of %s: per %d, want at least 1", p.Slot, p.Per)
 		case p.Hour < 0 || p.Hour > MaxPrice:

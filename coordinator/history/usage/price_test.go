@@ -172,7 +172,7 @@ func Example() {
 		Tx: "tx", Namespace: "ml", Tenant: "ml", Committed: start, Ended: start.Add(90 * time.Minute),
 		Members: []history.Member{{GPUModel: "H100", Allocated: resource.Vector{resource.GPU: 4000}}},
 	}
-	slices := usage.Slices(grant, nil, start.Add(24*time.Hour))
+	slices := usage.Slices(grant, start.Add(24*time.Hour))
 	for _, hour := range []time.Time{start, start.Add(time.Hour)} {
 		for _, s := range usage.Sums(slices, hour, hour.Add(time.Hour)) {
 			fmt.Printf("%s %s: peak %s, 95%% of the time up to %s, cost %d.%04d\n", hour.Format("15:04"), s.Slot,

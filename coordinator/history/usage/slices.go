@@ -2,6 +2,7 @@ package usage
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"math/big"
 	"slices"
@@ -19,39 +20,35 @@ const (
 	Day  = 24 * time.Hour
 )
 
-// Sample is the measured use of a member from its start on: Used are base units times
-// milliseconds, which never fall. A name that Used lacks is not measured.
-type Sample struct {
-	At   time.Time
-	Used resource.Vector
-}
-
-// Measured are the samples of the members of one grant by their index, each ascending
-// by instant. A sample that is lost costs resolution, never a total: a slice has the
-// difference between two instants.
-type Measured map[int][]Sample
-
 // Slices are the intervals of a grant from its commit up to an instant, or up to its
-// end where that is earlier, in base units. An interval ends at every full hour (UTC);
-// within the hour it ends at a mark where the measured use changes there, and nowhere
-// else. The slices ascend by member, slot and instant. A grant without a commit has
-// none.
+// end where that is earlier, in base units. An interval ends at every full hour (UTC) and
+// nowhere else. What the exits of a grant that has ended say of its use is spread evenly
+// over the slices of the member. The slices ascend by member, slot and instant. A grant
+// without a commit has none.
 //
 // Instants are whole milliseconds; a finer part is cut off.
-func Slices(g history.Grant, measured Measured, upto time.Time) []history.Slice {
+func Slices(g history.Grant, upto time.Time) []history.Slice {
 	if g.Committed.IsZero() {
 		return nil
 	}
 	var all []history.Slice
+	final := finalUse(g)
 	for _, m := range g.Members {
-		from := g.Committed.UTC().Truncate(time.Millisecond)
-		to := earliest(upto, g.Ended, m.Ended).UTC().Truncate(time.Millisecond)
+		from, to := millis(g.Committed), millis(earliest(upto, g.Ended, m.Ended))
+		used, measured := final[m.Index]
 		for _, slot := range slots(m) {
-			all = appendSlices(all, sliceOf(g, m, slot), from, to, seriesOf(measured[m.Index], slot, from))
+			pieces := hoursOf(sliceOf(g, m, slot), from, to)
+			if counter, counted := counterOf(used, slot); measured && counted {
+				spread(pieces, 0, counter)
+			}
+			all = append(all, pieces...)
 		}
 	}
 	return all
 }
+
+// millis cuts an instant to whole milliseconds.
+func millis(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // earliest is the first of an instant and those others that are set.
 func earliest(at time.Time, others ...time.Time) time.Time {
@@ -91,111 +88,101 @@ func sliceOf(g history.Grant, m history.Member, slot resource.Name) history.Slic
 // hasModel reports whether a slot is of GPUs or their instances: only these have sums
 // for each model.
 func hasModel(slot resource.Name) bool {
+	return slot == resource.GPU || resource.IsGPUModel(slot) || isInstance(slot)
+}
+
+func isInstance(slot resource.Name) bool {
 	_, mig, err := slot.MIGProfile()
-	return slot == resource.GPU || mig && err == nil
+	return mig && err == nil
 }
 
-// appendSlices cuts from..to and adds a slice for each interval.
-func appendSlices(all []history.Slice, like history.Slice, from, to time.Time, use series) []history.Slice {
-	for at := from; at.Before(to); {
-		next := nextCut(at, to, use)
-		s := like
-		s.From, s.To, s.Measured = at, next, use.between(at, next)
-		all = append(all, s)
-		at = next
+// hoursOf cuts from..to at full hours.
+func hoursOf(like history.Slice, from, to time.Time) (pieces []history.Slice) {
+	for from.Before(to) {
+		like.From, like.To = from, earliest(to, from.Truncate(Hour).Add(Hour))
+		pieces = append(pieces, like)
+		from = like.To
 	}
-	return all
+	return pieces
 }
 
-// nextCut is the end of the interval that begins at the instant.
-func nextCut(at, to time.Time, use series) time.Time {
-	hour := earliest(to, at.Truncate(Hour).Add(Hour))
-	for mark := at.Truncate(Mark).Add(Mark); mark.Before(hour); mark = mark.Add(Mark) {
-		if use.changes(windowBegin(at, mark), mark, earliest(hour, mark.Add(Mark))) {
-			return mark
-		}
+// counterOf is the counter of a slot; false where nothing measures the slot.
+func counterOf(u history.Use, slot resource.Name) (counter int64, counted bool) {
+	switch {
+	case slot == resource.CPU:
+		return u.CPUMillis, true
+	case hasModel(slot) && u.BusyMillis != nil:
+		return *u.BusyMillis, true
 	}
-	return hour
+	return 0, false
 }
 
-// windowBegin is the beginning of the window that ends at a mark, no earlier than at.
-func windowBegin(at, mark time.Time) time.Time {
-	if begin := mark.Add(-Mark); begin.After(at) {
-		return begin
+// perCount is one count of a slot's counter in base units times milliseconds.
+func perCount(slot resource.Name) int64 {
+	switch {
+	case slot == resource.CPU:
+		return 1000 // millicores
+	case slot == resource.GPU || resource.IsGPUModel(slot):
+		return int64(resource.WholeDevice)
 	}
-	return at
+	return 1
 }
 
-// series is the cumulative use of one slot, ascending by instant; between two points
-// it is a straight line. Empty: not measured.
-type series []point
-
-type point struct {
-	at   int64 // milliseconds
-	used int64
+// Used is the use that so many counts of a slot's counter are, in base units times
+// milliseconds.
+func Used(slot resource.Name, counts int64) int64 {
+	return resource.SaturatingMul(counts, perCount(slot))
 }
 
-// seriesOf are the samples of the slot from an instant on, which itself counts as 0.
-// A sample that lies before the one behind it in amount or time is left out.
-func seriesOf(samples []Sample, slot resource.Name, from time.Time) series {
-	var s series
-	for _, sample := range samples {
-		used, known := sample.Used[slot]
-		if !known {
+// spread divides the growth of a counter over pieces that follow each other, by their
+// length: the use of an interval that nobody has seen from within counts as even. The
+// differences add up without a rest.
+func spread(pieces []history.Slice, before, after int64) {
+	if len(pieces) == 0 {
+		return
+	}
+	from, to := pieces[0].From.UnixMilli(), pieces[len(pieces)-1].To.UnixMilli()
+	last := before
+	for i := range pieces {
+		part := new(big.Int).Mul(big.NewInt(after-before), big.NewInt(pieces[i].To.UnixMilli()-from))
+		counter := before + part.Quo(part, big.NewInt(to-from)).Int64()
+		used := Used(pieces[i].Slot, counter-last)
+		pieces[i].Measured, pieces[i].Counter = &used, &counter
+		last = counter
+	}
+}
+
+// ended is the part of a member's exit that is counted.
+type ended struct {
+	Member int `json:"member"`
+	Use    *struct {
+		CPUMillis int64 `json:"cpuMillis"`
+		Devices   []struct {
+			BusyMillis int64 `json:"busyMillis"`
+		} `json:"devices"`
+	} `json:"use"`
+}
+
+// finalUse is the use of each member, by its index, that the exits of a grant that has
+// ended have. A member without a measurement has none. Memory is not among them: its
+// integral is not measured.
+func finalUse(g history.Grant) map[int]history.Use {
+	var exits []ended
+	if g.Ended.IsZero() || json.Unmarshal(g.Exits, &exits) != nil {
+		return nil
+	}
+	final := map[int]history.Use{}
+	for _, e := range exits {
+		if e.Use == nil || e.Use.CPUMillis < 0 {
 			continue
 		}
-		if s == nil {
-			s = series{{at: from.UnixMilli()}}
+		u := history.Use{Tx: g.Tx, Member: e.Member, CPUMillis: e.Use.CPUMillis}
+		for _, d := range e.Use.Devices {
+			u.AddDevice(d.BusyMillis)
 		}
-		last := s[len(s)-1]
-		if at := sample.At.UnixMilli(); at > last.at && used >= last.used {
-			s = append(s, point{at, used})
-		}
+		final[e.Member] = u
 	}
-	if len(s) < 2 {
-		return nil
-	}
-	return s
-}
-
-// at is the use up to an instant, rounded down: before the first point 0, behind the last
-// that of the last. Differences of it add up without a rest.
-func (s series) at(t time.Time) int64 {
-	ms := t.UnixMilli()
-	i, found := slices.BinarySearchFunc(s, ms, func(p point, ms int64) int { return cmp.Compare(p.at, ms) })
-	switch {
-	case found:
-		return s[i].used
-	case i == 0:
-		return 0
-	case i == len(s):
-		return s[i-1].used
-	}
-	a, b := s[i-1], s[i]
-	part := new(big.Int).Mul(big.NewInt(b.used-a.used), big.NewInt(ms-a.at))
-	return a.used + part.Quo(part, big.NewInt(b.at-a.at)).Int64()
-}
-
-// between is the use of an interval; nil where the series ends before it.
-func (s series) between(from, to time.Time) *int64 {
-	if len(s) == 0 || s[len(s)-1].at <= from.UnixMilli() {
-		return nil
-	}
-	used := s.at(to) - s.at(from)
-	return &used
-}
-
-// changes reports whether the use per time differs between from..mark and mark..to, or is
-// known of only one of them. A difference that rounding explains is none.
-func (s series) changes(from, mark, to time.Time) bool {
-	before, after := s.between(from, mark), s.between(mark, to)
-	if before == nil || after == nil {
-		return (before == nil) != (after == nil)
-	}
-	one, two := mark.Sub(from).Milliseconds(), to.Sub(mark).Milliseconds()
-	difference := new(big.Int).Mul(big.NewInt(*before), big.NewInt(two))
-	difference.Sub(difference, new(big.Int).Mul(big.NewInt(*after), big.NewInt(one)))
-	return difference.CmpAbs(big.NewInt(one+two)) > 0
+	return final
 }
 
 // sliceKey tells slices apart, as the warehouse does.
@@ -208,35 +195,15 @@ type sliceKey struct {
 
 func keyOf(s history.Slice) sliceKey { return sliceKey{s.Tx, s.Member, s.Slot, s.From.UnixMilli()} }
 
-// Change is what has to be written where the slices of a grant were those before and are
-// now those after: the slices that differ, and one of length 0 for each that is gone.
-func Change(before, after []history.Slice) []history.Slice {
-	old := make(map[sliceKey]history.Slice, len(before))
-	for _, s := range before {
-		old[keyOf(s)] = s
-	}
-	var changed []history.Slice
-	for _, s := range after {
-		was, known := old[keyOf(s)]
-		delete(old, keyOf(s))
-		if !known || !equal(was, s) {
-			changed = append(changed, s)
-		}
-	}
-	for _, s := range before {
-		if _, gone := old[keyOf(s)]; gone && s.To.After(s.From) {
-			s.To, s.Measured = s.From, nil
-			changed = append(changed, s)
-		}
-	}
-	return changed
+func compareSlices(a, b history.Slice) int {
+	return cmp.Or(cmp.Compare(a.Tx, b.Tx), cmp.Compare(a.Member, b.Member), cmp.Compare(a.Slot, b.Slot), a.From.Compare(b.From))
 }
 
-// equal reports whether two slices of one key say the same.
-func equal(a, b history.Slice) bool {
-	sameMeasured := a.Measured == nil && b.Measured == nil || a.Measured != nil && b.Measured != nil && *a.Measured == *b.Measured
-	a.Measured, b.Measured = nil, nil
-	sameTime := a.To.Equal(b.To)
-	a.From, a.To, b.From, b.To = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	return sameMeasured && sameTime && a == b
+func compareCuts(a, b history.Cut) int {
+	return cmp.Or(cmp.Compare(a.Tx, b.Tx), cmp.Compare(a.Member, b.Member), cmp.Compare(a.Slot, b.Slot), a.At.Compare(b.At))
+}
+
+// earliestCuts keeps the earliest cut of each slot of a member; they ascend.
+func earliestCuts(all []history.Cut) []history.Cut {
+	return slices.CompactFunc(all, func(a, b history.Cut) bool { return a.Tx == b.Tx && a.Member == b.Member && a.Slot == b.Slot })
 }

@@ -12,6 +12,7 @@ import (
 // batch is a history.Batch as rows, with one row for each key.
 type batch struct {
 	single   []*rows // of tables without children
+	cuts     []history.Cut
 	families []family
 }
 
@@ -24,7 +25,7 @@ type family struct {
 
 // convert makes rows of a batch.
 func convert(b history.Batch) batch {
-	var out batch
+	out := batch{cuts: b.Cuts}
 	single := func(t *table) *rows {
 		r := &rows{table: t}
 		out.single = append(out.single, r)
@@ -164,6 +165,9 @@ func (b batch) write(ctx context.Context, t *transaction) error {
 				return err
 			}
 		}
+	}
+	if err := t.cut(ctx, b.cuts); err != nil {
+		return fmt.Errorf("cut slices: %w", err)
 	}
 	for _, r := range b.single {
 		if err := t.put(ctx, r); err != nil {

@@ -61,7 +61,7 @@ func unitRow(r *rows, u history.Unit, at time.Time) {
 	r.add(string(u.UID), plain(string(u.Tenant)), plain(u.Namespace), plain(u.Name), int64(u.N), plain(u.JobUID), plain(u.JobName), plain(u.User), plain(u.Queue),
 		int64(u.Priority), plain(u.PriorityClass), plain(u.PreemptionPolicy), plain(u.QOSClass), plain(u.GroupID), int64(u.Members),
 		plainDocument(u.NodeSelector), plainDocument(u.Affinity), plainDocument(u.Tolerations), plainDocument(u.Topology),
-		plain(u.State), plain(u.Reason), plain(u.Message), u.Created, u.Scheduled, u.Started, u.Ended, ttl, u.Expires, int64(u.Retries), at, int64(u.Revision))
+		plain(u.State), plain(u.Reason), plain(u.Message), u.Created, u.Scheduled, u.Started, u.Ended, ttl, u.TimeLimited, u.Expires, int64(u.Retries), at, int64(u.Revision))
 }
 
 func requestRows(r *rows, u history.Unit) {
@@ -71,7 +71,7 @@ func requestRows(r *rows, u history.Unit) {
 }
 
 func grantRow(r *rows, g history.Grant) {
-	r.add(string(g.Tx), string(g.Unit), plain(g.Namespace), plain(string(g.Tenant)), plain(g.State), g.Committed, g.Ready, g.Ending, g.Ended, g.Evicted,
+	r.add(string(g.Tx), string(g.Unit), plain(g.Namespace), plain(string(g.Tenant)), plain(g.State), g.Committed, g.Ready, g.Signaled, g.Ending, g.Ended, g.Evicted,
 		string(g.By), plain(g.Reason), plainDocument(g.Exits), int64(g.Revision))
 }
 
@@ -131,7 +131,7 @@ func sliceRow(r *rows, s history.Slice, revision resource.Revision) {
 		measured = quantity{base: *s.Measured, scale: s.Slot.Scale() * 1000}
 	}
 	r.add(string(s.Tx), int64(s.Member), string(s.Slot), bounded(s.From), bounded(s.To), string(s.Unit), plain(s.Namespace), plain(string(s.Tenant)), string(s.Node),
-		plain(s.GPUModel), quantityOf(s.Slot, s.Requested), quantityOf(s.Slot, s.Allocated), limit, measured, int64(revision))
+		plain(s.GPUModel), quantityOf(s.Slot, s.Requested), quantityOf(s.Slot, s.Allocated), limit, measured, s.Counter, int64(revision))
 }
 
 func dirtyRow(r *rows, s history.Slice) {

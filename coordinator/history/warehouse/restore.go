@@ -50,7 +50,7 @@ func (r *reader) units(c condition) (list []history.Unit) {
 			NodeSelector: row.document("node_selector"), Affinity: row.document("affinity_rules"), Tolerations: row.document("tolerations"),
 			Topology: row.document("topology_constraints"), State: row.text("state"), Reason: row.text("reason"), Message: row.text("message"),
 			Created: row.instant("created_at"), Scheduled: row.instant("scheduled_at"), Started: row.instant("started_at"), Ended: row.instant("completed_at"),
-			TTL: time.Duration(row.integer("ttl_ms")) * time.Millisecond, Expires: row.instant("expires_at"), Retries: int(row.integer("retries")), Revision: row.revision()}
+			TTL: time.Duration(row.integer("ttl_ms")) * time.Millisecond, TimeLimited: row.boolean("time_limited"), Expires: row.instant("expires_at"), Retries: int(row.integer("retries")), Revision: row.revision()}
 		for _, slot := range requests[string(u.UID)] {
 			r.put(&u.Requests, slot, "slot_name", "requested", false)
 			r.put(&u.Limits, slot, "slot_name", "limit_amount", true)
@@ -64,7 +64,7 @@ func (r *reader) grants(c condition) (list []history.Grant) {
 	members, resources := r.children(grantMembers, c), r.children(grantResources, c)
 	for _, row := range r.scan(grants, c) {
 		g := history.Grant{Tx: resource.TxID(row.text("tx_id")), Unit: resource.UnitUID(row.text("allocation_id")), Namespace: row.text("namespace"),
-			Tenant: resource.TenantID(row.text("tenant_id")), State: row.text("state"), Committed: row.instant("committed_at"), Ready: row.instant("ready_at"),
+			Tenant: resource.TenantID(row.text("tenant_id")), State: row.text("state"), Committed: row.instant("committed_at"), Ready: row.instant("ready_at"), Signaled: row.instant("signaled_at"),
 			Ending: row.instant("ending_at"), Ended: row.instant("ended_at"), Evicted: row.boolean("evicted"), By: resource.TxID(row.text("preempted_by")),
 			Reason: row.text("reason"), Exits: row.document("exits"), Revision: row.revision()}
 		place := map[int64]int{}
@@ -160,6 +160,7 @@ func (r *reader) slice(row stored) history.Slice {
 	if measured, known, errs[3] = r.w.amount(row, "measured", s.Slot.Scale()*1000); known {
 		s.Measured = &measured
 	}
+	s.Counter = row.count("counter")
 	r.err = errors.Join(r.err, errors.Join(errs[:]...))
 	return s
 }

@@ -93,6 +93,14 @@ func (r stored) text(column string) string { return r[column].(sql.NullString).S
 
 func (r stored) integer(column string) int64 { return r[column].(sql.NullInt64).Int64 }
 
+// count is nil where the column is NULL.
+func (r stored) count(column string) *int64 {
+	if n := r[column].(sql.NullInt64); n.Valid {
+		return &n.Int64
+	}
+	return nil
+}
+
 func (r stored) boolean(column string) bool { return r[column].(sql.NullBool).Bool }
 
 func (r stored) revision() resource.Revision { return resource.Revision(r.integer("resource_version")) }

@@ -40,7 +40,7 @@ var (
 		{name: "node_selector", kind: document}, {name: "affinity_rules", kind: document}, {name: "tolerations", kind: document},
 		{name: "topology_constraints", kind: document}, {name: "state"}, {name: "reason"}, {name: "message"}, {name: "created_at", kind: instant},
 		{name: "scheduled_at", kind: instant, rule: earliest}, {name: "started_at", kind: instant, rule: earliest}, {name: "completed_at", kind: instant},
-		{name: "ttl_ms", kind: count}, {name: "expires_at", kind: instant}, {name: "retries", kind: integer}, {name: "updated_at", kind: instant}, version,
+		{name: "ttl_ms", kind: count}, {name: "time_limited", kind: boolean}, {name: "expires_at", kind: instant}, {name: "retries", kind: integer}, {name: "updated_at", kind: instant}, version,
 	}}
 	allocationRequests = &table{name: "allocation_requests", keys: 2, guard: differ, parent: allocations, element: "slot_name", columns: []column{
 		{name: "allocation_id"}, {name: "slot_name"}, {name: "requested", kind: amount}, {name: "limit_amount", kind: amount},
@@ -48,7 +48,7 @@ var (
 
 	grants = &table{name: "grants", keys: 1, guard: newer, columns: []column{
 		{name: "tx_id"}, {name: "allocation_id"}, {name: "namespace"}, {name: "tenant_id"}, {name: "state"}, {name: "committed_at", kind: instant},
-		{name: "ready_at", kind: instant}, {name: "ending_at", kind: instant}, {name: "ended_at", kind: instant}, {name: "evicted", kind: boolean},
+		{name: "ready_at", kind: instant}, {name: "signaled_at", kind: instant}, {name: "ending_at", kind: instant}, {name: "ended_at", kind: instant}, {name: "evicted", kind: boolean},
 		{name: "preempted_by", kind: optional}, {name: "reason"}, {name: "exits", kind: document}, version,
 	}}
 	grantMembers = &table{name: "grant_members", keys: 2, guard: differ, parent: grants, element: "CAST(member AS TEXT)", columns: []column{
@@ -96,7 +96,7 @@ var (
 	usageSlices = &table{name: "usage_slices", keys: 4, guard: always, month: "from_at", columns: []column{
 		{name: "tx_id"}, {name: "member", kind: integer}, {name: "slot_name"}, {name: "from_at", kind: instant}, {name: "to_at", kind: instant},
 		{name: "allocation_id"}, {name: "namespace"}, {name: "tenant_id"}, {name: "node_id"}, {name: "gpu_model"}, {name: "requested", kind: amount},
-		{name: "allocated", kind: amount}, {name: "limit_amount", kind: amount}, {name: "measured", kind: amount}, version,
+		{name: "allocated", kind: amount}, {name: "limit_amount", kind: amount}, {name: "measured", kind: amount}, {name: "counter", kind: count}, version,
 	}}
 	usageDirty = &table{name: "usage_dirty", keys: 5, guard: never, unreverted: true, columns: []column{
 		{name: "hour_start", kind: instant}, {name: "tenant_id"}, {name: "namespace"}, {name: "slot_name"}, {name: "gpu_model"},

@@ -22,17 +22,18 @@ import (
 // Run holds a database to the contract. dsn returns the DSN of a new, empty database.
 func Run(t *testing.T, dsn func(t *testing.T) string) {
 	for name, test := range map[string]func(*testing.T, string){
-		"a batch follows the position":                        testPosition,
-		"a greater revision wins, an equal one stays":         testRevisions,
-		"rows of random batches and reverts are the oracle's": testRandom,
-		"unknown and none are NULL, zero is 0":                testNulls,
-		"texts and documents of any content are taken":        testTexts,
-		"reverted rows stay and do not count":                 testRevert,
-		"slices are written anew and mark their hours":        testSlices,
-		"two histories of one database open at once":          testOpenTwice,
-		"samples are taken once":                              testSamples,
-		"rows go at the end of their time":                    testRetention,
-		"the clock is that of the database":                   testNow,
+		"a batch follows the position":                           testPosition,
+		"a greater revision wins, an equal one stays":            testRevisions,
+		"rows of random batches and reverts are the oracle's":    testRandom,
+		"unknown and none are NULL, zero is 0":                   testNulls,
+		"texts and documents of any content are taken":           testTexts,
+		"reverted rows stay and do not count":                    testRevert,
+		"slices are written anew and mark their hours":           testSlices,
+		"cuts take slices back, and the last counters are known": testCuts,
+		"two histories of one database open at once":             testOpenTwice,
+		"samples are taken once":                                 testSamples,
+		"rows go at the end of their time":                       testRetention,
+		"the clock is that of the database":                      testNow,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, dsn(t)) })
 	}

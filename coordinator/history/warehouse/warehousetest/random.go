@@ -88,14 +88,14 @@ func (r *Random) add(b *history.Batch) {
 		b.Jobs = append(b.Jobs, history.Job{UID: r.id("j", 4), Phase: r.id("phase", 3), Document: r.document(), Created: r.instant(), Ended: r.instant(), Revision: r.revision(b)})
 	case 2, 3:
 		u := history.Unit{UID: resource.UnitUID(r.id("u", 5)), State: r.id("state", 4), Requests: r.vector(), Limits: r.vector(), Priority: r.Int32N(9) - 4,
-			Created: r.instant(), Ended: r.instant(), TTL: time.Duration(r.IntN(3)) * time.Second, Affinity: r.document()}
+			Created: r.instant(), Ended: r.instant(), TTL: time.Duration(r.IntN(3)) * time.Second, Affinity: r.document(), TimeLimited: r.IntN(2) == 0}
 		b.Upto++
 		u.Revision = b.Upto
 		u.Scheduled, u.Started = r.instant(), r.instant()
 		b.Units = append(b.Units, u)
 	case 4:
 		g := history.Grant{Tx: resource.TxID(r.id("t", 5)), Unit: resource.UnitUID(r.id("u", 5)), State: r.id("state", 4), Committed: r.instant(), Ended: r.instant(),
-			Evicted: r.IntN(2) == 0, Exits: r.document(), Revision: r.revision(b)}
+			Signaled: r.instant(), Evicted: r.IntN(2) == 0, Exits: r.document(), Revision: r.revision(b)}
 		for i := range r.IntN(3) {
 			g.Members = append(g.Members, history.Member{Index: i, Node: resource.NodeID(r.id("n", 3)), Devices: []string{"GPU-a"}[:r.IntN(2)],
 				Requested: r.vector(), Allocated: r.vector(), Limits: r.vector(), Ended: r.instant()})
