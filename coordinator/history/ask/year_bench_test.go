@@ -228,7 +228,9 @@ func BenchmarkYear(b *testing.B) {
 		server := postgres.Start(b, "shared_buffers=512MB", "max_wal_size=4GB", "fsync=off")
 		benchmarkYear(b, server.Database(b), server.CPU)
 	})
-	b.Run("SQLite", func(b *testing.B) { benchmarkYear(b, "sqlite:"+filepath.Join(b.TempDir(), "history.db"), func() time.Duration { return 0 }) })
+	b.Run("SQLite", func(b *testing.B) {
+		benchmarkYear(b, "sqlite:"+filepath.Join(b.TempDir(), "history.db"), func() time.Duration { return 0 })
+	})
 }
 
 func benchmarkYear(b *testing.B, dsn string, database func() time.Duration) {

@@ -9,7 +9,9 @@ type scope struct {
 }
 
 var (
-	ofModels  = scope{"usage_levels", "usage_hourly", []string{"tenant_id", "namespace", "slot_name", "gpu_model"}}
+	ofModels = scope{"usage_levels", "usage_hourly", []string{"tenant_id", "namespace", "slot_name", "gpu_model"}}
+	// ofUse has the levels of what was used, for the rows of ofModels.
+	ofUse     = scope{"usage_used_levels", "usage_hourly", ofModels.keys}
 	ofTenants = scope{"usage_tenant_levels", "usage_tenant_hourly", []string{"tenant_id", "slot_name"}}
 )
 
@@ -31,8 +33,9 @@ func (d dialect) inScope(s scope, statement string) string {
 // hourStatements compute the sums of the hour $1..$2 for the keys that are taken.
 func (d dialect) hourStatements() []string {
 	return []string{
-		d.inScope(ofModels, forget), d.inScope(ofModels, fill), d.inScope(ofModels, forgetHour), d.inScope(ofModels, sumOfModels),
-		d.inScope(ofTenants, forget), d.inScope(ofTenants, fill), d.inScope(ofTenants, forgetHour), d.inScope(ofTenants, sumOfTenants),
+		d.inScope(ofModels, forget), d.inScope(ofModels, fillHeld), d.inScope(ofUse, forget), d.inScope(ofUse, fillUsed),
+		d.inScope(ofModels, forgetHour), d.inScope(ofModels, sumOfModels),
+		d.inScope(ofTenants, forget), d.inScope(ofTenants, fillHeld), d.inScope(ofTenants, forgetHour), d.inScope(ofTenants, sumOfTenants),
 	}
 }
 
@@ -54,10 +57,14 @@ const (
 
 	// fill adds up the amounts at each instant at which one begins or ends, and then the
 	// time for which each level was held.
-	fill = `WITH part AS (SELECT {keys}, s.from_at, s.to_at, s.allocated ` + inHour + `),
+	fillHeld = `WITH part AS (SELECT {keys}, s.from_at, s.to_at, s.allocated AS amount ` + inHour + `),` + fill
+	// fillUsed does so with the use, which is even within a slice.
+	fillUsed = `WITH part AS (SELECT {keys}, s.from_at, s.to_at, {rate} AS amount ` + inHour + ` AND s.measured IS NOT NULL),` + fill
+
+	fill = `
 	edge AS (
-		SELECT {keys}, from_at AS at, allocated AS change FROM part
-		UNION ALL SELECT {keys}, to_at, -allocated FROM part
+		SELECT {keys}, from_at AS at, amount AS change FROM part
+		UNION ALL SELECT {keys}, to_at, -amount FROM part
 		UNION ALL SELECT DISTINCT {keys}, {from}, 0 FROM part
 		UNION ALL SELECT DISTINCT {keys}, {to}, 0 FROM part),
 	step AS (
@@ -73,10 +80,15 @@ const (
 		{integral:CASE WHEN s.measured IS NOT NULL THEN s.allocated ELSE 0 END} AS measured_of ` + inHour + ` GROUP BY {keys}`
 
 	// ranks are the least, the most and the percentiles of the levels $levels.
-	rankedHour = `SELECT {keys}, max(level) AS most, min(level) AS least,
+	rankedHour = rankedOf + `{levels}` + rankedIn
+	// rankedUse are those of the use; none where nothing was measured.
+	rankedUse = rankedOf + `usage_used_levels` + rankedIn
+
+	rankedOf = `SELECT {keys}, max(level) AS most, min(level) AS least,
 		min(level) FILTER (WHERE passed * 100 >= 342000000) AS p95, min(level) FILTER (WHERE passed * 100 >= 356400000) AS p99
 	FROM (SELECT {keys}, level, sum(ms) OVER (PARTITION BY {keys} ORDER BY level) AS passed
-		FROM {levels} WHERE hour_start >= $1 AND hour_start < $2 AND {taken}) AS passing
+		FROM `
+	rankedIn = ` WHERE hour_start >= $1 AND hour_start < $2 AND {taken}) AS passing
 	GROUP BY {keys}`
 
 	// price is the price of the row's model, else of its slot, that holds at the instant.
@@ -90,26 +102,32 @@ const (
 	FROM (` + sliceTotals + `) AS s JOIN (` + rankedHour + `) AS l USING ({keys})`
 
 	sumOfDays = `INSERT INTO usage_daily ({keys}, day_start, avg_usage, max_usage, min_usage, p95_usage, p99_usage,
-		total_requested, total_allocated, total_limit, total_measured, measured_of, utilization_pct, waste_pct, cost_units)
+		total_requested, total_allocated, total_limit, total_measured, measured_of, utilization_pct, waste_pct, cost_units, max_used, p95_used, p99_used)
 	SELECT {keys}, {day}, {average:day}, l.most, l.least, l.p95, l.p99,
-		s.requested, s.allocated, s.limited, s.measured, s.measured_of, {utilization}, {waste}, s.cost
+		s.requested, s.allocated, s.limited, s.measured, s.measured_of, {utilization}, {waste}, s.cost, u.most, u.p95, u.p99
 	FROM (SELECT {keys}, {total:total_requested} AS requested, {total:total_allocated} AS allocated, {total:total_limit} AS limited,
 			{total:total_measured} AS measured, {total:measured_of} AS measured_of, sum(cost_units) AS cost
 		FROM usage_hourly WHERE hour_start >= $2 AND hour_start < $3 AND {taken} GROUP BY {keys}) AS s
-	JOIN (SELECT {keys}, max(level) AS most, min(level) AS least,
+	JOIN (` + rankedDayOf + `usage_levels` + rankedDayIn + `usage_levels` + rankedDayEnd + `) AS l USING ({keys})
+	LEFT JOIN (` + rankedDayOf + `usage_used_levels` + rankedDayIn + `usage_used_levels` + rankedDayEnd + `) AS u USING ({keys})`
+
+	// rankedDay are the ranks of a day, whose rest counts as 0.
+	rankedDayOf = `SELECT {keys}, max(level) AS most, min(level) AS least,
 			min(level) FILTER (WHERE passed * 100 >= 8208000000) AS p95, min(level) FILTER (WHERE passed * 100 >= 8553600000) AS p99
 		FROM (SELECT {keys}, level, sum(sum(ms)) OVER (PARTITION BY {keys} ORDER BY level) AS passed
-			FROM (SELECT {keys}, level, ms FROM usage_levels WHERE hour_start >= $2 AND hour_start < $3 AND {taken}
-				UNION ALL SELECT {keys}, 0, 86400000 - sum(ms) FROM usage_levels
+			FROM (SELECT {keys}, level, ms FROM `
+	rankedDayIn = ` WHERE hour_start >= $2 AND hour_start < $3 AND {taken}
+				UNION ALL SELECT {keys}, 0, 86400000 - sum(ms) FROM `
+	rankedDayEnd = `
 				WHERE hour_start >= $2 AND hour_start < $3 AND {taken} GROUP BY {keys} HAVING sum(ms) < 86400000) AS held
 			GROUP BY {keys}, level) AS passing
-		GROUP BY {keys}) AS l USING ({keys})`
+		GROUP BY {keys}`
 )
 
 // sumOfModels has the cost, too: it is of the hour's price.
 var sumOfModels = `INSERT INTO usage_hourly ({keys}, hour_start, avg_usage, max_usage, min_usage, p95_usage, p99_usage,
-		total_requested, total_allocated, total_limit, total_measured, measured_of, utilization_pct, waste_pct, cost_units)
+		total_requested, total_allocated, total_limit, total_measured, measured_of, utilization_pct, waste_pct, cost_units, max_used, p95_used, p99_used)
 	SELECT ` + ofModels.columns("s.") + `, {from}, {average:hour}, l.most, l.least, l.p95, l.p99,
-		s.requested, s.allocated, s.limited, s.measured, s.measured_of, {utilization}, {waste}, coalesce({cost}, 0)
-	FROM (` + sliceTotals + `) AS s JOIN (` + rankedHour + `) AS l USING ({keys})
+		s.requested, s.allocated, s.limited, s.measured, s.measured_of, {utilization}, {waste}, coalesce({cost}, 0), u.most, u.p95, u.p99
+	FROM (` + sliceTotals + `) AS s JOIN (` + rankedHour + `) AS l USING ({keys}) LEFT JOIN (` + rankedUse + `) AS u USING ({keys})
 	` + strings.ReplaceAll(price, "{at}", "{from}")

@@ -84,6 +84,7 @@ type row struct {
 	least, most, p95, p99                   string
 	requested, allocated, limited, measured string
 	used, waste                             string // percent; "" unknown
+	mostUsed, usedP95, usedP99              string // "" where nothing was measured
 	cost                                    string
 }
 
@@ -103,6 +104,9 @@ func rowOf(s usage.Sum, cost int64) row {
 		requested: integral(s.Slot, s.Requested), allocated: integral(s.Slot, s.Allocated), limited: integral(s.Slot, s.Limit), measured: integral(s.Slot, s.Measured),
 		cost: big.NewRat(cost, 10_000).FloatString(4),
 	}
+	if s.UsedLevels != nil {
+		r.mostUsed, r.usedP95, r.usedP99 = units(s.Slot, s.UsedMax), units(s.Slot, s.UsedP95), units(s.Slot, s.UsedP99)
+	}
 	if used, waste, known := s.Utilization(); known {
 		r.used, r.waste = big.NewRat(used, 100).FloatString(2), big.NewRat(waste, 100).FloatString(2)
 	}
@@ -113,7 +117,8 @@ func rowOf(s usage.Sum, cost int64) row {
 func stored(t fataler, w *warehouse.Warehouse, table, instant string, tenant resource.TenantID) []row {
 	t.Helper()
 	found, err := w.SQL().Query(fmt.Sprintf(`SELECT tenant_id, namespace, slot_name, gpu_model, %s, CAST(min_usage AS TEXT), CAST(max_usage AS TEXT), CAST(p95_usage AS TEXT), CAST(p99_usage AS TEXT),
-		CAST(total_requested AS TEXT), CAST(total_allocated AS TEXT), CAST(total_limit AS TEXT), CAST(total_measured AS TEXT), CAST(utilization_pct AS TEXT), CAST(waste_pct AS TEXT), CAST(cost_units AS TEXT)
+		CAST(total_requested AS TEXT), CAST(total_allocated AS TEXT), CAST(total_limit AS TEXT), CAST(total_measured AS TEXT), CAST(utilization_pct AS TEXT), CAST(waste_pct AS TEXT), CAST(cost_units AS TEXT),
+		coalesce(CAST(max_used AS TEXT), ''), coalesce(CAST(p95_used AS TEXT), ''), coalesce(CAST(p99_used AS TEXT), '')
 		FROM %s WHERE tenant_id = $1 ORDER BY namespace, slot_name, gpu_model, %[1]s`, instant, table), string(tenant))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +130,7 @@ func stored(t fataler, w *warehouse.Warehouse, table, instant string, tenant res
 		var at any
 		var used, waste sql.NullString
 		if err := found.Scan(&r.key.Tenant, &r.key.Namespace, &r.key.Slot, &r.key.Model, &at, &r.least, &r.most, &r.p95, &r.p99,
-			&r.requested, &r.allocated, &r.limited, &r.measured, &used, &waste, &r.cost); err != nil {
+			&r.requested, &r.allocated, &r.limited, &r.measured, &used, &waste, &r.cost, &r.mostUsed, &r.usedP95, &r.usedP99); err != nil {
 			t.Fatal(err)
 		}
 		switch at := at.(type) {
@@ -157,6 +162,11 @@ func readable(t fataler, d warehouse.Dialect, r row, used, waste sql.NullString)
 	}
 	for _, field := range []*string{&r.least, &r.most, &r.p95, &r.p99} {
 		*field = number(*field, scale, 6)
+	}
+	for _, field := range []*string{&r.mostUsed, &r.usedP95, &r.usedP99} {
+		if *field != "" {
+			*field = number(*field, scale, 6)
+		}
 	}
 	for _, field := range []*string{&r.requested, &r.allocated, &r.limited, &r.measured} {
 		*field = number(*field, scale*ms, 9)
@@ -330,7 +340,7 @@ func TestASliceThatIsTakenBackLeavesNoSum(t *testing.T) {
 		s.To = s.From
 		write(t, w, s)
 		settle(t, w)
-		for _, table := range []string{"usage_levels", "usage_tenant_levels", "usage_hourly", "usage_daily", "usage_tenant_hourly", "usage_dirty", "usage_taken"} {
+		for _, table := range []string{"usage_levels", "usage_used_levels", "usage_tenant_levels", "usage_hourly", "usage_daily", "usage_tenant_hourly", "usage_dirty", "usage_taken"} {
 			var rows int
 			if err := w.SQL().QueryRow("SELECT count(*) FROM " + table).Scan(&rows); err != nil || rows != 0 {
 				t.Errorf("%s has %d rows, %v; want none", table, rows, err)

@@ -45,6 +45,10 @@ type Sum struct {
 	Min, Max, P95, P99 int64
 	// Levels are the amounts that were held, ascending, each with its time.
 	Levels []Level
+	// UsedLevels are the same of the use, which is even within a slice; nil where nothing was
+	// measured. A time without a measured slice counts as 0. The others follow from them.
+	UsedLevels                []Level
+	UsedMax, UsedP95, UsedP99 int64
 }
 
 // Level is an amount and how long just so much was held.
@@ -129,6 +133,18 @@ func sumOf(key Key, group []history.Slice, from, to time.Time) Sum {
 	sum.Levels = levelsOf(group, from, to)
 	sum.Min, sum.Max = sum.Levels[0].Amount, sum.Levels[len(sum.Levels)-1].Amount
 	sum.P95, sum.P99 = percentile(sum.Levels, 95), percentile(sum.Levels, 99)
+	var used []history.Slice
+	for _, s := range group {
+		if s.Measured != nil {
+			s.Allocated = *s.Measured / s.To.Sub(s.From).Milliseconds()
+			used = append(used, s)
+		}
+	}
+	if len(used) > 0 {
+		sum.UsedLevels = levelsOf(used, from, to)
+		sum.UsedMax = sum.UsedLevels[len(sum.UsedLevels)-1].Amount
+		sum.UsedP95, sum.UsedP99 = percentile(sum.UsedLevels, 95), percentile(sum.UsedLevels, 99)
+	}
 	return sum
 }
 

@@ -61,7 +61,7 @@ func naive(all []history.Slice, from, to time.Time) map[usage.Key]usage.Sum {
 	for _, s := range all {
 		last[id{s.Tx, s.Member, s.Slot, s.From}] = s
 	}
-	sums, held := map[usage.Key]usage.Sum{}, map[usage.Key][]int64{}
+	sums, held, used := map[usage.Key]usage.Sum{}, map[usage.Key][]int64{}, map[usage.Key][]int64{}
 	for _, s := range last {
 		key := usage.Key{Tenant: s.Tenant, Namespace: s.Namespace, Slot: s.Slot, Model: s.GPUModel}
 		inside := false
@@ -79,6 +79,10 @@ func naive(all []history.Slice, from, to time.Time) map[usage.Key]usage.Sum {
 			sum.Limit.Add(sum.Limit, big.NewInt(s.Limit))
 			if s.Measured != nil {
 				sum.MeasuredOf.Add(sum.MeasuredOf, big.NewInt(s.Allocated))
+				if used[key] == nil {
+					used[key] = make([]int64, len(held[key]))
+				}
+				used[key][at.Sub(from).Milliseconds()] += *s.Measured / s.To.Sub(s.From).Milliseconds()
 			}
 			held[key][at.Sub(from).Milliseconds()] += s.Allocated
 			inside = true
@@ -89,19 +93,27 @@ func naive(all []history.Slice, from, to time.Time) map[usage.Key]usage.Sum {
 	}
 	for key, amounts := range held {
 		sum := sums[key]
-		slices.Sort(amounts)
-		sum.Min, sum.Max = amounts[0], amounts[len(amounts)-1]
-		// The k-th of n is the least that k of n do not exceed.
-		sum.P95, sum.P99 = amounts[(len(amounts)*95+99)/100-1], amounts[(len(amounts)*99+99)/100-1]
-		for _, a := range amounts {
-			if n := len(sum.Levels); n == 0 || sum.Levels[n-1].Amount != a {
-				sum.Levels = append(sum.Levels, usage.Level{Amount: a})
-			}
-			sum.Levels[len(sum.Levels)-1].For += time.Millisecond
+		sum.Min = slices.Min(amounts)
+		sum.Levels, sum.Max, sum.P95, sum.P99 = ranked(amounts)
+		if used[key] != nil {
+			sum.UsedLevels, sum.UsedMax, sum.UsedP95, sum.UsedP99 = ranked(used[key])
 		}
 		sums[key] = sum
 	}
 	return sums
+}
+
+// ranked are the levels of the amounts of each millisecond, the greatest, and percentiles:
+// the k-th of n is the least that k of n do not exceed.
+func ranked(amounts []int64) (levels []usage.Level, most, p95, p99 int64) {
+	slices.Sort(amounts)
+	for _, a := range amounts {
+		if n := len(levels); n == 0 || levels[n-1].Amount != a {
+			levels = append(levels, usage.Level{Amount: a})
+		}
+		levels[len(levels)-1].For += time.Millisecond
+	}
+	return levels, amounts[len(amounts)-1], amounts[(len(amounts)*95+99)/100-1], amounts[(len(amounts)*99+99)/100-1]
 }
 
 func TestSumsAreThoseOfEveryMillisecond(t *testing.T) {

@@ -72,6 +72,7 @@ var periods = []period{
 	{"usage slices", "usage_slices", "from_at", fixed(SlicesKept), "tx_id, member, slot_name, from_at, reverted"},
 	{"usage hourly", "usage_hourly", "hour_start", keepHours, "tenant_id, hour_start, namespace, slot_name, gpu_model"},
 	{"usage hourly", "usage_tenant_hourly", "hour_start", keepHours, "tenant_id, hour_start, slot_name"},
+	{"usage hourly", "usage_used_levels", "hour_start", keepHours, "tenant_id, namespace, slot_name, gpu_model, hour_start, level"},
 	{"usage hourly", "usage_levels", "hour_start", keepHours, "tenant_id, namespace, slot_name, gpu_model, hour_start, level"},
 	{"usage hourly", "usage_tenant_levels", "hour_start", keepHours, "tenant_id, slot_name, hour_start, level"},
 }
