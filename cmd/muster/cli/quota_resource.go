@@ -10,7 +10,7 @@ import (
 )
 
 // quotaRows draws resource quotas, a row per resource. Namespaces show where
-// there may be several, trends with wide.
+// there may be several; trends, which the answer about one quota has, with wide.
 func (s style) quotaRows(quotas []*api.ResourceQuota, namespaced, wide bool) []string {
 	heads := []string{"NAME", "RESOURCE", "USED", "HARD", "SOFT", "", "NOTE"}
 	if namespaced {
