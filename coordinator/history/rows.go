@@ -201,9 +201,11 @@ type Quota struct {
 	Namespace, Name string
 	Tenant          resource.TenantID
 	Slot            resource.Name
-	Hard, Soft      int64     // base units; resource.Unlimited is no limit
-	From, To        time.Time // To is zero for the present limit
-	Revision        resource.Revision
+	Hard, Soft      int64 // base units; resource.Unlimited is no limit
+	// Scoped: the quota counts a part of the work alone, so that slices do not tell its use.
+	Scoped   bool
+	From, To time.Time // To is zero for the present limit
+	Revision resource.Revision
 }
 
 // Preemption is the eviction of one grant for another unit, for a claim of quota or

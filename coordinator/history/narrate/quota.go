@@ -20,6 +20,7 @@ import (
 type quota struct {
 	record     *record.Quota
 	hard, soft resource.Vector
+	scoped     bool
 	from       time.Time
 	revision   resource.Revision
 }
@@ -46,6 +47,7 @@ func (n *Narrator) takeQuota(c *change, e record.Event) error {
 		return inKey(e.KV, "document", err)
 	}
 	q := &quota{record: rec, hard: limitsOf(doc.Spec.Hard), soft: limitsOf(doc.Spec.Soft), revision: e.KV.ModRev}
+	q.scoped = len(doc.Spec.Scopes) > 0 || doc.Spec.ScopeSelector != nil
 	q.from = first(instant(rec.ChangedMillis), parsed(rec.Created))
 	c.note(q.from)
 	n.quotas[e.KV.Key] = q
@@ -111,7 +113,7 @@ func (n *Narrator) quotaRows(q *quota) (rows []history.Quota) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		row := history.Quota{
 			Namespace: q.record.Namespace, Name: q.record.Name, Tenant: n.ownerOf(q.record.Namespace), Slot: name,
-			Hard: resource.Unlimited, Soft: resource.Unlimited, From: q.from, Revision: q.revision,
+			Hard: resource.Unlimited, Soft: resource.Unlimited, Scoped: q.scoped, From: q.from, Revision: q.revision,
 		}
 		if amount, limited := q.hard[name]; limited {
 			row.Hard = amount

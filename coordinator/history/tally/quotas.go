@@ -3,7 +3,8 @@ package tally
 // quotaUse writes the use of the quotas that are in force at the end of the hour $1..$2,
 // for the tenants and slots that are computed: the peak of the hour, and the use at its
 // end, or as far as slices reach in an hour that is not over ({seen} is NULL then). A
-// quota of a whole tenant has the empty namespace. An hour without use has no row.
+// quota of a whole tenant has the empty namespace. An hour without use has no row, and
+// neither has a quota with scopes: the slices do not tell which work it counts.
 const quotaUse = `WITH part AS (
 		SELECT s.tenant_id, s.namespace, s.slot_name, s.from_at, s.to_at, s.requested FROM usage_slices s
 		WHERE s.from_at >= $1 AND s.from_at < $2 AND s.to_at > s.from_at AND s.reverted = 0
@@ -29,6 +30,6 @@ const quotaUse = `WITH part AS (
 	FROM resource_quotas q
 	JOIN peak p ON p.place = 1 AND p.tenant_id = q.tenant_id AND p.namespace = q.namespace AND p.slot_name = q.resource_type
 	LEFT JOIN last l ON l.tenant_id = q.tenant_id AND l.namespace = q.namespace AND l.slot_name = q.resource_type
-	WHERE q.reverted = 0 AND q.from_at < {to} AND (q.to_at IS NULL OR q.to_at >= {to})
+	WHERE q.reverted = 0 AND q.scoped = {false} AND q.from_at < {to} AND (q.to_at IS NULL OR q.to_at >= {to})
 	ON CONFLICT (tenant_id, namespace, quota_name, resource_type, recorded_at) DO UPDATE SET usage_value = excluded.usage_value, peak_usage = excluded.peak_usage,
 		peak_usage_at = excluded.peak_usage_at, hard_limit = excluded.hard_limit, utilization_pct = excluded.utilization_pct`

@@ -35,6 +35,7 @@ func TestTheUseOfQuotasHasPeaks(t *testing.T) {
 		err = w.Write(t.Context(), history.Batch{After: p.Revision, Upto: p.Revision + 1, At: start, Quotas: []history.Quota{
 			limit("a", 100_000, start.Add(-time.Hour), time.Time{}), limit("", resource.Unlimited, start.Add(-time.Hour), time.Time{}),
 			limit("b", 50_000, start.Add(-time.Hour), start), limit("c", 1, start.Add(-time.Hour), time.Time{}),
+			{Namespace: "a", Name: "part", Tenant: "t", Slot: resource.CPU, Hard: 1, Soft: resource.Unlimited, Scoped: true, From: start.Add(-time.Hour), Revision: 1},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -130,6 +131,9 @@ func quotaUses(t *testing.T, w *warehouse.Warehouse) map[string]quotaUse {
 		case int64:
 			u.at = time.UnixMilli(at).UTC()
 			u.used, u.peak = u.used/1000, u.peak/1000
+		}
+		if _, twice := all[namespace]; twice {
+			t.Fatalf("two rows of namespace %q: a quota with scopes has one", namespace)
 		}
 		all[namespace] = u
 	}

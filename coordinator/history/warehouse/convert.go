@@ -100,7 +100,7 @@ func waitRow(r *rows, w history.Wait) {
 }
 
 func quotaRow(r *rows, q history.Quota) {
-	r.add(plain(q.Namespace), plain(q.Name), string(q.Slot), bounded(q.From), q.To, plain(string(q.Tenant)), quantityOf(q.Slot, q.Hard), quantityOf(q.Slot, q.Soft), int64(q.Revision))
+	r.add(plain(q.Namespace), plain(q.Name), string(q.Slot), bounded(q.From), q.To, plain(string(q.Tenant)), quantityOf(q.Slot, q.Hard), quantityOf(q.Slot, q.Soft), q.Scoped, int64(q.Revision))
 }
 
 func preemptionRow(r *rows, p history.Preemption) {

@@ -96,7 +96,7 @@ func (r *reader) wait(row stored) history.Wait {
 
 func (r *reader) quota(row stored) history.Quota {
 	q := history.Quota{Namespace: row.text("namespace"), Name: row.text("quota_name"), Tenant: resource.TenantID(row.text("tenant_id")),
-		Slot: resource.Name(row.text("resource_type")), From: row.instant("from_at"), To: row.instant("to_at"), Revision: row.revision()}
+		Slot: resource.Name(row.text("resource_type")), From: row.instant("from_at"), To: row.instant("to_at"), Scoped: row.boolean("scoped"), Revision: row.revision()}
 	q.Hard, q.Soft = r.limit(row, "hard_limit", q.Slot), r.limit(row, "soft_limit", q.Slot)
 	return q
 }

@@ -67,7 +67,7 @@ var (
 
 	quotas = &table{name: "resource_quotas", keys: 4, guard: newer, columns: []column{
 		{name: "namespace"}, {name: "quota_name"}, {name: "resource_type"}, {name: "from_at", kind: instant}, {name: "to_at", kind: instant}, {name: "tenant_id"},
-		{name: "hard_limit", kind: amount}, {name: "soft_limit", kind: amount}, version,
+		{name: "hard_limit", kind: amount}, {name: "soft_limit", kind: amount}, {name: "scoped", kind: boolean}, version,
 	}}
 	quotaUsage = &table{name: "quota_usage_history", keys: 5, guard: always, unreverted: true, month: "recorded_at", columns: []column{
 		{name: "tenant_id"}, {name: "namespace"}, {name: "quota_name"}, {name: "resource_type"}, {name: "recorded_at", kind: instant},

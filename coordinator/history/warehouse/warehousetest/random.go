@@ -105,7 +105,7 @@ func (r *Random) add(b *history.Batch) {
 		b.Waits = append(b.Waits, history.Wait{Unit: resource.UnitUID(r.id("u", 5)), Since: r.key(), Until: r.instant(), Code: r.id("c", 3), NextTry: r.instant(), Revision: r.revision(b)})
 	case 6:
 		b.Quotas = append(b.Quotas, history.Quota{Namespace: r.id("ns", 2)[:r.IntN(2)*3], Name: r.id("q", 2), Slot: "cpu", From: r.key(), To: r.instant(), Hard: resource.Unlimited,
-			Soft: r.Int64N(9), Revision: r.revision(b)})
+			Soft: r.Int64N(9), Scoped: r.IntN(2) == 0, Revision: r.revision(b)})
 	case 7:
 		b.Preemptions = append(b.Preemptions, history.Preemption{Tx: resource.TxID(r.id("t", 5)), Nodes: []resource.NodeID{"a", "b"}[:1+r.IntN(2)], Freed: r.vector(),
 			Initiated: r.key(), Grace: time.Duration(r.IntN(9)) * time.Second, Outcome: r.id("o", 3), Revision: r.revision(b)})

@@ -16,7 +16,11 @@ CREATE TABLE usage_used_levels (LIKE usage_levels INCLUDING ALL);
 ALTER TABLE usage_hourly ADD COLUMN max_used NUMERIC(24,6), ADD COLUMN p95_used NUMERIC(24,6), ADD COLUMN p99_used NUMERIC(24,6);
 ALTER TABLE usage_daily ADD COLUMN max_used NUMERIC(24,6), ADD COLUMN p95_used NUMERIC(24,6), ADD COLUMN p99_used NUMERIC(24,6);
 
+-- The quota counts a part of the work alone, by scopes.
+ALTER TABLE resource_quotas ADD COLUMN scoped BOOLEAN NOT NULL DEFAULT false;
+
 -- +goose Down
+ALTER TABLE resource_quotas DROP COLUMN scoped;
 ALTER TABLE usage_daily DROP COLUMN max_used, DROP COLUMN p95_used, DROP COLUMN p99_used;
 ALTER TABLE usage_hourly DROP COLUMN max_used, DROP COLUMN p95_used, DROP COLUMN p99_used;
 DROP TABLE usage_used_levels;

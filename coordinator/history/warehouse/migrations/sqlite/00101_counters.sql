@@ -29,7 +29,11 @@ ALTER TABLE usage_daily ADD COLUMN max_used INTEGER;
 ALTER TABLE usage_daily ADD COLUMN p95_used INTEGER;
 ALTER TABLE usage_daily ADD COLUMN p99_used INTEGER;
 
+-- The quota counts a part of the work alone, by scopes.
+ALTER TABLE resource_quotas ADD COLUMN scoped INTEGER NOT NULL DEFAULT 0;
+
 -- +goose Down
+ALTER TABLE resource_quotas DROP COLUMN scoped;
 ALTER TABLE usage_daily DROP COLUMN max_used;
 ALTER TABLE usage_daily DROP COLUMN p95_used;
 ALTER TABLE usage_daily DROP COLUMN p99_used;
