@@ -87,3 +87,51 @@ func TestBoundsCountExactly(t *testing.T) {
 		}
 	})
 }
+
+// However many tenants want all of a bound that all callers share, one that comes later
+// finds the room that is for small tenants.
+func TestASharedBoundLeavesRoomForTheNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const all, small = 1024, 16
+		shared := gate.Bound{Noun: "bytes", User: 4 * all, Tenant: 4 * all, All: all, Small: small}
+		var b gate.Bounds
+		var releases []func()
+		var taken int64
+		piece := rapid.Int64Range(1, 2*all).Draw(t, "piece")
+		hungry := rapid.IntRange(1, all/4/small-1).Draw(t, "hungry tenants")
+		for i := range hungry {
+			release, status, isShared := b.HoldShared(of(string(rune('a'+i)), "x"), shared, piece)
+			for ; status == nil; release, status, isShared = b.HoldShared(of(string(rune('a'+i)), "x"), shared, piece) {
+				taken += piece
+				releases = append(releases, release)
+			}
+			if !isShared || status.Code != 429 || status.RetryAfterSeconds != 1 {
+				t.Fatalf("got %v, shared: %t", status, isShared)
+			}
+		}
+		if taken > all {
+			t.Fatalf("%d of %d were given", taken, all)
+		}
+		if _, status := b.Hold(of("late", "x"), shared, small); status != nil {
+			t.Fatalf("a tenant that comes late: %v", status)
+		}
+		for _, release := range releases {
+			release()
+		}
+		if _, status := b.Hold(of("a", "x"), shared, all*3/4-small); status != nil {
+			t.Fatalf("room was not given back: %v", status)
+		}
+	})
+}
+
+// An administrator has all that is free of a shared bound, and no more.
+func TestAnAdministratorHasWhatIsFree(t *testing.T) {
+	var b gate.Bounds
+	shared := gate.Bound{Noun: "bytes", User: 1, Tenant: 1, All: 10, Small: 1}
+	if _, status := b.Hold(root, shared, 10); status != nil {
+		t.Error(status)
+	}
+	if _, status, isShared := b.HoldShared(root, shared, 1); status == nil || !isShared {
+		t.Errorf("beyond all: %v, shared: %t", status, isShared)
+	}
+}

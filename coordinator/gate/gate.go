@@ -14,14 +14,16 @@ type Gate struct {
 	Rates *Rates
 	// Readers bounds the readers of watches; nil bounds none.
 	Readers *Readers
-	bounds  Bounds
+	// Rooms are what the requests of all callers need for a moment.
+	Rooms  Rooms
+	bounds Bounds
 	// tenants has the requests of tenants, system those of administrators.
 	tenants, system *Queue
 }
 
 // New returns a gate that counts by these rates.
 func New(rates *Rates) *Gate {
-	return &Gate{Rates: rates, tenants: newQueue(seats, seatsOfTenant), system: newQueue(systemSeats, systemSeats)}
+	return &Gate{Rates: rates, Rooms: newRooms(), tenants: newQueue(seats, seatsOfTenant), system: newQueue(systemSeats, systemSeats)}
 }
 
 // Count counts a request of a caller with a valid token (Rates.Take).
@@ -46,6 +48,15 @@ func (g *Gate) Hold(p service.Principal, of Bound, n int64) (release func(), sta
 		return func() {}, nil
 	}
 	return g.bounds.Hold(p, of, n)
+}
+
+// HoldShared is Hold, and reports whether a refusal is due to the requests of others
+// (Bounds.HoldShared).
+func (g *Gate) HoldShared(p service.Principal, of Bound, n int64) (release func(), status *api.Status, shared bool) {
+	if g == nil {
+		return func() {}, nil, false
+	}
+	return g.bounds.HoldShared(p, of, n)
 }
 
 // Send notes a message to the reader of a watch (Readers.Send).
@@ -92,6 +103,14 @@ func (t *Turn) End() {
 	if t.leave != nil {
 		t.leave()
 	}
+}
+
+// Hold counts n more of a bound for the caller of the turn's request (Bounds.Hold).
+func (t *Turn) Hold(of Bound, n int64) (release func(), status *api.Status) {
+	if t == nil {
+		return func() {}, nil
+	}
+	return t.gate.Hold(t.of, of, n)
 }
 
 type turnKey struct{}

@@ -29,13 +29,17 @@ const (
 // Queue shares seats among groups of users, and within a group among its users: in
 // turn (round robin), and first come first served for one user. A group with one
 // request waits for at most one request of each other group, however many those have.
+// A request takes one seat or several at once.
 //
-// Invariant: free seats and a waiting group below its own limit do not exist together.
+// Invariant: a group below its own limit waits only where the next request in turn
+// wants more seats than are free.
 type Queue struct {
-	most, mostOfGroup int
+	most, mostOfGroup            int64
+	mostQueued, mostQueuedOfUser int
+	within                       time.Duration // how long a request waits
 
 	mu      sync.Mutex
-	taken   int
+	taken   int64
 	waiting int
 	groups  map[owner]*group
 	turns   []*group // the groups with waiting users, the next one first
@@ -43,10 +47,13 @@ type Queue struct {
 
 // group is the requests of one tenant, or of a user without a tenant.
 type group struct {
-	taken int
+	taken int64
 	users map[owner]*line // with waiting requests alone
 	turns []*line         // the same, the next one first
 }
+
+// next is the seats that the next request of a group wants. The group waits.
+func (g *group) next() int64 { return g.turns[0].waiting[0].seats }
 
 // line is the waiting requests of one user, the oldest first.
 type line struct {
@@ -54,15 +61,27 @@ type line struct {
 	waiting []*place
 }
 
-// place is a request that waits. ready is closed once: with a seat where refused is
+// place is a request that waits. ready is closed once: with its seats where refused is
 // false.
 type place struct {
+	seats   int64
 	ready   chan struct{}
 	refused bool
 }
 
-func newQueue(most, mostOfGroup int) *Queue {
-	return &Queue{most: most, mostOfGroup: mostOfGroup, groups: map[owner]*group{}}
+// denial is the reason why a request gets no seats.
+type denial int
+
+const (
+	granted     denial = iota
+	late               // it has waited for within
+	gone               // its context has ended
+	ownLine            // too many requests of its user wait
+	longestLine        // too many requests wait, and its user has most of them
+)
+
+func newQueue(most, mostOfGroup int64) *Queue {
+	return &Queue{most: most, mostOfGroup: mostOfGroup, mostQueued: mostQueued, mostQueuedOfUser: mostQueuedOfUser, within: turnWithin, groups: map[owner]*group{}}
 }
 
 // overloaded is the refusal of a request that gets no seat.
@@ -75,34 +94,57 @@ func overloaded(why string) *api.Status {
 // Enter waits for a seat, at most for turnWithin. The caller calls leave once where
 // status is nil.
 func (q *Queue) Enter(ctx context.Context, user owner) (leave func(), status *api.Status) {
-	leave = func() { q.leave(user) }
-	p, status := q.join(user)
-	switch {
-	case status != nil:
-		return nil, status
-	case p == nil:
-		return leave, nil
-	}
-	late := time.NewTimer(turnWithin)
-	defer late.Stop()
-	select {
-	case <-p.ready:
-	case <-late.C:
-		status = overloaded("a request waited " + turnWithin.String() + " for its turn")
-	case <-ctx.Done():
-		status = overloaded("the client went away before its turn")
-	}
-	if status != nil && q.giveUp(user, p) {
-		return nil, status
-	}
-	if p.refused {
+	switch q.take(ctx, user, 1) {
+	case late:
+		return nil, overloaded("a request waited " + q.within.String() + " for its turn")
+	case gone:
+		return nil, overloaded("the client went away before its turn")
+	case ownLine:
+		return nil, overloaded("too many requests of " + user.String() + " wait for their turn")
+	case longestLine:
 		return nil, overloaded("too many requests wait, and the longest queue is that of " + user.String())
 	}
-	return leave, nil
+	return func() { q.leave(user, 1) }, nil
 }
 
-// join takes a seat, or a place in the queue; nil for a seat.
-func (q *Queue) join(user owner) (*place, *api.Status) {
+// take waits for seats, at most for within. The caller gives them back by leave where
+// they are granted.
+func (q *Queue) take(ctx context.Context, user owner, seats int64) denial {
+	p, refused := q.join(user, seats)
+	if refused != granted || p == nil {
+		return refused
+	}
+	end := time.NewTimer(q.within)
+	defer end.Stop()
+	select {
+	case <-p.ready:
+	case <-end.C:
+		refused = late
+	case <-ctx.Done():
+		refused = gone
+	}
+	if refused != granted && q.giveUp(user, p) {
+		return refused
+	}
+	if p.refused {
+		return longestLine
+	}
+	return granted
+}
+
+// fits reports whether a group may take seats now. q.mu is held.
+func (q *Queue) fits(g *group, seats int64) bool {
+	return q.taken+seats <= q.most && g.taken+seats <= q.mostOfGroup
+}
+
+// nextTurn is the index in turns of the group whose request is the next one; -1 for
+// none. q.mu is held.
+func (q *Queue) nextTurn() int {
+	return slices.IndexFunc(q.turns, func(g *group) bool { return g.taken+g.next() <= q.mostOfGroup })
+}
+
+// join takes seats, or a place in the queue; nil for seats.
+func (q *Queue) join(user owner, seats int64) (*place, denial) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	g := q.groups[user.group()]
@@ -110,19 +152,20 @@ func (q *Queue) join(user owner) (*place, *api.Status) {
 		g = &group{users: map[owner]*line{}}
 		q.groups[user.group()] = g
 	}
-	if q.taken < q.most && g.taken < q.mostOfGroup {
-		q.taken++
-		g.taken++
-		return nil, nil
+	if q.fits(g, seats) && q.nextTurn() < 0 { // a small request does not pass a large one for ever
+		q.taken += seats
+		g.taken += seats
+		return nil, granted
 	}
 	l := g.users[user]
-	if l != nil && len(l.waiting) >= mostQueuedOfUser {
-		return nil, overloaded("too many requests of " + user.String() + " wait for their turn")
+	if l != nil && len(l.waiting) >= q.mostQueuedOfUser {
+		return nil, ownLine
 	}
-	if q.waiting >= mostQueued {
+	if q.waiting >= q.mostQueued {
 		q.refuseOne()
+		q.groups[user.group()] = g // which refuseOne may have ended, and the line too
 	}
-	if l = g.users[user]; l == nil { // which refuseOne may have ended
+	if l = g.users[user]; l == nil {
 		l = &line{user: user}
 		g.users[user] = l
 		if len(g.turns) == 0 {
@@ -130,20 +173,21 @@ func (q *Queue) join(user owner) (*place, *api.Status) {
 		}
 		g.turns = append(g.turns, l)
 	}
-	p := &place{ready: make(chan struct{})}
+	p := &place{seats: seats, ready: make(chan struct{})}
 	l.waiting = append(l.waiting, p)
 	q.waiting++
-	return p, nil
+	q.seatNext() // the refused one may have kept smaller requests waiting
+	return p, granted
 }
 
-// leave gives a seat back, to the next group in turn.
-func (q *Queue) leave(user owner) {
+// leave gives seats back, to the next groups in turn.
+func (q *Queue) leave(user owner, seats int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	key := user.group()
 	g := q.groups[key]
-	q.taken--
-	g.taken--
+	q.taken -= seats
+	g.taken -= seats
 	if g.taken == 0 && len(g.turns) == 0 {
 		delete(q.groups, key)
 	}
@@ -152,9 +196,9 @@ func (q *Queue) leave(user owner) {
 
 // seatNext gives the free seats to the groups that wait, in turn. q.mu is held.
 func (q *Queue) seatNext() {
-	for q.taken < q.most {
-		at := slices.IndexFunc(q.turns, func(g *group) bool { return g.taken < q.mostOfGroup })
-		if at < 0 {
+	for {
+		at := q.nextTurn()
+		if at < 0 || !q.fits(q.turns[at], q.turns[at].next()) {
 			return
 		}
 		g := q.turns[at]
@@ -172,8 +216,8 @@ func (q *Queue) seatNext() {
 			q.turns = append(q.turns, g)
 		}
 		q.waiting--
-		q.taken++
-		g.taken++
+		q.taken += p.seats
+		g.taken += p.seats
 		close(p.ready)
 	}
 }
@@ -194,6 +238,9 @@ func (q *Queue) refuseOne() {
 	p.refused = true
 	q.remove(of, longest, p)
 	close(p.ready)
+	if of.taken == 0 && len(of.turns) == 0 {
+		delete(q.groups, longest.user.group())
+	}
 }
 
 // giveUp ends the wait of a request; false where the request has just got a seat or a
@@ -211,6 +258,7 @@ func (q *Queue) giveUp(user owner, p *place) bool {
 	if g.taken == 0 && len(g.turns) == 0 {
 		delete(q.groups, user.group())
 	}
+	q.seatNext() // it may have kept smaller requests waiting
 	return true
 }
 

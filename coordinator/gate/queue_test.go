@@ -45,9 +45,9 @@ func TestAnHonestClientBesideAFlood(t *testing.T) {
 		if len(second) != 0 {
 			t.Fatal("a fifth seat was given away")
 		}
-		q.leave(user("flood", "0"))
+		q.leave(user("flood", "0"), 1)
 		synctest.Wait()
-		q.leave(user("flood", "1"))
+		q.leave(user("flood", "1"), 1)
 		synctest.Wait()
 		if status := <-second; status != nil {
 			t.Errorf("the honest client's second request: %v", status)
@@ -100,9 +100,9 @@ func TestTheLongestLineLosesItsNewestRequest(t *testing.T) {
 		if got := len(q.groups[user("a", "")].users[user("a", "x")].waiting); got != mostQueuedOfUser-1 {
 			t.Errorf("the longest line has %d, want %d", got, mostQueuedOfUser-1)
 		}
-		q.leave(user("a", "x")) // the turn of a, b, then c
-		q.leave(user("a", "x"))
-		q.leave(user("b", "0"))
+		q.leave(user("a", "x"), 1) // the turn of a, b, then c
+		q.leave(user("a", "x"), 1)
+		q.leave(user("b", "0"), 1)
 		synctest.Wait()
 		if status := <-honest; status != nil {
 			t.Errorf("the honest client: %v", status)
@@ -122,7 +122,7 @@ func TestAClientThatGoesAwayGivesItsPlaceUp(t *testing.T) {
 		if status := <-gone; status == nil || q.waiting != 0 || len(q.turns) != 0 || len(q.groups) != 1 {
 			t.Errorf("%v; %d wait in %d groups", status, q.waiting, len(q.groups))
 		}
-		q.leave(user("a", "x"))
+		q.leave(user("a", "x"), 1)
 		if q.taken != 0 || len(q.groups) != 0 {
 			t.Errorf("%d seats are taken by %d groups", q.taken, len(q.groups))
 		}
@@ -130,74 +130,130 @@ func TestAClientThatGoesAwayGivesItsPlaceUp(t *testing.T) {
 }
 
 // Invariants of a queue, whatever comes: seats are never more than there are, nobody
-// waits beside a free seat, and a group that waits is served once between any two
-// requests of another group.
+// waits beside free seats unless the next in turn wants more than are free, and the
+// requests of one user come in their order.
 func TestTheQueueIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newQueue(rapid.IntRange(1, 4).Draw(t, "seats"), rapid.IntRange(1, 4).Draw(t, "of a group"))
+		most := rapid.Int64Range(1, 4).Draw(t, "seats")
+		q := newQueue(most, rapid.Int64Range(1, most).Draw(t, "of a group"))
 		type request struct {
 			of owner
+			n  int64
 			p  *place
 		}
-		var seated []owner
-		var waiting []request
-		var served []owner // of those that have waited, in order
-		for range rapid.IntRange(1, 150).Draw(t, "steps") {
-			if len(seated) > 0 && rapid.Bool().Draw(t, "leave") {
-				at := rapid.IntRange(0, len(seated)-1).Draw(t, "which")
-				q.leave(seated[at])
-				seated = slices.Delete(seated, at, at+1)
-			} else {
-				u := user(rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "tenant"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "user"))
-				p, status := q.join(u)
-				if status != nil {
-					t.Fatal(status)
-				}
-				if p == nil {
-					seated = append(seated, u)
-				} else {
-					waiting = append(waiting, request{u, p})
-				}
-			}
+		var seated, waiting []request // in the order in which they came
+		settle := func() {
 			waiting = slices.DeleteFunc(waiting, func(r request) bool {
 				select {
 				case <-r.p.ready:
-					seated, served = append(seated, r.of), append(served, r.of)
+					for _, other := range waiting {
+						if other.p == r.p {
+							break
+						}
+						if other.of == r.of && other.p.ready != nil && !isReady(other.p) {
+							t.Fatalf("a later request of %s was served before an earlier one", r.of)
+						}
+					}
+					seated = append(seated, r)
 					return true
 				default:
 					return false
 				}
 			})
-			if q.taken != len(seated) || q.waiting != len(waiting) || q.taken > q.most {
-				t.Fatalf("%d seats are taken and %d wait, the queue says %d of %d and %d", len(seated), len(waiting), q.taken, q.most, q.waiting)
-			}
-			of := map[owner]int{}
-			for _, u := range seated {
-				if of[u.group()]++; of[u.group()] > q.mostOfGroup {
-					t.Fatalf("%s has %d seats of %d", u.group(), of[u.group()], q.mostOfGroup)
+		}
+		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+			switch act := rapid.IntRange(0, 4).Draw(t, "act"); {
+			case act < 2 && len(seated) > 0:
+				at := rapid.IntRange(0, len(seated)-1).Draw(t, "which")
+				q.leave(seated[at].of, seated[at].n)
+				seated = slices.Delete(seated, at, at+1)
+			case act == 2 && len(waiting) > 0:
+				at := rapid.IntRange(0, len(waiting)-1).Draw(t, "which")
+				if !q.giveUp(waiting[at].of, waiting[at].p) {
+					t.Fatal("a request that waits could not give up")
+				}
+				waiting = slices.Delete(waiting, at, at+1)
+			default:
+				u := user(rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "tenant"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "user"))
+				n := rapid.Int64Range(1, q.mostOfGroup).Draw(t, "n")
+				p, refused := q.join(u, n)
+				if refused != granted {
+					t.Fatal(refused)
+				}
+				if p == nil {
+					seated = append(seated, request{u, n, nil})
+				} else {
+					waiting = append(waiting, request{u, n, p})
 				}
 			}
-			for _, r := range waiting {
-				if q.taken < q.most && of[r.of.group()] < q.mostOfGroup {
-					t.Fatalf("%s waits beside a free seat", r.of)
+			settle()
+			taken, of := int64(0), map[owner]int64{}
+			for _, r := range seated {
+				taken += r.n
+				if of[r.of.group()] += r.n; of[r.of.group()] > q.mostOfGroup {
+					t.Fatalf("%s has %d seats of %d", r.of.group(), of[r.of.group()], q.mostOfGroup)
 				}
+			}
+			if q.taken != taken || q.waiting != len(waiting) || q.taken > q.most {
+				t.Fatalf("%d seats are taken and %d wait, the queue says %d of %d and %d", taken, len(waiting), q.taken, q.most, q.waiting)
+			}
+			if at := q.nextTurn(); at >= 0 && q.taken+q.turns[at].next() <= q.most {
+				t.Fatalf("the next in turn waits for %d seats beside %d free ones", q.turns[at].next(), q.most-q.taken)
+			} else if at < 0 && slices.ContainsFunc(waiting, func(r request) bool {
+				return of[r.of.group()]+r.n <= q.mostOfGroup && q.groups[r.of.group()].turns[0].waiting[0] == r.p
+			}) {
+				t.Fatal("a request that may have its turn is not in turn")
 			}
 		}
 		for len(seated) > 0 {
-			q.leave(seated[0])
+			q.leave(seated[0].of, seated[0].n)
 			seated = seated[1:]
-			waiting = slices.DeleteFunc(waiting, func(r request) bool {
-				select {
-				case <-r.p.ready:
-					seated = append(seated, r.of)
-					return true
-				default:
-					return false
-				}
-			})
+			settle()
 		}
 		if len(waiting) != 0 || q.taken != 0 || q.waiting != 0 || len(q.groups) != 0 || len(q.turns) != 0 {
 			t.Fatalf("at the end %d wait, and the queue has %+v", len(waiting), q)
+		}
+	})
+}
+
+func isReady(p *place) bool {
+	select {
+	case <-p.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// A large request gets its seats, though small ones come without end.
+func TestALargeRequestIsNotPassedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(4)
+		release, ok := r.Take(t.Context(), service.Principal{Name: "x", Tenant: "small"}, 1)
+		if !ok {
+			t.Fatal("no room in an empty room")
+		}
+		large := make(chan bool, 1) // one answer
+		go func() {
+			_, ok := r.Take(t.Context(), service.Principal{Name: "y", Tenant: "large"}, 9)
+			large <- ok
+		}()
+		synctest.Wait()
+		small := make(chan bool, 1) // one answer
+		go func() {
+			_, ok := r.Take(t.Context(), service.Principal{Name: "z", Tenant: "other"}, 1)
+			small <- ok
+		}()
+		synctest.Wait()
+		if len(large)+len(small) != 0 {
+			t.Fatal("a request passes the large one that waits")
+		}
+		release()
+		if !<-large {
+			t.Error("the large request, which takes all, gets no room")
+		}
+		if <-small {
+			t.Error("a small request has room beside one that takes all")
 		}
 	})
 }
@@ -235,4 +291,38 @@ func BenchmarkTurn(b *testing.B) {
 		_ = t.Begin(ctx)
 		t.End()
 	}
+}
+
+// Beside two tenants that flood a room, a third one waits for one request of each.
+func TestARoomGoesRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(100)
+		served := make(chan string, 300)
+		ask := func(tenant string) {
+			go func() {
+				release, ok := r.Take(t.Context(), service.Principal{Name: "x", Tenant: resource.TenantID(tenant)}, 100)
+				if !ok {
+					served <- "refused"
+					return
+				}
+				time.Sleep(300 * time.Millisecond)
+				served <- tenant
+				release()
+			}()
+			synctest.Wait()
+		}
+		for range 100 {
+			ask("a")
+			ask("b")
+		}
+		ask("honest")
+		var order []string
+		for len(order) < 4 {
+			order = append(order, <-served)
+		}
+		if !slices.Contains(order, "honest") || slices.Contains(order, "refused") {
+			t.Errorf("served were %q, want honest among the first four", order)
+		}
+		time.Sleep(time.Minute)
+	})
 }

@@ -37,11 +37,12 @@ func (h *handler) document(c *call, also ...string) ([]byte, *api.Status) {
 
 // fromYAML converts a body from YAML into JSON.
 func (h *handler) fromYAML(c *call, body []byte) ([]byte, *api.Status) {
-	if !take(c.ctx(), h.room.yaml, int64(len(body))) {
+	release, ok := h.Gate.Rooms.YAML.Take(c.ctx(), c.caller, int64(len(body)))
+	if !ok {
 		return nil, h.throttled(c, throttleBodies, "YAML documents of others are being converted; ask again, or send JSON")
 	}
 	doc, err := yamldoc.ToJSON(body)
-	h.room.yaml.Release(int64(len(body)))
+	release()
 	var ambiguous *yamldoc.AmbiguousError
 	switch {
 	case errors.As(err, &ambiguous):

@@ -28,8 +28,7 @@ type call struct {
 	query  query
 	taken  bool   // the body has been read
 	sent   []byte // the body, once it is taken
-	held   int64  // bytes of room.bodies
-	parked int64  // bytes of room.parked
+	parked bool   // the body is counted as that of a request that waits
 	turn   *gate.Turn
 	within time.Duration // bounds the sending of the answer; 0 is writeTimeout
 	// bodies release the bytes of the body that the caller holds, releases the other

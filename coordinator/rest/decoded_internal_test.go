@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
+	"github.com/musterd/muster/coordinator/service"
 )
 
 // The value of a document takes many times the memory of its text.
@@ -15,7 +17,7 @@ func TestLargeDocumentsAreDecodedOneByOne(t *testing.T) {
 	cases := map[string]struct {
 		bytes, atOnce, refused int // of 20 documents, while none is done
 	}{
-		"small ones, all at once":   {smallDocument, 20, 0},
+		"small ones, all at once":   {gate.SmallDocument, 20, 0},
 		"of the greatest size, one": {api.MaxDocument, 1, 19},
 		"of more than that, one":    {2 * api.MaxDocument, 1, 19},
 		"of a third, three":         {api.MaxDocument / 3, 3, 17},
@@ -24,7 +26,7 @@ func TestLargeDocumentsAreDecodedOneByOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMetrics(nil)
-				h := &handler{room: newRoom(m), metrics: m}
+				h := &handler{Config: Config{Gate: gate.New(&gate.Rates{})}, room: newRoom(m), metrics: m}
 				release := make(chan struct{})
 				var mu sync.Mutex
 				running, refused := 0, 0
@@ -55,7 +57,7 @@ func TestLargeDocumentsAreDecodedOneByOne(t *testing.T) {
 				mu.Unlock()
 				close(release)
 				wg.Wait()
-				if !h.room.decoded.TryAcquire(maxDecoded) {
+				if _, ok := h.Gate.Rooms.Decoded.Take(t.Context(), service.Principal{}, api.MaxDocument); !ok {
 					t.Error("room was not given back")
 				}
 			})

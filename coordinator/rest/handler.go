@@ -73,8 +73,7 @@ type Config struct {
 	Notices func() []string
 	// Watches, where not nil, serves ?watch=true.
 	Watches service.Watches
-	// Gate limits the requests of each caller; nil = only those of all callers
-	// together are limited.
+	// Gate limits the requests of each caller; nil = a gate without rates.
 	Gate *gate.Gate
 }
 
@@ -111,6 +110,9 @@ func NewHandler(c Config) http.Handler {
 	}
 	if c.Past == nil {
 		c.Past = service.NoPast{}
+	}
+	if c.Gate == nil {
+		c.Gate = gate.New(&gate.Rates{})
 	}
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = bodyTimeout

@@ -14,23 +14,9 @@ import (
 	"github.com/musterd/muster/netlimit"
 )
 
-// Bounds of the memory that the requests of all clients hold together.
+// Bounds of the memory that the requests of all clients hold together, beside those of
+// package gate.
 const (
-	// maxBodies bounds the bodies that are being read or decided on, in bytes.
-	maxBodies = 64 << 20
-	// maxYAML bounds the YAML that is being converted, in bytes: the conversion
-	// takes up to a hundred times the memory.
-	maxYAML = api.MaxDocument
-	// maxDecoded bounds the JSON that is being decoded, in bytes: its value takes
-	// up to fifteen times the memory. A document of at most smallDocument does not
-	// count; hardly any is larger.
-	maxDecoded    = api.MaxDocument
-	smallDocument = 64 << 10
-	// maxParked bounds the bodies of creations that wait, in bytes.
-	maxParked = 256 << 20
-	// maxLists is how many lists are made at a time; listQueue more may wait.
-	maxLists  = 4
-	listQueue = 64
 	// maxAnswers bounds the lists and the large objects that are being written to
 	// their readers, in bytes. The collector may let the heap grow to several
 	// times of it.
@@ -63,22 +49,14 @@ const (
 	throttleTurn    throttle = "turn"   // 503: the coordinator is overloaded
 )
 
-// room is the memory budget that the requests of one handler share.
+// room is what the answers of one handler share.
 type room struct {
-	bodies, yaml, decoded, parked *semaphore.Weighted
-	answers                       *deliveries
-	snapshots                     *semaphore.Weighted // of one: a snapshot is made and sent alone
-	lists                         chan struct{}       // one for each list that is being made
-	queued                        chan struct{}       // one for each list that waits
+	answers   *deliveries
+	snapshots *semaphore.Weighted // of one: a snapshot is made and sent alone
 }
 
 func newRoom(m *metrics) *room {
-	return &room{
-		bodies: semaphore.NewWeighted(maxBodies), yaml: semaphore.NewWeighted(maxYAML),
-		decoded: semaphore.NewWeighted(maxDecoded), parked: semaphore.NewWeighted(maxParked),
-		answers: newDeliveries(m.cut), snapshots: semaphore.NewWeighted(1),
-		lists: make(chan struct{}, maxLists), queued: make(chan struct{}, listQueue),
-	}
+	return &room{answers: newDeliveries(m.cut), snapshots: semaphore.NewWeighted(1)}
 }
 
 // take reserves n bytes, and waits a little where there is no room. The caller
@@ -101,28 +79,33 @@ func (h *handler) throttled(c *call, at throttle, format string, args ...any) *a
 	return status
 }
 
+// holds reserves n more of the room that bodies take, until the request is over.
+func (h *handler) holds(c *call, of gate.Bound, at throttle, n int64) *api.Status {
+	release, status, shared := h.Gate.HoldShared(c.caller, of, n)
+	switch {
+	case status == nil:
+		c.bodies = append(c.bodies, release)
+	case shared:
+		h.metrics.refused(at)
+	default:
+		h.metrics.refused(throttleCaller)
+	}
+	return status
+}
+
 // grow reserves room for more of a request's body.
 func (h *handler) grow(c *call, n int) *api.Status {
-	release, status := h.Gate.Hold(c.caller, gate.Bodies, int64(n))
-	if status != nil {
-		h.metrics.refused(throttleCaller)
-		return status
-	}
-	c.bodies = append(c.bodies, release)
-	if !take(c.ctx(), h.room.bodies, int64(n)) {
-		return h.throttled(c, throttleBodies, "the bodies of other requests take all of the %d MiB that are read at a time; ask again", maxBodies>>20)
-	}
-	c.held += int64(n)
-	return nil
+	return h.holds(c, gate.Bodies, throttleBodies, int64(n))
 }
 
 // decoded decodes a document once there is room for its value.
 func decoded[T any](h *handler, c *call, doc []byte, decode func([]byte) (*T, *api.Status)) (*T, *api.Status) {
-	if n := min(int64(len(doc)), maxDecoded); n > smallDocument { // YAML may have become longer
-		if !take(c.ctx(), h.room.decoded, n) {
+	if n := int64(len(doc)); n > gate.SmallDocument {
+		release, ok := h.Gate.Rooms.Decoded.Take(c.ctx(), c.caller, n)
+		if !ok {
 			return nil, h.throttled(c, throttleBodies, "large documents of others are being decoded; ask again")
 		}
-		defer h.room.decoded.Release(n)
+		defer release()
 	}
 	return decode(doc)
 }
@@ -131,27 +114,30 @@ func decoded[T any](h *handler, c *call, doc []byte, decode func([]byte) (*T, *a
 // must not keep others from sending theirs.
 func (h *handler) park(c *call) *api.Status {
 	n := int64(len(c.sent))
-	if n == 0 || c.query.wait == 0 || c.parked > 0 {
+	if n == 0 || c.query.wait == 0 || c.parked {
 		return nil
 	}
-	if !h.room.parked.TryAcquire(n) {
-		return h.throttled(c, throttleWaits, "requests that wait hold all of the %d MiB there are for them; ask without wait, then get again", maxParked>>20)
+	held := c.bodies
+	c.bodies = nil
+	status := h.holds(c, gate.Parked, throttleWaits, n)
+	if status != nil {
+		c.bodies = held
+		return status
 	}
-	h.free(c)
-	c.parked = n
+	for _, release := range held {
+		release()
+	}
+	c.parked = true
 	return nil
 }
 
 // free gives back the memory that a request has reserved. It may be called
 // twice.
 func (h *handler) free(c *call) {
-	h.room.bodies.Release(c.held)
-	h.room.parked.Release(c.parked)
-	c.held, c.parked = 0, 0
 	for _, release := range c.bodies {
 		release()
 	}
-	c.bodies = nil
+	c.bodies, c.parked = nil, false
 }
 
 // listing runs list, which makes a list, once there is room for it and for a
@@ -160,14 +146,11 @@ func (h *handler) listing(c *call, list func() (answer, error)) (a answer, err e
 	if status := h.bounded(c, gate.Lists, 1); status != nil {
 		return answer{}, status
 	}
-	select {
-	case h.room.lists <- struct{}{}:
-	default:
-		if status := h.queueForList(c); status != nil {
-			return answer{}, status
-		}
+	release, ok := h.Gate.Rooms.Lists.Take(c.ctx(), c.caller, 1)
+	if !ok {
+		return answer{}, h.throttled(c, throttleLists, "%d lists are being made and others wait; ask again", gate.MaxLists)
 	}
-	defer func() { <-h.room.lists }()
+	defer release()
 	held := int64(maxPageBytes)
 	if !h.room.answers.take(c.ctx(), held) {
 		return answer{}, h.tooManyAnswers(c)
@@ -215,29 +198,6 @@ func (h *handler) reply(c *call, a answer) int {
 	}
 	a.conn, a.shared = c.connection(), c.r.ProtoMajor > 1
 	return h.write(c.w, a)
-}
-
-// queueForList waits until the list may be made.
-func (h *handler) queueForList(c *call) *api.Status {
-	busy := func() *api.Status {
-		return h.throttled(c, throttleLists, "%d lists are being made and others wait; ask again", maxLists)
-	}
-	select {
-	case h.room.queued <- struct{}{}:
-		defer func() { <-h.room.queued }()
-	default:
-		return busy()
-	}
-	late := time.NewTimer(roomWithin)
-	defer late.Stop()
-	select {
-	case h.room.lists <- struct{}{}:
-		return nil
-	case <-late.C:
-		return busy()
-	case <-c.ctx().Done():
-		return busy()
-	}
 }
 
 // connKey is the context's key of the request's connection.

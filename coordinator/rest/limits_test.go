@@ -153,7 +153,7 @@ func TestSlowBodiesHoldABoundedNumberOfBytes(t *testing.T) {
 		synctest.Wait()
 		w := httptest.NewRecorder()
 		ask(h, w, "POST", path, strings.NewReader(fmt.Sprintf(small, "a")))
-		busy(t, w, "of the 64 MiB")
+		busy(t, w, "of 67108864")
 		if throttled(t, registry, "bodies") != 1 {
 			t.Error("the refusal is not counted")
 		}
