@@ -132,11 +132,11 @@ type Daemon struct {
 	metrics     *http.Server       // nil where REST serves the metrics
 	endWaits    context.CancelFunc // of the requests that REST still serves
 	grpc        *grpc.Server
-	enrolment   *grpc.Server     // nil where grpc serves it
-	forward     *service.Forward // of requests that the leader answers
-	relay       *grpcapi.Relay   // of those that come by the agents' gRPC
-	api         *grpc.Server     // the public API over gRPC, beside REST
-	apiRelay    *grpcapi.Relay   // of its calls
+	enrolment   *grpc.Server          // nil where grpc serves it
+	forward     *service.Forward      // of requests that the leader answers
+	relay       *grpcapi.Relay        // of those that come by the agents' gRPC
+	api         *grpcapi.PublicServer // the public API over gRPC, beside REST
+	apiRelay    *grpcapi.Relay        // of its calls
 	rings       *gossip.Rings
 	decisions   *logfile.Log // nil for none
 	audit       *audit.Book

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -60,33 +59,21 @@ type API struct {
 	// AnswerBy sets the time by which the answer of a call must be sent, by the
 	// call's context: the zero time for none. nil = there is no such bound.
 	AnswerBy func(context.Context, time.Time)
-	// Gate limits the calls of each caller; nil = only those of all callers together
-	// are limited.
+	// Gate limits the calls of each caller; nil = a gate without rates.
 	Gate *gate.Gate
 	// Logger takes a line per fault. nil discards.
 	Logger *slog.Logger
 
-	large   *semaphore.Weighted // bytes of large requests that are being decoded
-	lists   chan struct{}       // one for each list that is being made
-	watches chan struct{}       // one for each open watch
+	watches chan struct{} // one for each open watch
 	health  *health
 }
 
-// Bounds of the requests of all clients together.
-const (
-	// smallRequest is the length up to which a request needs no room, in bytes.
-	smallRequest = 64 << 10
-	maxLarge     = api.MaxDocument
-	maxLists     = 4
-	// maxPage bounds the messages of a page, in bytes. A page has at least one.
-	maxPage = 1 << 20
-	// roomWithin is how long a request waits for room before it is refused.
-	roomWithin = 2 * time.Second
-)
+// maxPage bounds the messages of a page, in bytes. A page has at least one.
+const maxPage = 1 << 20
 
 // NewServer returns a gRPC server with the API, its reflection and
 // grpc.health.v1. It is served by its ServeHTTP, beside REST.
-func (a *API) NewServer() *grpc.Server {
+func (a *API) NewServer() *PublicServer {
 	if a.Logger == nil {
 		a.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -103,7 +90,10 @@ func (a *API) NewServer() *grpc.Server {
 	if a.Credentials == nil {
 		a.Credentials = service.NoCredentials{}
 	}
-	a.large, a.lists, a.watches = semaphore.NewWeighted(maxLarge), make(chan struct{}, maxLists), make(chan struct{}, mostWatches)
+	if a.Gate == nil {
+		a.Gate = gate.New(&gate.Rates{})
+	}
+	a.watches = make(chan struct{}, mostWatches)
 	carry := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		return serveHere(ctx, req, next)
 	}
@@ -141,7 +131,7 @@ func (a *API) NewServer() *grpc.Server {
 	a.health = newHealth(a, server.GetServiceInfo)
 	grpc_health_v1.RegisterHealthServer(server, a.health)
 	reflection.Register(server)
-	return server
+	return newPublicServer(a, server)
 }
 
 // ours is the package whose calls need a token. Health and reflection need none,
@@ -317,15 +307,16 @@ func page[T any, M proto.Message](ctx context.Context, a *API, allowed *api.Stat
 	if status != nil {
 		return nil, nil, status
 	}
-	defer release()
-	room, cancel := context.WithTimeout(ctx, roomWithin)
-	defer cancel()
-	select {
-	case a.lists <- struct{}{}:
-		defer func() { <-a.lists }()
-	case <-room.Done():
-		return nil, nil, busy("%d lists are being made and others wait; ask again", maxLists)
+	if in := intakeOf(ctx); in != nil {
+		in.keep(release)
+	} else {
+		defer release()
 	}
+	made, ok := a.Gate.Rooms.Lists.Take(ctx, caller(ctx), 1)
+	if !ok {
+		return nil, nil, busy("%d lists are being made and others wait; ask again", gate.MaxLists)
+	}
+	defer made()
 	got, of, more, err := list(s)
 	if err != nil {
 		return nil, nil, err

@@ -19,25 +19,29 @@ import (
 // known authenticates the caller of a call and counts the call: by the caller's
 // tenant, and without a valid token by its address. A call that another coordinator
 // has counted and passed on is not counted again.
-func (a *API) known(ctx context.Context, md metadata.MD, counted bool) (service.Principal, *api.Status) {
-	p, refused := service.Authenticate(ctx, a.Authenticator, proofsOf(ctx, md))
-	switch {
-	case refused != nil:
-		if refused.Code == http.StatusUnauthorized && !counted {
-			if late := countAnonymous(ctx, a.Gate); late != nil {
-				refused = late
-			}
-		}
-		return p, refused
-	case a.Proven != nil:
+func (a *API) known(ctx context.Context, md metadata.MD, counted bool) (p service.Principal, standing gate.Standing, refused *api.Status) {
+	p, refused = service.Authenticate(ctx, a.Authenticator, proofsOf(ctx, md))
+	if refused == nil && a.Proven != nil {
 		a.Proven(ctx)
 	}
-	if counted {
-		return p, nil
+	switch {
+	case counted:
+		return p, standing, refused
+	case refused == nil:
+		standing, refused = a.Gate.Count(p)
+		return p, standing, refused
+	case refused.Code != http.StatusUnauthorized:
+		return p, standing, refused
 	}
-	standing, refused := a.Gate.Count(p)
-	showStanding(ctx, standing)
-	return p, refused
+	host, _, err := net.SplitHostPort(clientAddress(ctx))
+	if err != nil {
+		return p, standing, refused // a connection without an address, as in a test
+	}
+	standing, late := a.Gate.CountAnonymous(host)
+	if late != nil {
+		refused = late
+	}
+	return p, standing, refused
 }
 
 // hopIn is the hop in the metadata of a call, which anybody can send.
@@ -63,17 +67,6 @@ func proofsOf(ctx context.Context, md metadata.MD) service.Proofs {
 		}
 	}
 	return proofs
-}
-
-// countAnonymous counts a call without a valid token.
-func countAnonymous(ctx context.Context, g *gate.Gate) *api.Status {
-	host, _, err := net.SplitHostPort(clientAddress(ctx))
-	if err != nil {
-		return nil // a connection without an address, as in a test
-	}
-	standing, refused := g.CountAnonymous(host)
-	showStanding(ctx, standing)
-	return refused
 }
 
 // showStanding sends the specification's headers as metadata, whose names are in

@@ -47,7 +47,7 @@ func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 	few := func() *gate.Gate { return gate.New(&gate.Rates{Requests: 2}) }
 	t.Run("calls and streams", func(t *testing.T) {
 		public := &grpcapi.API{Service: resttest.New(time.Now), Authenticator: people{}, Gate: few()}
-		conn := listen(t, public.NewServer(), tenantSecret)
+		conn := listen(t, public.NewServer().Server, tenantSecret)
 		client := apiv1.NewNodesClient(conn)
 		for range 2 {
 			if _, err := client.List(t.Context(), &apiv1.ListRequest{}); err != nil {
@@ -67,7 +67,7 @@ func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 	t.Run("a call that another coordinator has counted", func(t *testing.T) {
 		forward := service.NewForward("c-1", &post{own: true}, 0, nil).ProveBy("the admin's")
 		public := &grpcapi.API{Service: resttest.New(time.Now), Authenticator: people{}, Gate: few(), Relay: &grpcapi.Relay{Forward: forward, Revision: func() int64 { return 1 }}}
-		client := apiv1.NewQuotaTreesClient(listen(t, public.NewServer(), tenantSecret))
+		client := apiv1.NewQuotaTreesClient(listen(t, public.NewServer().Server, tenantSecret))
 		list := func(ctx context.Context, o ...grpc.CallOption) error {
 			_, err := client.List(ctx, new(apiv1.ListRequest), o...)
 			return err

@@ -128,6 +128,11 @@ func (r *Relay) Intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 			return got, err
 		}
 	}
+	release, limited := gate.TurnOf(ctx).Hold(gate.Forwards, 1)
+	if limited != nil {
+		return nil, wire.ToRefusal(limited)
+	}
+	defer release()
 	gate.TurnOf(ctx).End() // the leader has a turn of its own for the call
 	var answer any
 	var answered error

@@ -122,7 +122,7 @@ func (n network) coordinator(t *testing.T, address string, p *post, cluster serv
 	musterv1.RegisterCoordinatorServer(agents, evicting{})
 	n[address] = listening(t, agents)
 	public := &grpcapi.API{Service: cluster, Authenticator: people{}, Relay: relay(func(l service.Leader) string { return apiOf(l.GRPC) })}
-	n[apiOf(address)] = listening(t, public.NewServer())
+	n[apiOf(address)] = listening(t, public.NewServer().Server)
 }
 
 func TestQuotasOverGRPCThroughAFollower(t *testing.T) {

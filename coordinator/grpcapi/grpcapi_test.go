@@ -47,7 +47,7 @@ func (people) Authenticate(_ context.Context, token string) (service.Principal, 
 // serve starts the API of a cluster.
 func serve(t *testing.T, cluster service.Service) *bufconn.Listener {
 	t.Helper()
-	return listening(t, (&grpcapi.API{Service: cluster, Authenticator: people{}}).NewServer())
+	return listening(t, (&grpcapi.API{Service: cluster, Authenticator: people{}}).NewServer().Server)
 }
 
 // listening starts a server for one test.

@@ -29,24 +29,21 @@ type request struct {
 
 // enter names a call and authenticates its caller: the context has both.
 func (a *API) enter(ctx context.Context, method string) (r request, known context.Context, status *api.Status) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	r = request{a: a, method: method, id: service.RequestID(only(md.Get(requestKey))), began: time.Now()}
+	in := intakeOf(ctx)
+	if in == nil { // it came past ServeHTTP
+		md, _ := metadata.FromIncomingContext(ctx)
+		in = &intake{arrival: a.arrive(ctx, md)}
+		in.refused = in.status
+	}
+	r = request{a: a, method: method, id: in.id, began: time.Now()}
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
-	sender := service.Caller{RequestID: r.id, Address: clientAddress(ctx)}
-	proven := false
-	if a.Relay != nil {
-		var hop service.Hop
-		if hop, proven = hopOf(a.Relay.Forward, md); proven {
-			sender = sender.From(hop)
-		}
+	showStanding(ctx, in.standing)
+	if in.refused != nil {
+		a.Audits.Refused(service.RefusedRequest(in.sender, "", "", "", method), in.refused)
+		return r, nil, in.refused
 	}
-	if sender.Principal, status = a.known(ctx, md, proven); status != nil {
-		a.Audits.Refused(service.RefusedRequest(sender, "", "", "", method), status)
-		return r, nil, status
-	}
-	p := sender.Principal
-	ctx = service.WithCaller(ctx, sender)
-	return r, context.WithValue(ctx, principalKey{}, p), nil
+	ctx = service.WithCaller(ctx, in.sender)
+	return r, context.WithValue(ctx, principalKey{}, in.sender.Principal), nil
 }
 
 // clientAddress is the address that a call comes from, "" where unknown.
@@ -90,6 +87,9 @@ func (r request) left(ctx context.Context, panicked any, err error) error {
 // guard surrounds each call with one answer.
 func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
 	if !strings.HasPrefix(info.FullMethod, ours) {
+		if err := refusedHere(ctx); err != nil {
+			return nil, err
+		}
 		return next(ctx, req)
 	}
 	r, known, status := a.enter(ctx, info.FullMethod)
@@ -104,14 +104,12 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 	defer func() { a.noteLimited(known, err) }()
 	defer func() { addNotices(ctx, a.Notices) }() // as they are after the call
 	if m, is := req.(proto.Message); is {
-		n := min(int64(proto.Size(m)), maxLarge)
-		if n > smallRequest {
-			room, cancel := context.WithTimeout(ctx, roomWithin)
-			defer cancel()
-			if a.large.Acquire(room, n) != nil {
+		if n := int64(proto.Size(m)); n > gate.SmallDocument {
+			release, ok := a.Gate.Rooms.Decoded.Take(ctx, caller(known), n)
+			if !ok {
 				return nil, busy("large documents of others are being decoded; ask again")
 			}
-			defer a.large.Release(n)
+			defer release()
 		}
 	}
 	turn := a.Gate.Turn(caller(known))
@@ -125,14 +123,48 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 			return nil, status
 		}
 		defer release()
+		if status := intakeOf(ctx).park(a.Gate); status != nil {
+			return nil, status
+		}
 		turn.End()
 	}
-	return next(gate.WithTurn(known, turn), req)
+	answer, err = next(gate.WithTurn(known, turn), req)
+	if err == nil {
+		err = a.sending(ctx, info.FullMethod, req, answer)
+	}
+	a.answerBy(ctx, time.Now().Add(answerWithin))
+	return answer, err
+}
+
+// sending holds the bytes of a large answer until it has been written. The answer to a
+// change is never refused: the change has been made.
+func (a *API) sending(ctx context.Context, method string, req, answer any) error {
+	m, is := answer.(proto.Message)
+	in := intakeOf(ctx)
+	if !is || in == nil || repeatOf(method, req) != service.Read {
+		return nil
+	}
+	n := int64(proto.Size(m))
+	if n <= gate.SmallDocument {
+		return nil
+	}
+	release, status := a.Gate.Hold(in.sender.Principal, gate.Answers, n)
+	if status != nil {
+		return status
+	}
+	in.keep(release)
+	return nil
 }
 
 // guardStream surrounds each call with a stream of answers: the watches.
 func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	if !strings.HasPrefix(info.FullMethod, ours) {
+		if err := refusedHere(stream.Context()); err != nil {
+			return err
+		}
+		if in := intakeOf(stream.Context()); in != nil && in.asked != nil {
+			stream = pacedStream{stream, in.asked}
+		}
 		return next(srv, stream)
 	}
 	r, known, status := a.enter(stream.Context(), info.FullMethod)
