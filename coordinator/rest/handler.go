@@ -277,7 +277,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 	}
 	defer h.hold(c, who)()
 	warned := c.collectWarnings()
-	defer c.turn.End() // after a panic
+	defer func() { c.turn.End() }() // after a panic
 	if status := h.begin(c, who); status != nil {
 		return h.refuse(w, status)
 	}

@@ -205,3 +205,23 @@ func TestACreationTakesItsTurnWithItsBody(t *testing.T) {
 		h.end()
 	})
 }
+
+// A request that panics gives its seat back.
+func TestAPanicGivesTheSeatBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHandler(Config{Service: struct{ service.Service }{}, Authenticator: &revocable{changed: make(chan struct{})}, Gate: gate.New(&gate.Rates{})})
+		began := time.Now()
+		for range 300 { // more than one tenant has seats
+			r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/ml/allocations/a", nil)
+			r.Header.Set("Authorization", "Bearer any")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusInternalServerError {
+				t.Fatalf("answered with %d %s, want 500", w.Code, w.Body)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("requests waited %s for their turn", took)
+		}
+	})
+}
