@@ -106,8 +106,11 @@ func (s Sight) object(o any) (seen any, cut bool) {
 	return o, false
 }
 
-// event is an event of a watch as the caller sees it: e itself, or a copy.
+// event is an event of a watch as the caller sees it: e itself, or a copy; nil for none.
 func (s Sight) event(e *objects.Event) *objects.Event {
+	if e.Kind == objects.Queues {
+		return s.queueEvent(e)
+	}
 	object, cut := s.object(e.Object)
 	before, cutBefore := s.object(e.Before)
 	if !cut && !cutBefore {
@@ -207,7 +210,7 @@ type sightedWatches struct {
 func (s sightedWatches) Watch(ctx context.Context, o objects.WatchOptions) (Watch, error) {
 	w, err := s.Watches.Watch(ctx, o)
 	sight := s.access.SightOf(CallerOf(ctx).Principal)
-	cut := o.Kind == objects.ResourceQuotas || !sight.all && (o.Kind == objects.Nodes || o.Kind == objects.QuotaTrees)
+	cut := o.Kind == objects.ResourceQuotas || !sight.all && (o.Kind == objects.Nodes || o.Kind == objects.QuotaTrees || o.Kind == objects.Queues)
 	if err != nil || !cut {
 		return w, err
 	}
@@ -222,9 +225,11 @@ type sightedWatch struct {
 // Next implements Watch.
 func (w sightedWatch) Next(ctx context.Context) (objects.Changes, error) {
 	changes, err := w.Watch.Next(ctx)
-	seen := make([]*objects.Event, len(changes.Events))
-	for i, e := range changes.Events {
-		seen[i] = w.sight.event(e)
+	var seen []*objects.Event
+	for _, e := range changes.Events {
+		if e = w.sight.event(e); e != nil {
+			seen = append(seen, e)
+		}
 	}
 	changes.Events = seen
 	return changes, err

@@ -18,18 +18,20 @@ import (
 
 // reads are the methods of the API over gRPC that read.
 func reads(yield func(protoreflect.MethodDescriptor) bool) {
-	services := apiv1.File_muster_api_v1_api_proto.Services()
-	for i := range services.Len() {
-		methods := services.Get(i).Methods()
-		for k := range methods.Len() {
-			m := methods.Get(k)
-			for _, verb := range []string{"Get", "List", "Watch", "Explain"} {
-				if strings.HasPrefix(string(m.Name()), verb) && !yield(m) {
-					return
+	protoregistry.GlobalFiles.RangeFilesByPackage(apiv1.File_muster_api_v1_api_proto.Package(), func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for k := range methods.Len() {
+				m := methods.Get(k)
+				for _, verb := range []string{"Get", "List", "Watch", "Explain"} {
+					if strings.HasPrefix(string(m.Name()), verb) && !yield(m) {
+						return false
+					}
 				}
 			}
 		}
-	}
+		return true
+	})
 }
 
 // made is a new message of a type.
@@ -91,7 +93,7 @@ func TestNoAnswerOfGRPCNamesTheWorkOfOthers(t *testing.T) {
 	w := open(t)
 	names := map[string]string{
 		"Allocations": "waits", "Jobs": "myjob", "Nodes": "n1", "ResourceQuotas": "limit", "QuotaTrees": "company", "QuotaForests": "quota",
-		"QuotaBindings": "ml", "Tenants": "ml", "Namespaces": "ml",
+		"QuotaBindings": "ml", "Tenants": "ml", "Namespaces": "ml", "Queues": "default", "PriorityClasses": "default",
 	}
 	namespaced := map[string]bool{"Allocations": true, "Jobs": true, "ResourceQuotas": true, "Events": true}
 	read, seen := 0, 0

@@ -87,7 +87,7 @@ func open(t *testing.T) *world {
 	}
 	const gpu = `"resources":{"requests":{"nvidia.com/gpu":"1","cpu":"1"}}`
 	w.must("POST", "/namespaces/quagga/allocations", `{"metadata":{"name":"okapi","labels":{"zebu":"zebu"}},"spec":{`+gpu+`}}`)
-	w.must("POST", "/namespaces/quagga/jobs", `{"metadata":{"name":"tapir"},"spec":{"parallelism":2,"template":{"spec":{`+gpu+`}}}}`)
+	w.must("POST", "/namespaces/quagga/jobs", `{"metadata":{"name":"tapir"},"spec":{"queue":"zebu","parallelism":2,"template":{"spec":{`+gpu+`}}}}`)
 	w.must("POST", "/namespaces/quagga/resourcequotas", `{"kind":"ResourceQuota","metadata":{"name":"zebu"},"spec":{"hard":{"requests.cpu":"64"}}}`)
 	w.must("POST", "/namespaces/ml/allocations", `{"metadata":{"name":"mine"},"spec":{`+gpu+`}}`)
 	w.must("POST", "/namespaces/ml/allocations", `{"metadata":{"name":"waits"},"spec":{"priority":500,"preemptionPolicy":"Never","resources":{"requests":{"cpu":"14"}}}}`)
