@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -40,6 +41,8 @@ type Config struct {
 	// NamespaceAllocations bounds the allocations that a namespace has stored;
 	// default DefaultNamespaceAllocations.
 	NamespaceAllocations int
+	// Documents bounds the documents of all tenants together; default count.DefaultShare.
+	Documents count.Share
 	// LeaseTTL is how long a dead leader blocks the next one; default 5 s.
 	LeaseTTL time.Duration
 	// VoteBudget is how long votes are collected before an attempt is fenced;
@@ -95,6 +98,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.NamespaceAllocations == 0 {
 		c.NamespaceAllocations = DefaultNamespaceAllocations
 	}
+	if c.Documents == 0 {
+		c.Documents = count.DefaultShare
+	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
@@ -115,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 // rules are the part of the configuration that the leader decides by.
 func (c *Config) rules() lead.Rules {
 	return lead.Rules{
-		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, VoteBudget: c.VoteBudget,
+		Id: c.ID, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, Documents: c.Documents, VoteBudget: c.VoteBudget,
 		ReservationTTL: c.ReservationTTL, EvictionGrace: c.EvictionGrace, RecordRetention: c.RecordRetention, Decisions: c.Decisions,
 		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: c.Ports,
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/configfile"
 	"github.com/musterd/muster/coordinator"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/daemon"
 	"github.com/musterd/muster/coordinator/enroll"
 	"github.com/musterd/muster/coordinator/gate"
@@ -76,22 +77,33 @@ type namespaceConfig struct {
 }
 
 type limitsConfig struct {
-	AllocationsPerNamespace int `json:"allocationsPerNamespace"`
-	RequestsPerMinute       int `json:"requestsPerMinute"`
+	AllocationsPerNamespace int               `json:"allocationsPerNamespace"`
+	Documents               configfile.Scalar `json:"documents"`
+	RequestsPerMinute       int               `json:"requestsPerMinute"`
 }
 
 // maxPerNamespace bounds limits.allocationsPerNamespace: more has not been
 // tried.
 const maxPerNamespace = 1_000_000
 
-func (l limitsConfig) check() error {
+// minDocuments and maxDocuments bound limits.documents, in bytes.
+const minDocuments, maxDocuments = 1 << 20, 1 << 40
+
+func (l limitsConfig) check() (documents count.Share, err error) {
 	if n := l.AllocationsPerNamespace; n < 1 || n > maxPerNamespace {
-		return fmt.Errorf("limits.allocationsPerNamespace: %d is outside 1..%d", n, maxPerNamespace)
+		return 0, fmt.Errorf("limits.allocationsPerNamespace: %d is outside 1..%d", n, maxPerNamespace)
 	}
 	if n := l.RequestsPerMinute; n < 0 || n > gate.MaxRequests {
-		return fmt.Errorf("limits.requestsPerMinute: %d is outside 0..%d; 0 is no limit", n, gate.MaxRequests)
+		return 0, fmt.Errorf("limits.requestsPerMinute: %d is outside 0..%d; 0 is no limit", n, gate.MaxRequests)
 	}
-	return nil
+	size, err := resource.ParseQuantity(string(l.Documents), 1)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("limits.documents: %w", err)
+	case size < minDocuments || size > maxDocuments:
+		return 0, fmt.Errorf("limits.documents: %s is outside 1Mi..1Ti", l.Documents)
+	}
+	return count.Share(size), nil
 }
 
 type admissionConfig struct {
@@ -192,7 +204,7 @@ func defaults() config {
 		OIDC:       defaultOIDC(),
 		EtcdConfig: EtcdConfig{EtcdDialTimeout: configfile.DurationOf(2 * time.Second)},
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", SerfRPC: defaultSerfRPC, CapacityBind: "127.0.0.1:7949"},
-		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, RequestsPerMinute: gate.DefaultRequests},
+		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, Documents: "512Mi", RequestsPerMinute: gate.DefaultRequests},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
 		Admission:  admissionConfig{Growth: growthAllow},
 		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation, WorkPorts: rendezvous.Default.String(), PreemptionPolicy: api.PreemptLowerPriority,
@@ -252,7 +264,8 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	namespaces, err := checkNamespaces(c.Namespaces)
 	keep(err)
-	keep(c.Limits.check())
+	documents, err := c.Limits.check()
+	keep(err)
 	approve, err := c.Admission.check()
 	keep(err)
 	evictLost, err := c.checkDeviceLost()
@@ -288,7 +301,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 		ID: c.ID, Cluster: c.Cluster, DataDir: c.DataDir, Etcd: external, RESTListen: c.RESTListen, GRPCListen: c.GRPCListen,
 		MetricsListen: c.MetricsListen, EnrollListen: c.EnrollListen, MetricsToken: metrics, OIDC: persons,
 		SerfBind: c.Gossip.SerfBind, CapacityBind: c.Gossip.CapacityBind, Join: c.Gossip.Join, SerfRPC: serfRPC,
-		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: ports, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
+		TLS: secure, Advertise: c.Advertise, ClusterToken: cluster, AdminToken: admin, Namespaces: namespaces, RequireNamespaces: c.RequireNamespaces, Quota: options, NamespaceAllocations: c.Limits.AllocationsPerNamespace, Documents: documents, RequestsPerMinute: c.Limits.RequestsPerMinute, ApproveGrowth: approve, EvictOnDeviceLost: evictLost, RejectUnsatisfiable: reject, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: ports, LeaseTTL: leaseTTL, Decisions: account, Audit: refused, History: kept,
 	}, level, errors.Join(errs...)
 }
 

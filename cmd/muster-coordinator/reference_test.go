@@ -17,6 +17,7 @@ func sample() samplefile.File {
 			"etcdRequestTimeout":                     {Range: "50ms to leaseTTL/4", Within: []string{"50ms", "1250ms"}, Outside: []string{"49ms", "1251ms"}},
 			"quota.minRunTime":                       {Range: "0s to 168h", Within: []string{"0s", "168h"}, Outside: []string{"-1s", "168h1s"}},
 			"limits.allocationsPerNamespace":         {Range: "1 to 1000000", Unit: "allocations", Within: []string{"1", "1000000"}, Outside: []string{"0", "1000001"}},
+			"limits.documents":                       {Range: "1Mi to 1Ti", Unit: "bytes", Within: []string{"1Mi", "1Ti"}, Outside: []string{"1Ki", "2Ti", "big"}},
 			"limits.requestsPerMinute":               {Range: "0 to 10000000", Unit: "requests", Within: []string{"0", "10000000"}, Outside: []string{"-1", "10000001"}},
 			"decisions.files":                        {Range: "0 to 10000", Unit: "files", Within: []string{"0", "10000"}, Outside: []string{"-1", "10001"}},
 			"audit.files":                            {Range: "0 to 10000", Unit: "files", Within: []string{"0", "10000"}, Outside: []string{"-1", "10001"}},

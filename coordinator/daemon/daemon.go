@@ -24,6 +24,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/audit"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
 	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/grpcapi"
@@ -89,6 +90,8 @@ type Config struct {
 	Quota             quota.Options
 	// NamespaceAllocations is coordinator.Config's.
 	NamespaceAllocations int
+	// Documents is coordinator.Config's.
+	Documents count.Share
 	// RequestsPerMinute is gate.Rates.Requests.
 	RequestsPerMinute int
 	// ApproveGrowth: nodes that register more than before wait for an operator.
@@ -176,7 +179,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	d.coordinator, err = coordinator.New(coordinator.Config{
-		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
+		ID: c.ID, Cluster: c.Cluster, Namespaces: c.Namespaces, RequireNamespaces: c.RequireNamespaces, Quota: c.Quota, NamespaceAllocations: c.NamespaceAllocations, Documents: c.Documents, LeaseTTL: c.LeaseTTL, Logger: c.Logger,
 		Address:    d.address(),
 		DialAgents: d.security.member.DialOptions(rpcauth.NamedNode()),
 		CheckAgent: func(addr string) error { return d.security.member.CheckAddress("agentAddr", addr) },

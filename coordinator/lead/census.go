@@ -3,29 +3,35 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/resource"
 )
 
-// census counts the objects of each namespace. nil has not counted yet.
+// census counts the objects of each namespace. The zero value has not counted yet.
 //
-// Invariant: once counted, the use of a namespace is the sum of counted over its units.
-type census map[string]count.Use
+// Invariant: once counted, the use of a namespace is the sum of counted over its units, and
+// documents is the sum of the documents over the namespaces.
+type census struct {
+	of        map[string]count.Use
+	documents int64 // bytes
+}
 
 // set replaces the part of a unit in the use of its namespace.
-func (c census) set(u *unit, use count.Use) {
-	if c == nil || use == u.counted {
+func (c *census) set(u *unit, use count.Use) {
+	if c.of == nil || use == u.counted {
 		return
 	}
-	namespace := u.record.Namespace
-	c[namespace] = c[namespace].Plus(use.Minus(u.counted))
+	namespace, more := u.record.Namespace, use.Minus(u.counted)
+	c.documents += more.Documents
+	c.of[namespace] = c.of[namespace].Plus(more)
 	u.setCounted(use)
-	if c[namespace] == (count.Use{}) {
-		delete(c, namespace)
+	if c.of[namespace] == (count.Use{}) {
+		delete(c.of, namespace)
 	}
 }
 
 // note counts a unit as it is now.
-func (c census) note(u *unit) {
-	if c != nil {
+func (c *census) note(u *unit) {
+	if c.of != nil {
 		c.set(u, countedUse(u))
 	}
 }
@@ -45,13 +51,23 @@ func countedUse(u *unit) count.Use {
 
 // used is the use of a namespace.
 func (l *Leader) used(namespace string) count.Use {
-	if l.census == nil {
-		l.census = census{}
+	if l.census.of == nil {
+		l.census.of = map[string]count.Use{}
 		for _, u := range l.units {
 			l.census.note(u)
 		}
 	}
-	return l.census[namespace]
+	return l.census.of[namespace]
+}
+
+// usedByTenant is the bytes of the documents in all namespaces of a tenant.
+func (l *Leader) usedByTenant(tenant resource.TenantID) (documents int64) {
+	for namespace, use := range l.census.of {
+		if use.Documents > 0 && l.namespace(namespace).Tenant == tenant {
+			documents += use.Documents
+		}
+	}
+	return documents
 }
 
 // hasRoom refuses a submission with 429 where its namespace has too much stored
@@ -66,7 +82,15 @@ func (l *Leader) hasRoom(s *submission) *api.Status {
 
 // hasRoomFor is hasRoom of a request that adds a use to a namespace.
 func (l *Leader) hasRoomFor(namespace string, more count.Use) *api.Status {
-	return count.LimitsOf(l.namespace(namespace).Limits, l.rules.NamespaceAllocations).Refuse(namespace, l.used(namespace), more)
+	rules := l.namespace(namespace)
+	if status := count.LimitsOf(rules.Limits, l.rules.NamespaceAllocations).Refuse(namespace, l.used(namespace), more); status != nil {
+		return status
+	}
+	all := l.census.documents
+	if l.rules.Documents.IsFar(all, more.Documents) {
+		return nil
+	}
+	return l.rules.Documents.Refuse(string(rules.Tenant), l.usedByTenant(rules.Tenant), all, more.Documents)
 }
 
 // growthOf is the use that a change of a job adds to the namespace.

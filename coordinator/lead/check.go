@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -79,18 +80,19 @@ func creatorOf(u *unit) string {
 // checkCensus verifies the invariant of the census. A document that is being written
 // counts already.
 func (l *Leader) checkCensus() error {
-	if l.census == nil {
+	if l.census.of == nil {
 		return nil
 	}
-	sums := census{}
+	sums := census{of: map[string]count.Use{}}
 	for _, u := range l.units {
 		is := countedUse(u)
 		if is.Annotations, is.Documents = u.counted.Annotations, u.counted.Documents; is != u.counted {
 			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
 		}
-		sums[u.record.Namespace] = sums[u.record.Namespace].Plus(is)
+		sums.of[u.record.Namespace] = sums.of[u.record.Namespace].Plus(is)
+		sums.documents += is.Documents
 	}
-	if !maps.Equal(sums, l.census) {
+	if !maps.Equal(sums.of, l.census.of) || sums.documents != l.census.documents {
 		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", l.census, sums)
 	}
 	return nil

@@ -125,3 +125,52 @@ func TestARoomIsTakenBeforeTheStoreAnswers(t *testing.T) {
 	}
 	x.check()
 }
+
+// A tenant has its part of all documents over all of its namespaces, and leaves the rest
+// to others.
+func TestATenantHasAShareOfAllDocuments(t *testing.T) {
+	x := newScene(t)
+	x.rules.Documents = 4 << 20
+	put := func(namespace, tenant string) {
+		x.clear()
+		x.ask(Put[api.Tenant]{Object: &api.Tenant{Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: tenant}}})
+		x.answers()
+		x.clear()
+		x.ask(Put[api.Namespace]{Object: &api.Namespace{Kind: api.KindNamespace, Metadata: api.ObjectMeta{Name: namespace}, Spec: api.NamespaceSpec{Tenant: tenant}}})
+		x.answers()
+	}
+	for namespace, tenant := range map[string]string{"one": "greedy", "two": "greedy", "other": "late"} {
+		put(namespace, tenant)
+	}
+	create := func(namespace, name string, bytes int) string {
+		x.clear()
+		document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"nvidia.com/gpu":"9"}}}}`, name)
+		doc, status := api.DecodeAllocation(document)
+		if status != nil {
+			t.Fatal(status)
+		}
+		document = append(document, strings.Repeat(" ", bytes-len(document))...)
+		x.ask(CreateAllocation{Submitted: Submitted{Namespace: namespace, Document: document}, Document: doc})
+		x.answers()
+		return x.refusedWith()
+	}
+	for i, namespace := range []string{"one", "two", "one", "two"} {
+		if got := create(namespace, fmt.Sprint("a", i), 512<<10); got != "" {
+			t.Fatalf("document %d: %s", i, got)
+		}
+	}
+	const want = "429 tenant greedy has documents of 2097152 bytes in all of its namespaces and may have 2097152, half of the room of all tenants: there is no room for 1024 more; "
+	if got := create("one", "more", 1024); !strings.HasPrefix(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := create("other", "first", 1<<20); got != "" {
+		t.Errorf("another tenant: %s", got)
+	}
+	x.clear()
+	x.ask(DeleteAllocation{Namespace: "one", Name: "a0"})
+	x.answers()
+	if got := create("two", "again", 512<<10); got != "" {
+		t.Errorf("after a deletion: %s", got)
+	}
+	x.check()
+}

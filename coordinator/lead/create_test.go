@@ -87,7 +87,7 @@ func TestTheCensusAgreesWithTheUnits(t *testing.T) {
 	for _, u := range x.units {
 		u.counted = count.Use{}
 	}
-	x.census = nil
+	x.census = census{}
 	if again := x.used("default"); again != counted || again.Allocations != 4 || again.Jobs != 1 {
 		t.Errorf("kept %+v, counted %+v", counted, again)
 	}

@@ -84,7 +84,7 @@ type Leader struct {
 	observedAt   int                // position of the node that writeObserved begins with
 	sweptAt      time.Time          // of fences
 	account      *decisions.Tracker // nil: nobody keeps one
-	census       census             // nil before the first creation
+	census       census             // zero before the first creation
 	activity     activity           // for monitoring alone
 	// turns are changes of quotas and other objects, which wait for the first of them: it is
 	// being written.

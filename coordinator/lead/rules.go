@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/resource"
@@ -18,11 +19,13 @@ type Rules struct {
 	RequireNamespaces    bool
 	Quota                quota.Options
 	NamespaceAllocations int
-	VoteBudget           time.Duration
-	ReservationTTL       time.Duration
-	EvictionGrace        time.Duration
-	RecordRetention      time.Duration
-	Decisions            DecisionLog
+	// Documents bounds the documents of all tenants together; 0 is no bound.
+	Documents       count.Share
+	VoteBudget      time.Duration
+	ReservationTTL  time.Duration
+	EvictionGrace   time.Duration
+	RecordRetention time.Duration
+	Decisions       DecisionLog
 	// EvictOnDeviceLost: a unit that holds a lost device is evicted, where its
 	// namespace has no rule of its own.
 	EvictOnDeviceLost bool
