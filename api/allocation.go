@@ -155,8 +155,9 @@ type Requirements struct {
 	Requests map[resource.Name]string `json:"requests,omitempty" strict:"number" format:"quantity" example:"{cpu: 8000m, memory: 32Gi, nvidia.com/gpu: 2}"`
 	// Limits are the amounts that the member may use at most. A limit without a
 	// request is also the request. Limits of whole cores, huge pages and MIG
-	// instances equal their requests. A limit beyond its request is recorded and not
-	// acted on.
+	// instances equal their requests. A limit of cpu or memory beyond its request binds the
+	// processes of a command, where the host enforces it (docs/work.md); other limits beyond
+	// their requests are recorded and not acted on.
 	Limits map[resource.Name]string `json:"limits,omitempty" strict:"number" format:"quantity" example:"{cpu: 8000m}"`
 }
 

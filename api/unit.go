@@ -63,23 +63,31 @@ func (j *Job) RecordedOnly() []string {
 }
 
 func (s *AllocationSpec) recordedOnly(path string, fields []string) []string {
-	if s.limitsExceedRequests() {
-		fields = append(fields, path+".resources.limits")
+	for name := range s.Resources.Limits {
+		if acted := s.HasWork() && (name == resource.CPU || name == resource.Memory); !acted && s.greaterLimit(name) > 0 {
+			return append(fields, path+".resources.limits")
+		}
 	}
 	return fields
 }
 
-func (s *AllocationSpec) limitsExceedRequests() bool {
-	for name, limit := range s.Resources.Limits {
-		request, requested := s.Resources.Requests[name]
-		if !requested || request == limit {
-			continue
-		}
-		most, limitErr := resource.ParseAmount(name, limit)
-		least, requestErr := resource.ParseAmount(name, request)
-		if limitErr == nil && requestErr == nil && most > least {
-			return true
-		}
+// GreaterLimits are the limits of processors and memory that are greater than the
+// requests: the processes of the member are bound by them. 0 stands for the request.
+func (s *AllocationSpec) GreaterLimits() (cpu resource.Millicores, memory resource.Bytes) {
+	return resource.Millicores(s.greaterLimit(resource.CPU)), resource.Bytes(s.greaterLimit(resource.Memory))
+}
+
+// greaterLimit is a limit that is greater than its request, in base units; else 0.
+func (s *AllocationSpec) greaterLimit(name resource.Name) int64 {
+	request, requested := s.Resources.Requests[name]
+	limit, limited := s.Resources.Limits[name]
+	if !requested || !limited {
+		return 0
 	}
-	return false
+	most, limitErr := resource.ParseAmount(name, limit)
+	least, requestErr := resource.ParseAmount(name, request)
+	if limitErr != nil || requestErr != nil || most <= least {
+		return 0
+	}
+	return most
 }

@@ -30,6 +30,10 @@ type Start struct {
 	Port int
 	// Notice is the signal that announces the end; the zero value for none.
 	Notice Notice
+	// CPULimit and MemoryLimit are the greatest amounts of each member where they are
+	// greater than the requests; 0 stands for the request.
+	CPULimit    resource.Millicores
+	MemoryLimit resource.Bytes
 	// Members are those on the agent's host, ascending by Index.
 	Members []StartMember
 }

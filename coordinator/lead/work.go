@@ -43,6 +43,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	doc := a.unit.job.doc
 	for set, spec := range doc.MemberSpecs() {
 		start.Args, start.Env = slices.Concat(spec.Command, spec.Args), environmentOf(doc, set, &spec)
+		start.CPULimit, start.MemoryLimit = spec.GreaterLimits()
 		for _, node := range nodes {
 			start.Members = nil
 			vote, _ := a.machine.Vote(node)

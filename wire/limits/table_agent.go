@@ -58,7 +58,9 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.port":         between(0, 65535),
 	"muster.v1.Start.members":      listOf(maxMembers, message),
 
-	"muster.v1.Start.notice": message,
+	"muster.v1.Start.notice":             message,
+	"muster.v1.Start.cpu_limit_millis":   between(0, int64(resource.MaxCPU)),
+	"muster.v1.Start.memory_limit_bytes": between(0, int64(resource.MaxMemory)),
 
 	"muster.v1.Notice.signal":        between(0, 64),
 	"muster.v1.Notice.before_millis": natural,

@@ -1481,9 +1481,13 @@ type Start struct {
 	// members of the unit that are on this host.
 	Members []*StartMember `protobuf:"bytes,9,rep,name=members,proto3" json:"members,omitempty"`
 	// notice is a signal that announces the end; absent for none.
-	Notice        *Notice `protobuf:"bytes,10,opt,name=notice,proto3" json:"notice,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Notice *Notice `protobuf:"bytes,10,opt,name=notice,proto3" json:"notice,omitempty"`
+	// cpu_limit_millis and memory_limit_bytes are the greatest amounts of each member where
+	// they are greater than the requests; 0 stands for the request.
+	CpuLimitMillis   int64 `protobuf:"varint,11,opt,name=cpu_limit_millis,json=cpuLimitMillis,proto3" json:"cpu_limit_millis,omitempty"`
+	MemoryLimitBytes int64 `protobuf:"varint,12,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Start) Reset() {
@@ -1584,6 +1588,20 @@ func (x *Start) GetNotice() *Notice {
 		return x.Notice
 	}
 	return nil
+}
+
+func (x *Start) GetCpuLimitMillis() int64 {
+	if x != nil {
+		return x.CpuLimitMillis
+	}
+	return 0
+}
+
+func (x *Start) GetMemoryLimitBytes() int64 {
+	if x != nil {
+		return x.MemoryLimitBytes
+	}
+	return 0
 }
 
 // Notice is a signal that each start of a member gets at most once: when after_millis
@@ -2687,7 +2705,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\x8f\x02\n" +
+	"\amessage\"\xe7\x02\n" +
 	"\x05Start\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
@@ -2699,7 +2717,9 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04port\x18\b \x01(\x05R\x04port\x120\n" +
 	"\amembers\x18\t \x03(\v2\x16.muster.v1.StartMemberR\amembers\x12)\n" +
 	"\x06notice\x18\n" +
-	" \x01(\v2\x11.muster.v1.NoticeR\x06notice\"h\n" +
+	" \x01(\v2\x11.muster.v1.NoticeR\x06notice\x12(\n" +
+	"\x10cpu_limit_millis\x18\v \x01(\x03R\x0ecpuLimitMillis\x12,\n" +
+	"\x12memory_limit_bytes\x18\f \x01(\x03R\x10memoryLimitBytes\"h\n" +
 	"\x06Notice\x12\x16\n" +
 	"\x06signal\x18\x01 \x01(\x05R\x06signal\x12#\n" +
 	"\rbefore_millis\x18\x02 \x01(\x03R\fbeforeMillis\x12!\n" +
