@@ -16,26 +16,26 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills history history-kills kubelet hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 # Only what speaks to the NVIDIA driver is built with cgo: the agent, and
 # muster-dev, which is muster with the driver for `muster dev` on a host with GPUs.
-build: ## build bin/muster, bin/muster-agent, bin/muster-shim, bin/muster-coordinator and bin/muster-dev
+build: ## build bin/muster, bin/muster-agent, bin/muster-shim, bin/muster-launch, bin/muster-coordinator and bin/muster-dev
 	@mkdir -p bin
 	@echo "build 1 of 4: Go's modules (with an empty cache some 100 MB to download; else nothing)"
 	@$(GO) mod download
-	@echo "build 2 of 4: muster, muster-coordinator and muster-shim (with an empty cache two to four minutes on two cores; else seconds)"
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/muster ./cmd/muster-coordinator ./cmd/muster-shim
+	@echo "build 2 of 4: muster, muster-coordinator, muster-launch and muster-shim (with an empty cache two to four minutes on two cores; else seconds)"
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/muster ./cmd/muster-coordinator ./cmd/muster-launch ./cmd/muster-shim
 	@echo "build 3 of 4: muster-agent, with cgo (with an empty cache one to two minutes)"
 	CGO_ENABLED=1 $(GO) build -trimpath -o bin/ ./cmd/muster-agent
 	@echo "build 4 of 4: muster-dev, with cgo (with an empty cache a minute)"
 	CGO_ENABLED=1 $(GO) build -trimpath -o bin/muster-dev ./cmd/muster
 
 sbom: build ## a CycloneDX bill of materials of each program, in bin/sbom
-	$(GO) run ./test/sbom -into bin/sbom bin/muster bin/muster-agent bin/muster-shim bin/muster-coordinator bin/muster-dev
+	$(GO) run ./test/sbom -into bin/sbom bin/muster bin/muster-agent bin/muster-shim bin/muster-launch bin/muster-coordinator bin/muster-dev
 
 vuln: ## govulncheck over all packages; says so where its database cannot be reached
 	@GO="$(GO)" test/vuln.sh $(BUILD)
@@ -121,6 +121,9 @@ reference: ## write docs/reference and the texts of muster explain from the sour
 
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
 	@$(GO) run ./test/house
+
+test-vm: ## the enforcement suite with the shipped units, on a Debian machine in qemu (root, debootstrap, qemu; ten minutes); RUN=regexp of its tests
+	@GO="$(GO)" RUN="$(RUN)" test/vm.sh $(BUILD)
 
 gpu: build ## jobs with commands on this machine's own GPU: devices, shares, kills, a restart (root, a minute)
 	test/gpu.sh bin

@@ -163,6 +163,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	if limited, ok := a.cgroupLimited(v); ok {
 		list = append(list, limited)
 	}
+	if partly, ok := a.workNotEnforced(); ok {
+		list = append(list, partly)
+	}
 	if lost, ok := lostDevices(v); ok {
 		list = append(list, lost)
 	}

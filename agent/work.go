@@ -3,20 +3,23 @@ package agent
 import (
 	"cmp"
 	"context"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/agent/users"
+	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/numa"
 	"github.com/musterd/muster/resource"
 )
 
@@ -35,15 +38,21 @@ type RunConfig struct {
 	// Affinity: the processes may run on their assigned CPUs alone, and take memory from
 	// their NUMA nodes first. Not for hardware that is simulated.
 	Affinity bool
+	// Launcher starts the supervisors; nil forks Program. Controllers are those of the
+	// cgroups that the launcher gives to members.
+	Launcher    run.Launcher
+	Controllers bounds.Controllers
+	// DeviceFiles is the root of the host, by which members get rules about devices; nil:
+	// they have none. Devices are patterns of files that all members may open.
+	DeviceFiles fs.FS
+	Devices     []string
+	// Tasks bounds the processes and threads of a member; 0: no bound.
+	Tasks int64
 }
 
 // NotEnforced names the parts of a grant that bind no process here.
 func (c *RunConfig) NotEnforced() []string {
-	list := []string{"memory", "hugepages", "devices"}
-	if !c.Affinity {
-		list = append([]string{"cpus"}, list...)
-	}
-	return list
+	return bounds.NotEnforced(c.Controllers, c.Affinity, c.DeviceFiles != nil)
 }
 
 // mostHosts bounds MUSTER_HOSTS, in bytes: the kernel takes 128 KiB in a variable.
@@ -57,7 +66,7 @@ func (a *Agent) openRunner() error {
 	}
 	var err error
 	a.runner, err = run.Open(run.Config{
-		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow,
+		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow, Launcher: c.Launcher,
 		// Nothing is of interest to an owner that has ended.
 		Changed: func(ctx context.Context, tx resource.TxID) { _ = a.owner.send(ctx, item{worked: tx}) },
 	})
@@ -153,10 +162,13 @@ func (o *owner) startWork(c *grant.Start) {
 		o.tell(startsNothing(c))
 		return
 	}
+	config := o.agent.config.Run
 	var members []run.Member
 	for _, m := range c.Members {
 		held, _ := g.Member(m.Index)
-		members = append(members, run.Member{Index: m.Index, Restart: m.Restart, Spec: o.agent.config.Run.spec(c, &held), Prepare: o.agent.config.Run.asUser(g.Tenant, c.Dir)})
+		members = append(members, run.Member{
+			Index: m.Index, Restart: m.Restart, Spec: config.spec(c, &held), Prepare: o.agent.prepare(c, &held, g.Tenant), Tenant: g.Tenant, Bounds: config.bounds(c, &held, o.agent.Host()),
+		})
 	}
 	o.notePortInUse(c)
 	o.agent.runner.Attach(c.Tx, members)
@@ -200,25 +212,62 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	return spec
 }
 
+// bounds are those of a member. Hardware that is simulated binds nothing but amounts.
+func (c *RunConfig) bounds(s *grant.Start, m *ledger.Holding, host *fit.Host) bounds.Bounds {
+	b := bounds.Of(m.Assignment, bounds.Limits{CPU: s.CPULimit, Memory: s.MemoryLimit}, pageSizes(host.Topology()))
+	b.Tasks = c.Tasks
+	if !c.Affinity {
+		b.CPUs, b.Nodes, b.Hugepages = nil, nil, nil
+	}
+	return b
+}
+
+// pageSizes are the sizes of huge pages of a host.
+func pageSizes(t *numa.Topology) []resource.Bytes {
+	var sizes []resource.Bytes
+	for i := range t.Nodes {
+		for kb := range t.Nodes[i].Hugepages {
+			if size := resource.Bytes(kb) << 10; !slices.Contains(sizes, size) {
+				sizes = append(sizes, size)
+			}
+		}
+	}
+	return sizes
+}
+
+// prepare returns what completes a start right before it, and may block: the user of the
+// tenant, and the device files.
+func (a *Agent) prepare(s *grant.Start, m *ledger.Holding, tenant resource.TenantID) func(*shim.Spec, *bounds.Bounds) error {
+	c, assignment, dir := a.config.Run, m.Assignment, s.Dir
+	return func(spec *shim.Spec, b *bounds.Bounds) error {
+		if c.DeviceFiles != nil {
+			nodes, err := bounds.DeviceNodes(c.DeviceFiles, assignment, a.Host().Inventory(), c.Devices)
+			if err != nil {
+				a.log.Warn("work_devices_not_enforced", "tx", string(s.Tx), "member", m.Index, "error", err)
+			}
+			b.Devices = nodes // nil with the error: no rules
+		}
+		return c.asUser(spec, tenant, dir)
+	}
+}
+
 // asUser completes the spec of a start for the user of its tenant: HOME, USER and LOGNAME
 // where the client has set none, and the user's home as working directory where the client
-// has named none. It returns nil where all processes have the same user.
-func (c *RunConfig) asUser(tenant resource.TenantID, dir string) func(*shim.Spec) error {
+// has named none. It does nothing where all processes have the same user.
+func (c *RunConfig) asUser(spec *shim.Spec, tenant resource.TenantID, dir string) error {
 	if c.Users == nil {
 		return nil
 	}
-	return func(spec *shim.Spec) error {
-		account, err := c.Users.Of(tenant)
-		if err != nil {
-			return err
-		}
-		spec.User = &account.ID
-		spec.Env = lastOfEach(append(account.Env(), spec.Env...))
-		if info, err := os.Stat(account.Home); dir == "" && err == nil && info.IsDir() {
-			spec.Dir = account.Home
-		}
-		return nil
+	account, err := c.Users.Of(tenant)
+	if err != nil {
+		return err
 	}
+	spec.User = &account.ID
+	spec.Env = lastOfEach(append(account.Env(), spec.Env...))
+	if dir == "" && filepath.IsAbs(account.Home) {
+		spec.Dir, spec.AnyDir = account.Home, true
+	}
+	return nil
 }
 
 // lastOfEach keeps the last value of each variable, in order of the names.

@@ -12,7 +12,7 @@ for copy in one another/place; do
 	(cd "$work/$copy" && make --no-print-directory build >/dev/null)
 done
 differ=0
-for program in muster muster-agent muster-shim muster-coordinator muster-dev; do
+for program in muster muster-agent muster-shim muster-launch muster-coordinator muster-dev; do
 	if ! cmp "$work/one/bin/$program" "$work/another/place/bin/$program"; then
 		differ=1
 	fi

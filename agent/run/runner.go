@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/shim"
@@ -25,7 +26,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Config of a Runner. All fields but Cgroup, Kept and Devices are required.
+// Config of a Runner. All fields but Launcher, Kept and Devices are required.
 type Config struct {
 	// Root is the folder of the folders of all starts.
 	Root string
@@ -33,9 +34,8 @@ type Config struct {
 	Program string
 	// BootID is the kernel's present boot.
 	BootID string
-	// Cgroup is a folder of the unified hierarchy in which each start gets a cgroup of
-	// its own; "" makes none.
-	Cgroup string
+	// Launcher starts the shims; nil forks Program.
+	Launcher Launcher
 	// Kept bounds the folders of ended members; the zero value is the default.
 	Kept Kept
 	Log  *slog.Logger
@@ -54,9 +54,35 @@ type Member struct {
 	Index   int
 	Restart int // 0 at the first start of the member in its transaction
 	Spec    shim.Spec
-	// Prepare completes the Spec right before the start, and may block; nil for none.
-	// With its error the member ends as NotStarted.
-	Prepare func(*shim.Spec) error
+	// Prepare completes the Spec and the Bounds right before the start, and may block; nil
+	// for none. With its error the member ends as NotStarted.
+	Prepare func(*shim.Spec, *bounds.Bounds) error
+	// Tenant has the grant, and Bounds bind the member; the launcher acts on both.
+	Tenant resource.TenantID
+	Bounds bounds.Bounds
+}
+
+// Start is one start of a shim.
+type Start struct {
+	Folder shim.Folder
+	Tenant resource.TenantID
+	Bounds bounds.Bounds
+}
+
+// ErrRefused is wrapped by an error of Launch that says why the start cannot be made,
+// now or later: the member ends as NotStarted.
+var ErrRefused = errors.New("refused")
+
+// Launcher starts shims.
+type Launcher interface {
+	// Place returns the cgroup that a start will have, "" for none, and the limits there.
+	// It does not block.
+	Place(s Start) (cgroup string, limits map[string]string)
+	// Launch starts the shim and hands the lock of the folder over: the folder is never
+	// free in between. pid is 0 where the shim is no child of this process. begun is
+	// closed when the shim has begun, or has ended before. Launch may block, and may be
+	// called again for a start whose shim has ended before it began.
+	Launch(ctx context.Context, s Start, lock *os.File) (pid int, begun <-chan struct{}, err error)
 }
 
 // Runner starts and follows. Its methods may be called by any goroutine. Open and Measure
@@ -143,13 +169,13 @@ func (r *Runner) Attach(tx resource.TxID, members []Member) {
 		at := slices.IndexFunc(r.tasks[tx], func(t *task) bool { return t.id == id })
 		if at < 0 {
 			t := r.newTask(id)
-			t.spec, t.prepare = &m.Spec, m.Prepare
+			t.member = &m
 			r.tasks[tx] = append(r.tasks[tx], t)
 			r.fresh = append(r.fresh, t)
 			continue
 		}
-		if t := r.tasks[tx][at]; t.spec == nil { // found by Open
-			t.spec, t.prepare = &m.Spec, m.Prepare
+		if t := r.tasks[tx][at]; t.member == nil { // found by Open
+			t.member = &m
 			t.wake()
 		}
 	}

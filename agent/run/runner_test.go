@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/run"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/grant"
@@ -232,7 +233,7 @@ func TestAMemberIsEndedWhileStartsAreSlow(t *testing.T) {
 	var slow []run.Member
 	for i := range 2 * run.StartsAtOnce {
 		member := h.shell(i, "exit 0")
-		member.Prepare = func(*shim.Spec) error {
+		member.Prepare = func(*shim.Spec, *bounds.Bounds) error {
 			asked <- struct{}{}
 			<-answer
 			return nil
@@ -276,7 +277,7 @@ func TestAMemberThatCannotBePreparedSaysWhy(t *testing.T) {
 	h := newHost(t)
 	h.start()
 	member := h.shell(0, "exit 0")
-	member.Prepare = func(*shim.Spec) error { return errors.New("no user") }
+	member.Prepare = func(*shim.Spec, *bounds.Bounds) error { return errors.New("no user") }
 	h.runner.Attach("a", []run.Member{member})
 	if got := h.until(grant.WorkEnded)[0]; got.Reason != string(shim.NotStarted) || got.Code != 126 || got.Message != "no user" {
 		t.Errorf("the member has ended as %+v", got)

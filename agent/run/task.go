@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -59,8 +60,7 @@ type task struct {
 	folder shim.Folder
 	woken  chan struct{} // capacity 1: spec or deadline has changed
 
-	spec     *shim.Spec             // nil: found by Open, and nobody has asked for its start since
-	prepare  func(*shim.Spec) error // nil for none
+	member   *Member // nil: found by Open, and nobody has asked for its start since
 	phase    grant.WorkPhase
 	exit     shim.Exit
 	deadline time.Time // of its end; zero: it may run
@@ -86,8 +86,7 @@ func (t *task) state() grant.WorkState {
 
 // wish is what a task is to do, at one moment.
 type wish struct {
-	spec     *shim.Spec
-	prepare  func(*shim.Spec) error
+	member   *Member
 	deadline time.Time
 	evicted  bool
 }
@@ -95,7 +94,7 @@ type wish struct {
 func (r *Runner) wishOf(t *task) wish {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return wish{t.spec, t.prepare, t.deadline, t.evicted}
+	return wish{t.member, t.deadline, t.evicted}
 }
 
 // retryAfter is the pause after a step that failed, pollEvery that between two looks
@@ -175,7 +174,7 @@ func (r *Runner) advance(ctx context.Context, t *task) (*shim.Exit, error) {
 	switch {
 	case !w.deadline.IsZero():
 		return r.endUnstarted(t, "the work was ended before its start")
-	case w.spec == nil:
+	case w.member == nil:
 		lock.Close()
 		pause(ctx, t, time.Hour)
 		return nil, nil
@@ -195,27 +194,31 @@ func (r *Runner) launch(ctx context.Context, t *task, w wish, lock *os.File) (*s
 	case <-ctx.Done():
 		return nil, nil
 	}
-	spec, refused := w.complete()
+	spec, binds, refused := w.member.complete()
 	if refused != nil {
 		<-r.starts
 		return r.endUnstarted(t, refused.Error())
 	}
-	c, err := r.fork(t, spec, lock)
+	c, err := r.fork(ctx, t, Start{Folder: t.folder, Tenant: w.member.Tenant, Bounds: binds}, spec, lock)
 	<-r.starts
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrRefused):
+		return r.endUnstarted(t, err.Error())
+	case err != nil:
 		return nil, err
 	}
 	lock.Close() // the shim has it too
 	return nil, r.accompany(ctx, t, c)
 }
 
-// complete is the spec to start.
-func (w wish) complete() (shim.Spec, error) {
-	spec := *w.spec
-	if w.prepare == nil {
-		return spec, nil
+// complete is the spec to start, and what binds it.
+func (m *Member) complete() (shim.Spec, bounds.Bounds, error) {
+	spec, b := m.Spec, m.Bounds
+	if m.Prepare == nil {
+		return spec, b, nil
 	}
-	return spec, w.prepare(&spec)
+	err := m.Prepare(&spec, &b)
+	return spec, b, err
 }
 
 // child is a shim that this agent has started; the zero value is one of an earlier
@@ -225,18 +228,20 @@ type child struct {
 	begun <-chan struct{} // closed when the shim has begun, or has ended before
 }
 
-func (r *Runner) fork(t *task, spec shim.Spec, lock *os.File) (c child, err error) {
-	if r.config.Cgroup != "" {
-		spec.Cgroup = filepath.Join(r.config.Cgroup, t.id.name())
-		if err := os.Mkdir(spec.Cgroup, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return child{}, err
-		}
+func (r *Runner) fork(ctx context.Context, t *task, start Start, spec shim.Spec, lock *os.File) (c child, err error) {
+	launcher := r.config.Launcher
+	if launcher != nil {
+		spec.Cgroup, spec.Limits = launcher.Place(start)
 	}
 	if err := t.folder.WriteSpec(spec); err != nil {
 		return child{}, err
 	}
 	t.launches++
-	c.pid, c.begun, err = shim.Launch(r.config.Program, t.folder, lock)
+	if launcher == nil {
+		c.pid, c.begun, err = shim.Launch(r.config.Program, t.folder, lock)
+	} else {
+		c.pid, c.begun, err = launcher.Launch(ctx, start, lock)
+	}
 	return c, err
 }
 

@@ -29,6 +29,7 @@ func FuzzFolder(f *testing.F) {
 	for _, v := range []any{
 		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
 		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},
+		Spec{Version: 1, Args: []string{"true"}, Dir: "/root", AnyDir: true, Cgroup: "/sys/fs/cgroup/a", Limits: map[string]string{"memory.max": "5"}},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
 		data, err := json.Marshal(v)

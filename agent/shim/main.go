@@ -11,17 +11,28 @@ import (
 const Command = "shim"
 
 // Become runs a shim where the arguments of the program ask for one, and does not
-// return then. It comes first in main.
+// return then. It comes first in main. PROGRAM shim FOLDER USER is a shim that the init
+// system has started, see [Service].
 func Become(args []string) {
-	if len(args) == 3 && args[1] == Command && filepath.IsAbs(args[2]) {
+	if len(args) < 3 || args[1] != Command || !filepath.IsAbs(args[2]) {
+		return
+	}
+	switch len(args) {
+	case 3:
 		os.Exit(Main(Folder(args[2])))
+	case 4:
+		os.Exit(mainOfService(Folder(args[2]), args[3]))
 	}
 }
 
 // Main is the program of a shim: it returns the exit code.
 func Main(f Folder) int {
+	return mainWith(f, inheritance{lock: lockDescriptor, begun: begunDescriptor})
+}
+
+func mainWith(f Folder, h inheritance) int {
 	boundHeap()
-	if err := supervise(f); err != nil {
+	if err := supervise(f, h); err != nil {
 		fmt.Fprintln(os.Stderr, "muster-agent shim:", err)
 		return 1
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,15 +194,15 @@ func (f Folder) KillRemains(bootID string, rounds int) ([]int, error) {
 		return nil, err
 	}
 	spec, specErr := f.Spec()
+	group := spec.Cgroup
+	if specErr != nil {
+		group = ""
+	}
 	for range rounds {
-		if specErr == nil && spec.Cgroup != "" {
-			killCgroup(spec.Cgroup)
-		}
+		killCgroup(group)
 		left := f.remains(shim, bootID)
-		if len(left) == 0 {
-			if specErr == nil {
-				removeCgroup(spec.Cgroup)
-			}
+		if len(left) == 0 && !isPopulated(group) {
+			removeCgroup(group)
 			return nil, nil
 		}
 		for _, pid := range left {
@@ -211,23 +210,5 @@ func (f Folder) KillRemains(bootID string, rounds int) ([]int, error) {
 		}
 		time.Sleep(killWait)
 	}
-	return f.remains(shim, bootID), nil
-}
-
-// killCgroup kills all processes of a folder of the unified hierarchy. A kernel
-// before 5.14 has no such file: then the other ways of finding them are left.
-func killCgroup(path string) {
-	file, err := os.OpenFile(filepath.Join(path, "cgroup.kill"), os.O_WRONLY, 0)
-	if err != nil {
-		return
-	}
-	_, _ = file.WriteString("1")
-	file.Close()
-}
-
-// removeCgroup removes an empty cgroup.
-func removeCgroup(path string) {
-	if path != "" {
-		_ = os.Remove(path)
-	}
+	return append(f.remains(shim, bootID), processesIn(workFolder(group))...), nil
 }

@@ -47,6 +47,8 @@ type Spec struct {
 	Env []string `json:"env,omitempty"`
 	// Dir is the working directory, an absolute path.
 	Dir string `json:"dir"`
+	// AnyDir: without a directory at Dir the command begins in /.
+	AnyDir bool `json:"anyDir,omitempty"`
 	// User is the user that the command runs as; nil is the shim's own.
 	User *User `json:"user,omitempty"`
 	// CPUs are the CPUs that the command may run on; none means no restriction.
@@ -54,9 +56,13 @@ type Spec struct {
 	// NUMANodes are the memory nodes that the command takes its memory from as long as
 	// they have some; none means no preference.
 	NUMANodes []int `json:"numaNodes,omitempty"`
-	// Cgroup is a folder of the unified hierarchy that the command is started in;
-	// "" is the shim's own.
+	// Cgroup is a folder of the unified hierarchy that is the member's alone: the command
+	// is started in a folder below it. "" is the shim's own cgroup.
 	Cgroup string `json:"cgroup,omitempty"`
+	// Limits are the files of the command's cgroup that are written before the start, by
+	// name, such as memory.max. A limit that cannot be written keeps the command from
+	// starting.
+	Limits map[string]string `json:"limits,omitempty"`
 	// Devices are the UUIDs of the GPUs and MIG instances of the member. The agent
 	// measures their use; the shim does nothing with them.
 	Devices []string `json:"devices,omitempty"`
@@ -92,7 +98,7 @@ func ParseSpec(data []byte) (Spec, error) {
 	case s.Cgroup != "" && !filepath.IsAbs(s.Cgroup):
 		return Spec{}, fmt.Errorf("spec: cgroup %q: want an absolute path", s.Cgroup)
 	}
-	if err := s.Notice.check(); err != nil {
+	if err := errors.Join(s.Notice.check(), checkLimits(s.Cgroup, s.Limits)); err != nil {
 		return Spec{}, err
 	}
 	for i, text := range append(append([]string(nil), s.Args...), s.Env...) {

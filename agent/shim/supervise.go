@@ -23,28 +23,37 @@ const (
 	codeNotStarted = 126
 )
 
-// lockDescriptor is the number under which a shim inherits the lock, begunDescriptor
-// that of the pipe that it closes when it has begun.
+// lockDescriptor is the number under which a forked shim inherits the lock,
+// begunDescriptor that of the pipe that it closes when it has begun.
 const (
 	lockDescriptor  = 3
 	begunDescriptor = 4
 )
 
+// inheritance is what a shim has from the process that has started it.
+type inheritance struct {
+	lock, begun int   // descriptors
+	user        *User // replaces the user of the spec; nil does not
+}
+
 // supervise is the life of a shim in a folder whose lock it has inherited. It
 // returns once nothing of the member runs and the exit is durable. At most one shim
 // ever starts the command: begun is there before the fork, and stays.
-func supervise(f Folder) error {
-	closeBegun := inheritBegun()
-	if err := unix.Flock(lockDescriptor, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+func supervise(f Folder, h inheritance) error {
+	closeBegun := inheritBegun(h.begun)
+	if err := unix.Flock(h.lock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("%s: the lock was not handed over: %w", f, err)
 	}
-	unix.CloseOnExec(lockDescriptor)
+	unix.CloseOnExec(h.lock)
 	if _, err := f.Begun(); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: there was a start before (%v)", f, err)
 	}
 	spec, err := f.Spec()
 	if err != nil {
 		return err
+	}
+	if h.user != nil {
+		spec.User = h.user
 	}
 	boot, err := BootID()
 	if err != nil {
@@ -80,13 +89,13 @@ func supervise(f Folder) error {
 
 // inheritBegun returns what tells the agent that the shim has begun. An agent of an
 // older version hands no pipe over; the shim has made none itself yet.
-func inheritBegun() (tell func()) {
+func inheritBegun(descriptor int) (tell func()) {
 	var stat unix.Stat_t
-	if err := unix.Fstat(begunDescriptor, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
+	if err := unix.Fstat(descriptor, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
 		return func() {}
 	}
-	unix.CloseOnExec(begunDescriptor)
-	return func() { _ = unix.Close(begunDescriptor) }
+	unix.CloseOnExec(descriptor)
+	return func() { _ = unix.Close(descriptor) }
 }
 
 // run starts the command and waits until nothing of it runs.
@@ -99,8 +108,13 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	if err != nil {
 		return notStarted(codeNotStarted, err)
 	}
+	defer removeCgroup(spec.Cgroup)
+	work, err := divideCgroup(spec.Cgroup, spec.Limits)
+	if err != nil {
+		return notStarted(codeNotStarted, fmt.Errorf("limits: %w", err))
+	}
 	signals := takeSignals()
-	pid, code, err := start(f, spec, writer)
+	pid, code, err := start(f, spec, work, writer)
 	writer.Close()
 	if err != nil {
 		return notStarted(code, err)
@@ -119,11 +133,11 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	requests := make(chan request)
 	go serve(listener, requests)
 	go obey(signals, requests)
-	e := watch(f, spec.Notice, pid, requests)
+	e := watch(f, spec.Notice, pid, work, requests)
+	emptyCgroup(work)
 	<-drained
 	_ = log.file.Sync()
-	_ = f.writeUse(spec.Cgroup) // without it the samples of the agent count
-	removeCgroup(spec.Cgroup)
+	_ = f.writeUse(work) // without it the samples of the agent count
 	return e
 }
 
@@ -131,15 +145,17 @@ func notStarted(code int, err error) Exit {
 	return Exit{Code: code, Reason: NotStarted, Message: err.Error(), At: time.Now()}
 }
 
-// start forks the command. The thread that forks has the command's affinity and memory
+// start forks the command into the cgroup work, where there is one. The thread that forks has the command's affinity and memory
 // policy, which the command inherits; it ends with the goroutine.
-func start(f Folder, spec Spec, out *os.File) (pid, code int, err error) {
+func start(f Folder, spec Spec, work string, out *os.File) (pid, code int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, codeNotStarted, err
 	}
 	defer null.Close()
-	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+	if info, err := os.Stat(spec.Dir); (err != nil || !info.IsDir()) && spec.AnyDir {
+		spec.Dir = "/"
+	} else if err != nil || !info.IsDir() {
 		return 0, codeNotStarted, fmt.Errorf("working directory %s: not a directory that can be entered", spec.Dir)
 	}
 	path, err := lookUp(spec.Args[0], spec.Env)
@@ -154,8 +170,8 @@ func start(f Folder, spec Spec, out *os.File) (pid, code int, err error) {
 	if u := spec.User; u != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
-	if spec.Cgroup != "" {
-		group, err := os.Open(spec.Cgroup)
+	if work != "" {
+		group, err := os.Open(work)
 		if err != nil {
 			return 0, codeNotStarted, err
 		}
@@ -262,8 +278,9 @@ func hasChildren() bool {
 	}
 }
 
-// killAll kills everything below the shim.
-func killAll() {
+// killAll kills everything in the cgroup of the command, and everything below the shim.
+func killAll(work string) {
+	killCgroup(work)
 	for _, pid := range descendants(os.Getpid()) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}

@@ -231,7 +231,7 @@ func (s Sample) UseOf(shim Process, cgroup string) (u Use, pids []int, ok bool) 
 		return Use{}, nil, false
 	}
 	pids = s.Below(shim.PID)
-	if u, ok := cgroupUse(cgroup); ok {
+	if u, ok := cgroupUse(workFolder(cgroup)); ok {
 		return u, pids, true
 	}
 	time, pages := own.childTime, int64(0)

@@ -8,7 +8,7 @@ import (
 
 // watch follows the command until nothing of it runs. When the command itself has
 // ended, the processes that it has started are killed at once.
-func watch(f Folder, n *Notice, pid int, requests <-chan request) Exit {
+func watch(f Folder, n *Notice, pid int, work string, requests <-chan request) Exit {
 	ends := make(chan ended)
 	go reap(ends)
 	w := watcher{folder: f, notice: n, pid: pid, alarm: stoppedTimer(), term: stoppedTimer()}
@@ -25,7 +25,7 @@ func watch(f Folder, n *Notice, pid int, requests <-chan request) Exit {
 			if e.pid == pid {
 				w.status, w.gone = e.status, true
 				if hasChildren() {
-					killAll()
+					killAll(work)
 					w.alarm.Reset(killWait)
 				}
 			}
@@ -39,7 +39,7 @@ func watch(f Folder, n *Notice, pid int, requests <-chan request) Exit {
 			w.terminate()
 		case <-w.alarm.C: // the grace is over, or something has outlived a round
 			w.forced = w.forced || !w.gone
-			killAll()
+			killAll(work)
 			w.alarm.Reset(killWait)
 		}
 	}

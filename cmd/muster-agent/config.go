@@ -224,6 +224,7 @@ func defaults() config {
 		MemoryPressure: memoryConfig{
 			Enabled: true, StallPercent: 10, AvailablePercent: 5, ClearAfter: configfile.DurationOf(time.Minute),
 		},
+		Work: workConfig{Tasks: 65536, Devices: []string{"/dev/infiniband/*"}},
 		Kubelet: kubeletConfig{
 			Resource: deviceplugin.DefaultResource, Strategies: []deviceplugin.Strategy{deviceplugin.EnvVar}, CDIKind: deviceplugin.DefaultCDIKind,
 			Sockets: deviceplugin.DefaultSockets, PodResources: deviceplugin.DefaultPodResources,
@@ -357,6 +358,7 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	keep(err)
 	s.users, err = c.Work.check(os.Geteuid(), users.Lookup)
 	keep(err)
+	keep(c.Work.checkBounds())
 	for i, name := range c.Orphans.Ignore {
 		if name == "" || strings.ContainsAny(name, "/ ") {
 			refuse("orphans.ignore[%d]: %q: want the name of a command, without its folder", i, name)

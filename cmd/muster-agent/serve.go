@@ -64,12 +64,14 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	if s.declared, err = withStorage(ctx, s.declared, s.DataDir); err != nil {
 		log.Warn("storage_not_measured", "folder", s.DataDir, "error", err, "effect", "the node has no ephemeral-storage")
 	}
-	config, err := withWork(agentConfig(s, newJournal), &s)
+	config, err := withWork(ctx, agentConfig(s, newJournal), &s)
 	if err != nil {
 		return err
 	}
 	if config.Run != nil {
-		log.Warn("work_not_enforced", "limits", config.Run.NotEnforced(), "see", "docs/work.md")
+		if missing := config.Run.NotEnforced(); len(missing) > 0 {
+			log.Warn("work_not_enforced", "limits", missing, "see", "docs/work.md")
+		}
 	}
 	a, err := agent.New(config, deps)
 	if err != nil {

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/cgroup"
+	"github.com/musterd/muster/agent/launch"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/agent/users"
 )
@@ -16,6 +22,48 @@ type workConfig struct {
 	// starts nothing.
 	Users     map[string]string `json:"users"`
 	AllowRoot bool              `json:"allowRoot"`
+	// Helper is the socket of muster-launch, which has systemd start the commands; "": the
+	// agent starts them itself, as root.
+	Helper string `json:"helper"`
+	// Cgroup is a folder of the unified hierarchy that the agent makes for the cgroups of
+	// the members that it starts itself; "": they have none.
+	Cgroup string `json:"cgroup"`
+	// Tasks bounds the processes and threads of a member; 0: no bound.
+	Tasks int `json:"tasks"`
+	// Devices are patterns of device files that all members may open.
+	Devices []string `json:"devices"`
+}
+
+// mostDevicePatterns bounds workConfig.Devices, mostTasks workConfig.Tasks: Linux has no
+// more.
+const (
+	mostDevicePatterns = 64
+	mostTasks          = 1 << 22
+)
+
+// checkBounds judges how commands are started, and what binds them.
+func (c *workConfig) checkBounds() error {
+	var errs []error
+	for _, f := range []struct{ key, path string }{{"helper", c.Helper}, {"cgroup", c.Cgroup}} {
+		if f.path != "" && (!filepath.IsAbs(f.path) || filepath.Clean(f.path) != f.path) {
+			errs = append(errs, fmt.Errorf("work.%s: %.80q is no absolute path", f.key, f.path))
+		}
+	}
+	if c.Helper != "" && c.Cgroup != "" {
+		errs = append(errs, fmt.Errorf("work.cgroup: systemd makes the cgroups where work.helper is given; remove one of both"))
+	}
+	if c.Tasks < 0 || c.Tasks > mostTasks {
+		errs = append(errs, fmt.Errorf("work.tasks: %d is outside 0..%d", c.Tasks, mostTasks))
+	}
+	if len(c.Devices) > mostDevicePatterns {
+		errs = append(errs, fmt.Errorf("work.devices: %d patterns, want at most %d", len(c.Devices), mostDevicePatterns))
+	}
+	for i, pattern := range c.Devices {
+		if _, err := path.Match(pattern, ""); err != nil || !strings.HasPrefix(pattern, "/dev/") || path.Clean(pattern) != pattern {
+			errs = append(errs, fmt.Errorf("work.devices[%d]: %.80q is no pattern of files below /dev", i, pattern))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // check returns the table of users, nil where the agent starts nothing. effective is the
@@ -26,8 +74,8 @@ func (c workConfig) check(effective int, lookup func(name string) (users.Account
 		return nil, fmt.Errorf("work.allowRoot: true, and work.users names no user; remove it, or name the users")
 	case len(c.Users) == 0:
 		return nil, nil
-	case effective != 0:
-		return nil, fmt.Errorf("work.users: this agent runs as user %d, and root alone can start processes as another user: install the drop-in work.conf (docs/work.md), or remove work.users", effective)
+	case effective != 0 && c.Helper == "":
+		return nil, fmt.Errorf("work.users: this agent runs as user %d, and root alone can start processes as another user: name the helper of systemd in work.helper, or install the drop-in work.conf (docs/work.md), or remove work.users", effective)
 	}
 	table, err := users.NewTable(c.Users, c.AllowRoot, lookup)
 	if err != nil {
@@ -40,20 +88,43 @@ func (c workConfig) check(effective int, lookup func(name string) (users.Account
 var workEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 
 // runConfig says how the agent starts work, nil where it starts none. program is the path
-// of this program. CPUs are bound on the hardware of this host alone.
+// of this program. CPUs and devices are bound on the hardware of this host alone.
 func (s *settings) runConfig(program string) *agent.RunConfig {
 	if s.users == nil {
 		return nil
 	}
-	return &agent.RunConfig{Program: shim.Program(program), Users: s.users, Env: workEnv, Affinity: s.Discovery.SysfsRoot == "/"}
+	return &agent.RunConfig{
+		Program: shim.Program(program), Users: s.users, Env: workEnv, Affinity: s.Discovery.SysfsRoot == "/",
+		Tasks: int64(s.Work.Tasks), Devices: s.Work.Devices,
+	}
 }
 
-// withWork adds how work is started to the agent's configuration.
-func withWork(c agent.Config, s *settings) (agent.Config, error) {
+// withWork adds how work is started to the agent's configuration. It asks the helper, or
+// makes the folder of the cgroups.
+func withWork(ctx context.Context, c agent.Config, s *settings) (agent.Config, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return c, fmt.Errorf("find this program: %w", err)
 	}
-	c.Run = s.runConfig(program)
+	if c.Run = s.runConfig(program); c.Run == nil {
+		return c, nil
+	}
+	switch {
+	case s.Work.Helper != "":
+		helper, err := launch.Dial(ctx, s.Work.Helper)
+		if err != nil {
+			return c, fmt.Errorf("work.helper: %w; is muster-launch.socket active?", err)
+		}
+		c.Run.Launcher, c.Run.Controllers = helper, helper.Controllers()
+	case s.Work.Cgroup != "":
+		root, err := cgroup.Open(s.Work.Cgroup, c.Run.Program)
+		if err != nil {
+			return c, fmt.Errorf("work.cgroup: %w", err)
+		}
+		c.Run.Launcher, c.Run.Controllers = root, root.Controllers()
+	}
+	if c.Run.Launcher != nil && c.Run.Affinity {
+		c.Run.DeviceFiles = os.DirFS("/")
+	}
 	return c, nil
 }

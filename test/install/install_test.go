@@ -163,7 +163,7 @@ func checkout(t *testing.T, root string) string {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-shim", "./cmd/muster-coordinator")
+	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-shim", "./cmd/muster-launch", "./cmd/muster-coordinator")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

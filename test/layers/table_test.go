@@ -112,7 +112,10 @@ var table = map[string]row{
 	"agent/deviceplugin":              {layer: adapter},
 	"agent/deviceplugin/kubelettest":  {layer: adapter, testOnly: true},
 	"agent/shim":                      {layer: adapter},
-	"agent/run":                       {layer: adapter, neighbours: []string{"agent/shim"}},
+	"agent/bounds":                    {layer: adapter},
+	"agent/run":                       {layer: adapter, neighbours: []string{"agent/bounds", "agent/shim"}},
+	"agent/cgroup":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim"}},
+	"agent/launch":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim", "agent/users"}},
 	"agent/users":                     {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/usage":                     {layer: adapter},
 	"agent/inspect":                   {layer: adapter, neighbours: []string{"numa/sysfs"}},
@@ -160,6 +163,7 @@ var table = map[string]row{
 	"cmd/reference":                  {layer: edge},
 	"cmd/reference/series":           {layer: edge},
 	"cmd/muster-agent":               {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
+	"cmd/muster-launch":              {layer: edge, neighbours: []string{"cmd/buildinfo"}},
 	"cmd/muster-shim":                {layer: edge},
 	"cmd/muster-coordinator":         {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/configfile", "cmd/manual"}},
 	"cmd/muster":                     {layer: edge, neighbours: []string{"cmd/buildinfo", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster/internal/clicontext", "sdk"}},
@@ -227,7 +231,9 @@ var exclusive = map[string][]string{
 	"github.com/hashicorp":              {"gossip", "gossip/ipc", "cmd/muster/doctor"}, // there serf's RPC client alone
 	"github.com/spf13/cobra":            {"cmd/buildinfo", "cmd/manual", "cmd/muster", "cmd/muster/cli", "cmd/muster/dev", "cmd/muster-agent", "cmd/muster-coordinator"},
 	"k8s.io/client-go":                  {"cmd/muster/cli"}, // its jsonpath alone, which imports the standard library alone
-	"github.com/coreos/go-systemd":      {"cmd/muster-agent", "cmd/muster-coordinator"},
+	"github.com/coreos/go-systemd":      {"agent/launch", "cmd/muster-agent", "cmd/muster-coordinator", "cmd/muster-launch"},
+	"github.com/godbus/dbus":            {"agent/launch"},
+	"github.com/cilium/ebpf":            {"agent/cgroup"},
 	"github.com/jackc/pgx":              {"coordinator/history/warehouse"},
 	"github.com/pressly/goose":          {"coordinator/history/warehouse"},
 	"modernc.org/sqlite":                {"coordinator/history/warehouse"},
@@ -253,7 +259,7 @@ const serfCommands = "github.com/hashicorp/serf/cmd"
 // withoutCgo are the programs that must build without cgo: tenants run them
 // anywhere, and C code of the driver has no place beside the store. cmd/muster-agent
 // loads the driver's library.
-var withoutCgo = []string{"cmd/muster", "cmd/muster-coordinator", "cmd/muster-shim"}
+var withoutCgo = []string{"cmd/muster", "cmd/muster-coordinator", "cmd/muster-launch", "cmd/muster-shim"}
 
 // absent names what a program must not be linked with, by import path prefix.
 var absent = map[string][]string{

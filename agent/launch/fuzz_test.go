@@ -1,0 +1,55 @@
+package launch
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/musterd/muster/agent/bounds"
+)
+
+// FuzzMessages reads requests and answers from outside bytes: one that is accepted is read
+// as the same value once it is written again.
+func FuzzMessages(f *testing.F) {
+	for _, v := range []any{
+		request{Version: 1}, request{Version: 1, Folder: "/var/lib/muster-agent/run/a.0.0", Tenant: "ml", Bounds: bounds.Bounds{CPUs: []int{1, 5}, Memory: 7, Devices: []string{"/dev/nvidia0"}}},
+		answer{Version: 1, Refused: "no user"}, answer{Version: 1, Controllers: bounds.Controllers{"cpu"}},
+	} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		f.Add(data[:len(data)/2])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		again(t, parseRequest, data)
+		again(t, parseAnswer, data)
+	})
+}
+
+func again[T any](t *testing.T, parse func([]byte) (T, error), data []byte) {
+	value, err := parse(data)
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := parse(text); err != nil || !reflect.DeepEqual(back, value) {
+		t.Errorf("%q is read as %+v, and that as %+v: %v", data, value, back, err)
+	}
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	for want, text := range map[string]string{
+		"version 2, this program reads version 1": `{"version":2}`, `folder "a/b": want an absolute path`: `{"version":1,"folder":"a/b"}`, `folder "/a/../b"`: `{"version":1,"folder":"/a/../b"}`,
+		"bounds: millicores 0, memory -5": `{"version":1,"folder":"/a","bounds":{"memory":-5}}`, "unknown field": `{"version":1,"user":"root"}`, "data follows": `{"version":1}{}`,
+	} {
+		if _, err := parseRequest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

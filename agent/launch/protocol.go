@@ -1,0 +1,125 @@
+// Package launch has the service manager of the host start the shims of members, for an
+// agent without rights of its own. The agent asks a helper that is root over a socket; the
+// helper looks the user of the tenant up, and asks systemd for a transient service. Neither
+// decides which members start, nor what binds them: the helper only keeps the agent from
+// starting anything as a user that the operator's table does not name.
+package launch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterd/muster/agent/bounds"
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/resource"
+)
+
+// version is the version of requests and answers.
+const version = 1
+
+// DefaultSocket is where the helper listens.
+const DefaultSocket = "/run/muster-launch.sock"
+
+// maxMessage bounds a request and an answer, in bytes.
+const maxMessage = 64 << 10
+
+// request is one request of the agent. With a folder, three open files come along: the
+// locked file of the folder, the pipe that says that the shim has begun, and the file for
+// the shim's own errors.
+type request struct {
+	Version int `json:"version"`
+	// Folder is the folder of the start; "" asks for an answer alone.
+	Folder string            `json:"folder,omitempty"`
+	Tenant resource.TenantID `json:"tenant,omitempty"`
+	Bounds bounds.Bounds     `json:"bounds"`
+}
+
+// answer is the answer of the helper.
+type answer struct {
+	Version int `json:"version"`
+	// Refused says why nothing is started, and that a repeated request has the same
+	// answer; Failed says why it may have another one.
+	Refused string `json:"refused,omitempty"`
+	Failed  string `json:"failed,omitempty"`
+	// Controllers are those of the host's cgroups that members get.
+	Controllers bounds.Controllers `json:"controllers"`
+}
+
+const passedFiles = 3
+
+func parseRequest(data []byte) (request, error) {
+	r, err := decode[request](data)
+	switch {
+	case err != nil:
+		return request{}, fmt.Errorf("request: %w", err)
+	case r.Version != version:
+		return request{}, fmt.Errorf("request: version %d, this program reads version %d: install muster-agent and muster-launch together", r.Version, version)
+	case r.Folder == "":
+		return r, nil
+	case !filepath.IsAbs(r.Folder) || filepath.Clean(r.Folder) != r.Folder || strings.ContainsAny(r.Folder, "\x00\n"):
+		return request{}, fmt.Errorf("request: folder %.80q: want an absolute path", r.Folder)
+	case len(r.Folder) > 4000 || len(r.Tenant) > 256:
+		return request{}, fmt.Errorf("request: folder of %d bytes, tenant of %d bytes", len(r.Folder), len(r.Tenant))
+	}
+	if err := r.Bounds.Check(); err != nil {
+		return request{}, fmt.Errorf("request: bounds: %w", err)
+	}
+	return r, nil
+}
+
+func parseAnswer(data []byte) (answer, error) {
+	a, err := decode[answer](data)
+	switch {
+	case err != nil:
+		return answer{}, fmt.Errorf("answer: %w", err)
+	case a.Version != version:
+		return answer{}, fmt.Errorf("answer: version %d, this program reads version %d: install muster-agent and muster-launch together", a.Version, version)
+	}
+	return a, nil
+}
+
+// decode reads one JSON value without unknown fields.
+func decode[T any](data []byte) (T, error) {
+	var value, zero T
+	if len(data) > maxMessage {
+		return zero, fmt.Errorf("%d bytes, want at most %d", len(data), maxMessage)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&value); err != nil {
+		return zero, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return zero, errors.New("data follows the value")
+	}
+	return value, nil
+}
+
+// Slice is the slice of all transient services.
+const Slice = "muster.slice"
+
+// mostName bounds the name of a unit, as systemd does, without its ending.
+const mostName = 200
+
+// UnitOf is the name of the transient service of a start: of each folder another one.
+func UnitOf(f shim.Folder) string {
+	var name strings.Builder
+	name.WriteString("muster-work-")
+	for _, c := range []byte(filepath.Base(string(f))) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
+			name.WriteByte(c)
+		} else {
+			fmt.Fprintf(&name, `\x%02x`, c) // as systemd-escape does
+		}
+	}
+	text := name.String()
+	if len(text) > mostName {
+		text = text[:mostName-17] + "." + digest(text)
+	}
+	return text + ".service"
+}

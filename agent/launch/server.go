@@ -1,0 +1,180 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterd/muster/agent/bounds"
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/agent/users"
+)
+
+// Unit is one transient service.
+type Unit struct {
+	Name string
+	// UID and GID are the user of the shim: the agent's.
+	UID, GID uint32
+	// Args is the command line of the shim; Files are its standard input, output and
+	// error.
+	Args   []string
+	Files  [passedFiles]*os.File
+	Bounds bounds.Bounds
+}
+
+// Starter starts transient services. Start may block until ctx ends.
+type Starter interface {
+	Start(ctx context.Context, u Unit) error
+}
+
+// Server is the helper.
+type Server struct {
+	// Users is the operator's table, which the agent cannot write.
+	Users *users.Table
+	// UID and GID are the agent's user: no other user is served.
+	UID, GID uint32
+	// Program is that of the shim.
+	Program string
+	Starter Starter
+	// Controllers are those that members get.
+	Controllers bounds.Controllers
+	Log         *slog.Logger
+}
+
+// mostCalls bounds the requests at one time: the agent starts a few members at once.
+const mostCalls = 32
+
+// callTimeout bounds a request. It is shorter than the agent's patience.
+const callTimeout = 20 * time.Second
+
+// Serve answers requests until ctx ends or the listener fails.
+func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	turns := make(chan struct{}, mostCalls)
+	for {
+		turns <- struct{}{}
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		go func() {
+			defer func() { <-turns }()
+			defer conn.Close()
+			s.serve(ctx, conn)
+		}()
+	}
+}
+
+// serve answers one request.
+func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := conn.SetDeadline(time.Now().Add(callTimeout + time.Second)); err != nil {
+		return
+	}
+	a := answer{Version: version, Controllers: s.Controllers}
+	if refused, err := s.take(ctx, conn); refused != nil {
+		a.Refused = refused.Error()
+		s.Log.Warn("start_refused", "error", refused)
+	} else if err != nil {
+		a.Failed = err.Error()
+		s.Log.Error("start_failed", "error", err)
+	}
+	data, err := json.Marshal(a)
+	if err != nil {
+		return
+	}
+	_, _ = conn.Write(data)
+}
+
+// isAgent returns an error unless the caller has the agent's user.
+func (s *Server) isAgent(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return err
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case peer.Uid != s.UID:
+		return fmt.Errorf("user %d is not the agent's, %d", peer.Uid, s.UID)
+	}
+	return nil
+}
+
+// take reads one request and carries it out.
+func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err error) {
+	data, files, err := receive(conn)
+	for _, f := range files {
+		defer f.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.isAgent(conn); err != nil { // the request is read by now, so the caller gets the answer
+		return err, nil
+	}
+	r, err := parseRequest(data)
+	switch {
+	case err != nil:
+		return err, nil
+	case r.Folder == "":
+		return nil, nil
+	case len(files) != passedFiles:
+		return fmt.Errorf("%d files come with the request, want %d", len(files), passedFiles), nil
+	}
+	account, err := s.Users.Of(r.Tenant)
+	if err != nil {
+		return err, nil
+	}
+	f := shim.Folder(r.Folder)
+	u := Unit{Name: UnitOf(f), UID: s.UID, GID: s.GID, Args: shim.Service(s.Program, f, account.ID), Files: [passedFiles]*os.File(files), Bounds: r.Bounds}
+	if err := s.Starter.Start(ctx, u); err != nil {
+		return nil, fmt.Errorf("start %s: %w", u.Name, err)
+	}
+	s.Log.Info("started", "unit", u.Name, "tenant", string(r.Tenant), "user", account.Name)
+	return nil, nil
+}
+
+// receive reads one message and its files.
+func receive(conn *net.UnixConn) (data []byte, files []*os.File, err error) {
+	data, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*passedFiles))
+	n, m, flags, _, err := conn.ReadMsgUnix(data, rights)
+	if err != nil {
+		return nil, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:m])
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range messages {
+		descriptors, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range descriptors {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "passed"))
+		}
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		return nil, files, errors.New("the request is too long, or has too many files")
+	}
+	return data[:n], files, nil
+}
