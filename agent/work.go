@@ -48,6 +48,8 @@ type RunConfig struct {
 	Devices     []string
 	// Tasks bounds the processes and threads of a member; 0: no bound.
 	Tasks int64
+	// Prolog and Epilog are those of run.Config.
+	Prolog, Epilog func(ctx context.Context, f shim.Folder, env []string) error
 }
 
 // NotEnforced names the parts of a grant that bind no process here.
@@ -66,7 +68,7 @@ func (a *Agent) openRunner() error {
 	}
 	var err error
 	a.runner, err = run.Open(run.Config{
-		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow, Launcher: c.Launcher,
+		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow, Launcher: c.Launcher, Prolog: c.Prolog, Epilog: c.Epilog,
 		// Nothing is of interest to an owner that has ended.
 		Changed: func(ctx context.Context, tx resource.TxID) { _ = a.owner.send(ctx, item{worked: tx}) },
 	})

@@ -94,6 +94,8 @@ type WorkState struct {
 	Message string
 	// Signaled: the member has got the signal of Start.Notice.
 	Signaled bool
+	// EpilogFault says how the host's epilog after the member has failed; "" for not at all.
+	EpilogFault string
 	// Use is the measured use, nil where nothing is measured yet. It is immutable.
 	Use *WorkUse
 }
@@ -134,6 +136,18 @@ func (s WorkState) Compare(o WorkState) int {
 
 // WorkCompleted is the reason of an end that the command itself has chosen.
 const WorkCompleted = "Completed"
+
+// PrologFailed is the reason of a member that was not started because the prolog of its
+// host has failed.
+const PrologFailed = "PrologFailed"
+
+// HostFault says how a script of the host has failed around the member; "" for not at all.
+func (s WorkState) HostFault() string {
+	if s.Phase == WorkEnded && s.Reason == PrologFailed {
+		return s.Message
+	}
+	return s.EpilogFault
+}
 
 // IsSuccess reports whether the member has done its work.
 func (s WorkState) IsSuccess() bool {

@@ -7,3 +7,7 @@ const (
 	StartsWorkLabel = "muster.dev/starts-work"
 	StartsWorkValue = "true"
 )
+
+// ScriptFailedTaint is the key of the taint of a node whose prolog or epilog has failed
+// around a member of a job.
+const ScriptFailedTaint = "muster.dev/script-failed"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/run"
+	"github.com/musterd/muster/agent/shim"
 )
 
 // Client asks the helper. Its methods may be called by any goroutine.
@@ -78,9 +79,15 @@ func (c *Client) Launch(ctx context.Context, s run.Start, lock *os.File) (pid in
 	return 0, closed, nil
 }
 
+// Run runs a script of the host around a start, and waits for its end.
+func (c *Client) Run(ctx context.Context, name string, f shim.Folder, env []string, limit time.Duration) error {
+	_, err := c.ask(ctx, request{Version: version, Folder: string(f), Script: name, Env: env, LimitMillis: limit.Milliseconds()}, nil)
+	return err
+}
+
 // ask sends one request. An error that wraps [run.ErrRefused] is the helper's last word.
 func (c *Client) ask(ctx context.Context, r request, files []*os.File) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout+time.Duration(r.LimitMillis)*time.Millisecond)
 	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unixpacket", c.socket)

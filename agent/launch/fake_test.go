@@ -157,7 +157,11 @@ func (f *fakeSystemd) start(c *net.UnixConn, m *dbus.Message) {
 	f.mu.Unlock()
 	if result == "" {
 		result = "done"
-		if err := run(unit); err != nil {
+		start := run
+		if unit["Type"].Value() == "oneshot" {
+			start = runOnce
+		}
+		if err := start(unit); err != nil {
 			result = "failed"
 		}
 	}
@@ -219,4 +223,13 @@ func run(unit map[string]dbus.Variant) error {
 		go func() { _ = c.Wait() }() // as PID 1 does
 	}
 	return err
+}
+
+// runOnce runs the program of a unit to its end.
+func runOnce(unit map[string]dbus.Variant) error {
+	commands, _ := unit["ExecStart"].Value().([][]any)
+	args, _ := commands[0][1].([]string)
+	c := exec.Command(args[0], args[1:]...)
+	c.Env, _ = unit["Environment"].Value().([]string)
+	return c.Run()
 }

@@ -185,6 +185,43 @@ func TestATenantWithoutAUserHasNoService(t *testing.T) {
 	}
 }
 
+// TestAScriptOfTheHostIsRunByTheService: the operator's file has its path, and the agent
+// chooses the variables that Muster sets alone.
+func TestAScriptOfTheHostIsRunByTheService(t *testing.T) {
+	f := newFakeSystemd(t)
+	note, path := filepath.Join(t.TempDir(), "note"), filepath.Join(t.TempDir(), "prolog")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"$MUSTER_MEMBER\" >"+note+"\nexit $MUSTER_CODE\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	socket := serve(t, &launch.Server{UID: uint32(os.Getuid()), Starter: &launch.Systemd{Connect: f.connect}, Scripts: map[string]string{launch.Prolog: path}})
+	c, err := launch.Dial(context.Background(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := shim.Folder("/var/lib/muster-agent/run/a.3.0")
+	if err := c.Run(context.Background(), launch.Prolog, folder, []string{"MUSTER_MEMBER=3", "MUSTER_CODE=0"}, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(note); err != nil || string(text) != "3\n" {
+		t.Errorf("the script has noted %q: %v", text, err)
+	}
+	unit := f.properties("muster-prolog-a.3.0.service")
+	if unit["Type"].Value() != "oneshot" || unit["TimeoutStartUSec"].Value() != uint64(60e6) || unit["User"].Value() != nil {
+		t.Errorf("the unit has %v", unit)
+	}
+	for want, err := range map[string]error{
+		`"failed": see journalctl -u muster-prolog-a.3.0.service`: c.Run(context.Background(), launch.Prolog, folder, []string{"MUSTER_CODE=4"}, time.Minute),
+		"work.epilog: the helper's configuration names no script": c.Run(context.Background(), launch.Epilog, folder, nil, time.Minute),
+		`script "/bin/sh": want prolog or epilog`:                 c.Run(context.Background(), "/bin/sh", folder, nil, time.Minute),
+		`"LD_PRELOAD=/tmp/x" is no variable that Muster sets`:     c.Run(context.Background(), launch.Prolog, folder, []string{"LD_PRELOAD=/tmp/x"}, time.Minute),
+		"limitMillis 3600000 is outside 1..600000":                c.Run(context.Background(), launch.Prolog, folder, nil, time.Hour),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestAnotherUserIsNotServed(t *testing.T) {
 	socket := serve(t, &launch.Server{UID: uint32(os.Getuid()) + 1, Starter: &launch.Systemd{}})
 	_, err := launch.Dial(context.Background(), socket)

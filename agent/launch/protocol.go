@@ -13,6 +13,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/shim"
@@ -37,7 +38,21 @@ type request struct {
 	Folder string            `json:"folder,omitempty"`
 	Tenant resource.TenantID `json:"tenant,omitempty"`
 	Bounds bounds.Bounds     `json:"bounds"`
+	// Script is the script of the host to run, Prolog or Epilog, with Env as NAME=VALUE, at
+	// most for LimitMillis; "": the shim is to be started. No files come along.
+	Script      string   `json:"script,omitempty"`
+	Env         []string `json:"env,omitempty"`
+	LimitMillis int64    `json:"limitMillis,omitempty"`
 }
+
+// The scripts of a host.
+const (
+	Prolog = "prolog"
+	Epilog = "epilog"
+)
+
+// MaxScript bounds the time of a script.
+const MaxScript = 10 * time.Minute
 
 // answer is the answer of the helper.
 type answer struct {
@@ -66,10 +81,33 @@ func parseRequest(data []byte) (request, error) {
 	case len(r.Folder) > 4000 || len(r.Tenant) > 256:
 		return request{}, fmt.Errorf("request: folder of %d bytes, tenant of %d bytes", len(r.Folder), len(r.Tenant))
 	}
+	if err := r.checkScript(); err != nil {
+		return request{}, fmt.Errorf("request: %w", err)
+	}
 	if err := r.Bounds.Check(); err != nil {
 		return request{}, fmt.Errorf("request: bounds: %w", err)
 	}
 	return r, nil
+}
+
+// checkScript judges what a request says of a script.
+func (r *request) checkScript() error {
+	if r.Script == "" && len(r.Env) == 0 && r.LimitMillis == 0 {
+		return nil
+	}
+	if r.Script != Prolog && r.Script != Epilog {
+		return fmt.Errorf("script %.80q: want %s or %s", r.Script, Prolog, Epilog)
+	}
+	if r.LimitMillis < 1 || r.LimitMillis > MaxScript.Milliseconds() {
+		return fmt.Errorf("limitMillis %d is outside 1..%d", r.LimitMillis, MaxScript.Milliseconds())
+	}
+	for i, v := range r.Env {
+		name, _, ok := strings.Cut(v, "=")
+		if !ok || name != "CUDA_VISIBLE_DEVICES" && !strings.HasPrefix(name, "MUSTER_") || strings.ContainsAny(v, "\x00\n") {
+			return fmt.Errorf("env[%d]: %.80q is no variable that Muster sets", i, v)
+		}
+	}
+	return nil
 }
 
 func parseAnswer(data []byte) (answer, error) {
@@ -107,9 +145,14 @@ const Slice = "muster.slice"
 const mostName = 200
 
 // UnitOf is the name of the transient service of a start: of each folder another one.
-func UnitOf(f shim.Folder) string {
+func UnitOf(f shim.Folder) string { return unitOf("muster-work-", f) }
+
+// ScriptUnitOf is the name of the transient service of a script around a start.
+func ScriptUnitOf(script string, f shim.Folder) string { return unitOf("muster-"+script+"-", f) }
+
+func unitOf(prefix string, f shim.Folder) string {
 	var name strings.Builder
-	name.WriteString("muster-work-")
+	name.WriteString(prefix)
 	for _, c := range []byte(filepath.Base(string(f))) {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
 			name.WriteByte(c)

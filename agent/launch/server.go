@@ -29,9 +29,21 @@ type Unit struct {
 	Bounds bounds.Bounds
 }
 
-// Starter starts transient services. Start may block until ctx ends.
+// Script is one run of a script of the host.
+type Script struct {
+	Unit string // its name
+	Path string
+	Env  []string
+	// Limit is the time after which the script is killed.
+	Limit time.Duration
+}
+
+// Starter starts transient services. Its methods may block until ctx ends.
 type Starter interface {
+	// Start starts a shim, and returns once its program runs.
 	Start(ctx context.Context, u Unit) error
+	// Run runs a script as root, and returns at its end.
+	Run(ctx context.Context, s Script) error
 }
 
 // Server is the helper.
@@ -40,6 +52,9 @@ type Server struct {
 	Users *users.Table
 	// UID and GID are the agent's user: no other user is served.
 	UID, GID uint32
+	// Scripts are the paths of the prolog and the epilog, by name; one without a path is
+	// not run.
+	Scripts map[string]string
 	// Program is that of the shim.
 	Program string
 	Starter Starter
@@ -78,9 +93,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 
 // serve answers one request.
 func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := conn.SetDeadline(time.Now().Add(callTimeout + time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(callTimeout + MaxScript + time.Second)); err != nil {
 		return
 	}
 	a := answer{Version: version, Controllers: s.Controllers}
@@ -136,6 +149,8 @@ func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err err
 		return err, nil
 	case r.Folder == "":
 		return nil, nil
+	case r.Script != "":
+		return s.script(ctx, &r)
 	case len(files) != passedFiles:
 		return fmt.Errorf("%d files come with the request, want %d", len(files), passedFiles), nil
 	}
@@ -143,6 +158,8 @@ func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err err
 	if err != nil {
 		return err, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	f := shim.Folder(r.Folder)
 	u := Unit{Name: UnitOf(f), UID: s.UID, GID: s.GID, Args: shim.Service(s.Program, f, account.ID), Files: [passedFiles]*os.File(files), Bounds: r.Bounds}
 	if err := s.Starter.Start(ctx, u); err != nil {
@@ -150,6 +167,19 @@ func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err err
 	}
 	s.Log.Info("started", "unit", u.Name, "tenant", string(r.Tenant), "user", account.Name)
 	return nil, nil
+}
+
+// script runs a script of the host. The paths are those of the operator's file: the agent
+// chooses none.
+func (s *Server) script(ctx context.Context, r *request) (refused, err error) {
+	path := s.Scripts[r.Script]
+	if path == "" {
+		return fmt.Errorf("work.%s: the helper's configuration names no script; restart muster-launch.service after a change", r.Script), nil
+	}
+	limit := time.Duration(r.LimitMillis) * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, callTimeout+limit)
+	defer cancel()
+	return nil, s.Starter.Run(ctx, Script{Unit: ScriptUnitOf(r.Script, shim.Folder(r.Folder)), Path: path, Env: r.Env, Limit: limit})
 }
 
 // receive reads one message and its files.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
@@ -63,6 +64,30 @@ func (s *Systemd) Start(ctx context.Context, u Unit) error {
 	if err := s.passHugetlb(); err != nil {
 		return err
 	}
+	return s.job(ctx, u.Name, s.properties(&u))
+}
+
+// Run implements [Starter]. A run of the same name that goes on is awaited: an agent that
+// starts anew asks again.
+func (s *Systemd) Run(ctx context.Context, run Script) error {
+	for {
+		err := s.job(ctx, run.Unit, scriptProperties(&run))
+		if exists := (dbus.Error{}); !errors.As(err, &exists) || exists.Name != "org.freedesktop.systemd1.UnitExists" {
+			return err
+		}
+		select {
+		case <-time.After(existsRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// existsRetry is the pause between two tries to start a unit of a name that is in use.
+const existsRetry = 200 * time.Millisecond
+
+// job starts a transient unit and waits for the result of its job.
+func (s *Systemd) job(ctx context.Context, name string, properties []systemd.Property) error {
 	connect := s.Connect
 	if connect == nil {
 		connect = systemd.NewSystemdConnectionContext
@@ -73,18 +98,41 @@ func (s *Systemd) Start(ctx context.Context, u Unit) error {
 	}
 	defer conn.Close()
 	result := make(chan string, 1) // the library sends one
-	if _, err := conn.StartTransientUnitContext(ctx, u.Name, "fail", s.properties(&u), result); err != nil {
+	if _, err := conn.StartTransientUnitContext(ctx, name, "fail", properties, result); err != nil {
 		return err
 	}
 	select {
 	case text := <-result:
 		if text != "done" {
-			return fmt.Errorf("systemd has answered %q: see journalctl -u %s", text, u.Name)
+			return fmt.Errorf("systemd has answered %q: see journalctl -u %s", text, name)
 		}
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// scriptProperties describe the service of a script: the job ends with the script.
+func scriptProperties(run *Script) []systemd.Property {
+	var list []systemd.Property
+	for _, p := range []struct {
+		name  string
+		value any
+	}{
+		{"Description", "Script of the host around work of Muster"},
+		{"Slice", Slice},
+		{"Type", "oneshot"},
+		{"ExecStart", []execCommand{{run.Path, []string{run.Path}, false}}},
+		{"WorkingDirectory", "/"},
+		{"Environment", append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, run.Env...)},
+		{"TimeoutStartUSec", uint64(run.Limit.Microseconds())},
+		{"KillMode", "control-group"},
+		{"TimeoutStopUSec", uint64(1e6)},
+		{"CollectMode", "inactive-or-failed"},
+	} {
+		list = append(list, systemd.Property{Name: p.name, Value: dbus.MakeVariant(p.value)})
+	}
+	return list
 }
 
 // passHugetlb passes the controller of huge pages on to the slice: systemd knows nothing

@@ -101,7 +101,7 @@ func (w Work) message() *musterv1.Work {
 	m := &musterv1.Work{Tx: string(w.Tx)}
 	for _, s := range w.States {
 		m.States = append(m.States, &musterv1.WorkState{
-			Use: useMessage(s.Use), Signaled: s.Signaled,
+			Use: useMessage(s.Use), Signaled: s.Signaled, EpilogFault: limits.Plain(s.EpilogFault, limits.MaxReason),
 			Member: int32(s.Member), Restart: int32(s.Restart), Phase: musterv1.WorkState_Phase(s.Phase), Code: int32(s.Code), Signal: int32(s.Signal),
 			Reason: limits.Plain(s.Reason, limits.MaxReason), Message: limits.Plain(s.Message, limits.MaxReason),
 		})

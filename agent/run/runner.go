@@ -26,7 +26,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Config of a Runner. All fields but Launcher, Kept and Devices are required.
+// Config of a Runner. All fields but Launcher, Prolog, Epilog, Kept and Devices are required.
 type Config struct {
 	// Root is the folder of the folders of all starts.
 	Root string
@@ -36,6 +36,11 @@ type Config struct {
 	BootID string
 	// Launcher starts the shims; nil forks Program.
 	Launcher Launcher
+	// Prolog runs before the first start of a member, and Epilog after its end, with the
+	// given variables of its environment; nil runs none. Both may block until ctx ends, and
+	// may run again after a restart of the agent. An error of Prolog ends the member as
+	// PrologFailed; an error of Epilog is a fault of the host alone.
+	Prolog, Epilog func(ctx context.Context, f shim.Folder, env []string) error
 	// Kept bounds the folders of ended members; the zero value is the default.
 	Kept Kept
 	Log  *slog.Logger
@@ -134,11 +139,11 @@ func Open(c Config) (*Runner, error) {
 				continue
 			}
 		}
-		if exitErr == nil {
+		if exitErr == nil && (c.Epilog == nil || !t.folder.OwesEpilog()) {
 			t.phase, t.exit = grant.WorkEnded, exit
 			t.meter.end(t.folder.Measured())
 			_, err := t.folder.Noticed()
-			t.signaled = err == nil
+			t.signaled, t.fault = err == nil, t.folder.Fault()
 		} else {
 			r.fresh = append(r.fresh, t)
 		}

@@ -42,6 +42,8 @@ type host struct {
 	changed chan resource.TxID
 	devices func(context.Context) map[string]run.DeviceNow
 	keep    run.Kept
+	// prolog and epilog are scripts of the host; nil for none.
+	prolog, epilog func(context.Context, shim.Folder, []string) error
 	// measureEvery is the time between two measurements; 0 is the default.
 	measureEvery time.Duration
 }
@@ -66,7 +68,7 @@ func (h *host) start() {
 	h.changed = make(chan resource.TxID, 64)
 	changed := h.changed
 	r, err := run.Open(run.Config{
-		Root: h.root, Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now, Devices: h.devices, Kept: h.keep,
+		Root: h.root, Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now, Devices: h.devices, Kept: h.keep, Prolog: h.prolog, Epilog: h.epilog,
 		Changed: func(ctx context.Context, tx resource.TxID) {
 			select {
 			case changed <- tx:

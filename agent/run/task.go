@@ -66,7 +66,9 @@ type task struct {
 	deadline time.Time // of its end; zero: it may run
 	evicted  bool      // the end is that of an eviction
 	signaled bool      // it has got the signal that announces its end
+	fault    string    // how the epilog failed
 	launches int
+	prolog   bool // it has run
 	meter    meter
 }
 
@@ -77,7 +79,7 @@ func (r *Runner) newTask(id identity) *task {
 func (t *task) wake() { wake(t.woken) }
 
 func (t *task) state() grant.WorkState {
-	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase, Signaled: t.signaled, Use: t.meter.state()}
+	s := grant.WorkState{Member: t.id.member, Restart: t.id.restart, Phase: t.phase, Signaled: t.signaled, EpilogFault: t.fault, Use: t.meter.state()}
 	if t.phase == grant.WorkEnded {
 		s.Code, s.Signal, s.Reason, s.Message = t.exit.Code, t.exit.Signal, string(t.exit.Reason), t.exit.Message
 	}
@@ -117,6 +119,9 @@ func (r *Runner) follow(ctx context.Context, t *task) {
 			r.log.Error("work_step_failed", "tx", string(t.id.tx), "member", t.id.member, "error", err, "retry_in", retryAfter)
 			pause(ctx, t, retryAfter)
 		case exit != nil:
+			if !r.runEpilog(ctx, t, *exit) {
+				return
+			}
 			r.set(ctx, t, grant.WorkEnded, *exit)
 			return
 		}
@@ -131,8 +136,9 @@ func (r *Runner) set(ctx context.Context, t *task, p grant.WorkPhase, e shim.Exi
 		use, measured = t.folder.Measured()
 	}
 	_, err := t.folder.Noticed()
+	fault := t.folder.Fault()
 	r.mu.Lock()
-	t.signaled = err == nil
+	t.signaled, t.fault = err == nil, fault
 	changed := t.phase != p
 	t.phase, t.exit = p, e
 	if p == grant.WorkEnded {
@@ -198,6 +204,14 @@ func (r *Runner) launch(ctx context.Context, t *task, w wish, lock *os.File) (*s
 	if refused != nil {
 		<-r.starts
 		return r.endUnstarted(t, refused.Error())
+	}
+	if ended, err := r.runProlog(ctx, t, &spec); ended != nil || err != nil {
+		<-r.starts
+		return ended, err
+	}
+	if !r.wishOf(t).deadline.IsZero() || ctx.Err() != nil { // it was ended meanwhile
+		<-r.starts
+		return nil, nil
 	}
 	c, err := r.fork(ctx, t, Start{Folder: t.folder, Tenant: w.member.Tenant, Bounds: binds}, spec, lock)
 	<-r.starts

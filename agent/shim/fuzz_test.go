@@ -30,6 +30,7 @@ func FuzzFolder(f *testing.F) {
 		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
 		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},
 		Spec{Version: 1, Args: []string{"true"}, Dir: "/root", AnyDir: true, Cgroup: "/sys/fs/cgroup/a", Limits: map[string]string{"memory.max": "5"}},
+		Fault{1, "the disk is full"},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
 		data, err := json.Marshal(v)
@@ -40,6 +41,7 @@ func FuzzFolder(f *testing.F) {
 		f.Add(data[:len(data)/2])
 	}
 	f.Add([]byte(`{"version":1,"code":0,"reason":"SupervisorLost","at":"2026-01-02T03:04:05Z"}`))
+	f.Add([]byte("1001:1002:44,27"))
 	f.Add([]byte("low 0\noom_kill 3\n"))
 	f.Add([]byte("17 (a) b) S 1 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -48,6 +50,10 @@ func FuzzFolder(f *testing.F) {
 		again(t, ParseExit, data)
 		again(t, ParseUse, data)
 		again(t, ParseNoticed, data)
+		again(t, ParseFault, data)
+		if u, err := ParseUser(string(data)); err == nil && u.String() != string(data) {
+			t.Errorf("user %q is read as %s", data, u)
+		}
 		if n, ok := parseNumber(data, "oom_kill"); ok && n < 0 {
 			t.Errorf("a number %d", n)
 		}

@@ -174,6 +174,9 @@ const (
 	Killed Reason = "Killed"
 	// NotStarted: there was no process.
 	NotStarted Reason = "NotStarted"
+	// PrologFailed: there was no process, since the host's prolog has failed. It is no
+	// fault of the command.
+	PrologFailed Reason = "PrologFailed"
 	// SupervisorLost: the shim ended before its command. Nothing says how the
 	// command ended, and what was left of it was killed.
 	SupervisorLost Reason = "SupervisorLost"
@@ -181,7 +184,7 @@ const (
 	NodeRestarted Reason = "NodeRestarted"
 )
 
-var reasons = map[Reason]bool{Completed: true, Stopped: true, Killed: true, NotStarted: true, SupervisorLost: true, NodeRestarted: true}
+var reasons = map[Reason]bool{Completed: true, Stopped: true, Killed: true, NotStarted: true, PrologFailed: true, SupervisorLost: true, NodeRestarted: true}
 
 // Exit is how a command ended.
 type Exit struct {
@@ -216,7 +219,7 @@ func ParseExit(data []byte) (Exit, error) {
 		return Exit{}, fmt.Errorf("exit: reason %q is not known", e.Reason)
 	case e.Code < 0 || e.Code > 255 || e.Signal < 0 || e.Signal > 64:
 		return Exit{}, fmt.Errorf("exit: code %d and signal %d: want 0..255 and 0..64", e.Code, e.Signal)
-	case e.Code == 0 && (e.Signal != 0 || e.Reason == SupervisorLost || e.Reason == NodeRestarted || e.Reason == NotStarted):
+	case e.Code == 0 && (e.Signal != 0 || e.Reason == SupervisorLost || e.Reason == NodeRestarted || e.Reason == NotStarted || e.Reason == PrologFailed):
 		return Exit{}, fmt.Errorf("exit: code 0 with signal %d and reason %s", e.Signal, e.Reason)
 	}
 	return e, nil

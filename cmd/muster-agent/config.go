@@ -224,7 +224,7 @@ func defaults() config {
 		MemoryPressure: memoryConfig{
 			Enabled: true, StallPercent: 10, AvailablePercent: 5, ClearAfter: configfile.DurationOf(time.Minute),
 		},
-		Work: workConfig{Tasks: 65536, Devices: []string{"/dev/infiniband/*"}},
+		Work: workConfig{Tasks: 65536, ScriptTimeout: configfile.DurationOf(time.Minute), Devices: []string{"/dev/infiniband/*"}},
 		Kubelet: kubeletConfig{
 			Resource: deviceplugin.DefaultResource, Strategies: []deviceplugin.Strategy{deviceplugin.EnvVar}, CDIKind: deviceplugin.DefaultCDIKind,
 			Sockets: deviceplugin.DefaultSockets, PodResources: deviceplugin.DefaultPodResources,

@@ -27,6 +27,7 @@ func sample() samplefile.File {
 			"log.format":                      {Range: "text, json", Within: []string{"text", "json"}, Outside: []string{"xml"}},
 			"nodeID":                          {Range: "1 to 63 characters", Within: []string{"a", "gpu-17.example"}, Outside: []string{"-a", "a/b"}},
 			"cluster":                         {Range: "1 to 63 characters", Within: []string{"a"}, Outside: []string{`""`, "a_b"}},
+			"work.scriptTimeout":              {Range: "1s to 10m", Within: []string{"1s", "10m"}, Outside: []string{"999ms", "11m"}},
 			"work.tasks":                      {Range: "0 to 4194304", Within: []string{"0", "1", "4194304"}, Outside: []string{"-1", "4194305"}},
 			"pods":                            {Range: "0 to 1000000", Within: []string{"0", "1", "1000000"}, Outside: []string{"-1", "1000001"}},
 			"reserved.memory":                 {Range: "0 or more", Unit: "bytes", Within: []string{"4Gi", `"0"`}, Outside: []string{"-1"}},
@@ -72,7 +73,7 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"kubelet.pool": {"['0']", "['']"}, "kubelet.shares": {"{GPU-0: 2}", "{GPU-0: 1}"}, "kubelet.resource": {"gpu", `""`, "a/b/c"},
 		"kubelet.strategies": {"[volume-mounts]", "['']"}, "kubelet.cdiKind": {"nvidia.com", `""`}, "kubelet.sockets": {"here", `""`}, "kubelet.podResources": {"here", `""`},
 		"work.users": {"{A: nobody}", "{ml: no-such-user-here}", "{'*': root}", "{ml: ''}"}, "work.allowRoot": {"true"},
-		"work.helper": {"launch.sock", "/run/../x"}, "work.cgroup": {"muster", "/sys/fs/cgroup/"}, "work.devices": {"[infiniband]", "[/etc/passwd]", "['/dev/[']", "[/dev/../x]"},
+		"work.helper": {"launch.sock", "/run/../x"}, "work.prolog": {"prolog"}, "work.epilog": {"/etc/../epilog"}, "work.cgroup": {"muster", "/sys/fs/cgroup/"}, "work.devices": {"[infiniband]", "[/etc/passwd]", "['/dev/[']", "[/dev/../x]"},
 	}, map[string]string{
 		"discovery.nvmlLibrary": "the loader knows whether there is such a library",
 	})

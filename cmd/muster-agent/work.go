@@ -8,12 +8,15 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/cgroup"
 	"github.com/musterd/muster/agent/launch"
+	"github.com/musterd/muster/agent/script"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/agent/users"
+	"github.com/musterd/muster/cmd/configfile"
 )
 
 // workConfig says as which users of the host this agent starts the commands of jobs.
@@ -30,6 +33,11 @@ type workConfig struct {
 	Cgroup string `json:"cgroup"`
 	// Tasks bounds the processes and threads of a member; 0: no bound.
 	Tasks int `json:"tasks"`
+	// Prolog and Epilog are programs of the host that run before the first start of a
+	// member and after its end; "": none. ScriptTimeout bounds each run.
+	Prolog        string              `json:"prolog"`
+	Epilog        string              `json:"epilog"`
+	ScriptTimeout configfile.Duration `json:"scriptTimeout"`
 	// Devices are patterns of device files that all members may open.
 	Devices []string `json:"devices"`
 }
@@ -44,10 +52,13 @@ const (
 // checkBounds judges how commands are started, and what binds them.
 func (c *workConfig) checkBounds() error {
 	var errs []error
-	for _, f := range []struct{ key, path string }{{"helper", c.Helper}, {"cgroup", c.Cgroup}} {
+	for _, f := range []struct{ key, path string }{{"helper", c.Helper}, {"cgroup", c.Cgroup}, {"prolog", c.Prolog}, {"epilog", c.Epilog}} {
 		if f.path != "" && (!filepath.IsAbs(f.path) || filepath.Clean(f.path) != f.path) {
 			errs = append(errs, fmt.Errorf("work.%s: %.80q is no absolute path", f.key, f.path))
 		}
+	}
+	if _, err := c.ScriptTimeout.Check("work.scriptTimeout", time.Second, launch.MaxScript); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Helper != "" && c.Cgroup != "" {
 		errs = append(errs, fmt.Errorf("work.cgroup: systemd makes the cgroups where work.helper is given; remove one of both"))
@@ -116,6 +127,7 @@ func withWork(ctx context.Context, c agent.Config, s *settings) (agent.Config, e
 			return c, fmt.Errorf("work.helper: %w; is muster-launch.socket active?", err)
 		}
 		c.Run.Launcher, c.Run.Controllers = helper, helper.Controllers()
+		scripts(&s.Work, c.Run, helper.Run)
 	case s.Work.Cgroup != "":
 		root, err := cgroup.Open(s.Work.Cgroup, c.Run.Program)
 		if err != nil {
@@ -123,8 +135,28 @@ func withWork(ctx context.Context, c agent.Config, s *settings) (agent.Config, e
 		}
 		c.Run.Launcher, c.Run.Controllers = root, root.Controllers()
 	}
+	if s.Work.Helper == "" {
+		scripts(&s.Work, c.Run, func(ctx context.Context, name string, _ shim.Folder, env []string, limit time.Duration) error {
+			return script.Run(ctx, map[string]string{launch.Prolog: s.Work.Prolog, launch.Epilog: s.Work.Epilog}[name], env, limit)
+		})
+	}
 	if c.Run.Launcher != nil && c.Run.Affinity {
 		c.Run.DeviceFiles = os.DirFS("/")
 	}
 	return c, nil
+}
+
+// scripts sets the scripts of the host that the configuration names. run runs one of them.
+func scripts(c *workConfig, r *agent.RunConfig, run func(ctx context.Context, name string, f shim.Folder, env []string, limit time.Duration) error) {
+	of := func(name string) func(context.Context, shim.Folder, []string) error {
+		return func(ctx context.Context, f shim.Folder, env []string) error {
+			return run(ctx, name, f, env, c.ScriptTimeout.Value)
+		}
+	}
+	if c.Prolog != "" {
+		r.Prolog = of(launch.Prolog)
+	}
+	if c.Epilog != "" {
+		r.Epilog = of(launch.Epilog)
+	}
 }

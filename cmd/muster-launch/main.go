@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "muster-launch has systemd start the commands of jobs. systemd starts muster-launch by muster-launch.socket (docs/work.md).")
 		flags.PrintDefaults()
 	}
-	config := flags.String("config", "/etc/muster/muster-agent.yaml", "the agent's configuration, of which work.users and work.allowRoot count")
+	config := flags.String("config", "/etc/muster/muster-agent.yaml", "the agent's configuration, of which work.users, work.allowRoot, work.prolog and work.epilog count")
 	agent := flags.String("agent-user", "muster", "the user of the agent: no other user is served")
 	version := flags.Bool("version", false, "print the version")
 	switch err := flags.Parse(args); {
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 
 // newServer reads the table of users and finds the programs.
 func newServer(config, agent string, log *slog.Logger) (*launch.Server, error) {
-	table, err := readTable(config, users.Lookup)
+	table, scripts, err := readConfig(config, users.Lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -104,30 +104,38 @@ func newServer(config, agent string, log *slog.Logger) (*launch.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &launch.Server{Users: table, UID: uint32(uid), GID: uint32(gid), Program: program, Starter: manager, Controllers: has, Log: log}, nil
+	return &launch.Server{Users: table, Scripts: scripts, UID: uint32(uid), GID: uint32(gid), Program: program, Starter: manager, Controllers: has, Log: log}, nil
 }
 
-// readTable reads the table of users from the agent's configuration, whose other keys are
-// the agent's to judge.
-func readTable(path string, lookup func(string) (users.Account, error)) (*users.Table, error) {
+// readConfig reads the table of users and the scripts from the agent's configuration, whose
+// other keys are the agent's to judge.
+func readConfig(path string, lookup func(string) (users.Account, error)) (*users.Table, map[string]string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var file struct {
 		Work struct {
 			Users     map[string]string `json:"users"`
 			AllowRoot bool              `json:"allowRoot"`
+			Prolog    string            `json:"prolog"`
+			Epilog    string            `json:"epilog"`
 		} `json:"work"`
 	}
 	if err := yaml.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	scripts := map[string]string{launch.Prolog: file.Work.Prolog, launch.Epilog: file.Work.Epilog}
+	for name, script := range scripts {
+		if script != "" && !filepath.IsAbs(script) {
+			return nil, nil, fmt.Errorf("%s: work.%s: %.80q is no absolute path", path, name, script)
+		}
 	}
 	table, err := users.NewTable(file.Work.Users, file.Work.AllowRoot, lookup)
 	if err != nil {
-		return nil, fmt.Errorf("%s: work.users: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: work.users: %w", path, err)
 	}
-	return table, nil
+	return table, scripts, nil
 }
 
 // serve answers at the socket that systemd has opened, until ctx ends.

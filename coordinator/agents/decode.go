@@ -50,7 +50,7 @@ func decodeWork(node resource.NodeID, m *musterv1.Work) (grant.Worked, error) {
 	for i, s := range m.GetStates() {
 		state := grant.WorkState{
 			Member: int(s.GetMember()), Restart: int(s.GetRestart()), Phase: grant.WorkPhase(s.GetPhase()), Code: int(s.GetCode()), Signal: int(s.GetSignal()),
-			Reason: s.GetReason(), Message: s.GetMessage(), Signaled: s.GetSignaled(),
+			Reason: s.GetReason(), Message: s.GetMessage(), Signaled: s.GetSignaled(), EpilogFault: s.GetEpilogFault(),
 		}
 		if u := s.GetUse(); u != nil {
 			var err error

@@ -100,7 +100,8 @@ func (l *Leader) worked(e grant.Worked) {
 		if signaled := s.Signaled && !before.Signaled; !has || known && (before.Phase > s.Phase || before.Phase == s.Phase && !signaled) {
 			continue
 		}
-		s.Reason, s.Message = Clip(s.Reason), Clip(s.Message)
+		s.Reason, s.Message, s.EpilogFault = Clip(s.Reason), Clip(s.Message), Clip(s.EpilogFault)
+		l.taintFor(e.Node, s)
 		a.setWork(s)
 		news = true
 	}
@@ -133,7 +134,7 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 	var exits []life.Exit
 	for _, member := range slices.Sorted(maps.Keys(a.work)) {
 		if s := a.work[member]; s.Phase == grant.WorkEnded {
-			exits = append(exits, life.Exit{Member: member, Success: s.IsSuccess(), Blameless: s.Reason == nodeRestarted})
+			exits = append(exits, life.Exit{Member: member, Success: s.IsSuccess(), Blameless: s.Reason == nodeRestarted || s.Reason == grant.PrologFailed})
 		}
 	}
 	verdict, member := a.unit.job.policy().Judge(a.unit.record.Members, exits)
@@ -160,6 +161,8 @@ func describeExit(s grant.WorkState) string {
 	switch {
 	case s.Reason == "NotStarted":
 		text = "could not be started"
+	case s.Reason == grant.PrologFailed:
+		text = "was not started"
 	case s.Reason == "SupervisorLost":
 		text = "lost its supervisor"
 	case s.Reason == nodeRestarted:

@@ -1789,7 +1789,10 @@ type WorkState struct {
 	// use is what was measured since the start; absent where nothing was.
 	Use *WorkUse `protobuf:"bytes,8,opt,name=use,proto3" json:"use,omitempty"`
 	// signaled: the member has got the signal of Start.notice.
-	Signaled      bool `protobuf:"varint,9,opt,name=signaled,proto3" json:"signaled,omitempty"`
+	Signaled bool `protobuf:"varint,9,opt,name=signaled,proto3" json:"signaled,omitempty"`
+	// epilog_fault says how the host's epilog after the member has failed; empty for not at
+	// all.
+	EpilogFault   string `protobuf:"bytes,10,opt,name=epilog_fault,json=epilogFault,proto3" json:"epilog_fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1885,6 +1888,13 @@ func (x *WorkState) GetSignaled() bool {
 		return x.Signaled
 	}
 	return false
+}
+
+func (x *WorkState) GetEpilogFault() string {
+	if x != nil {
+		return x.EpilogFault
+	}
+	return ""
 }
 
 // WorkUse is the measured use of a member since its start. Sums and peaks never fall.
@@ -2729,7 +2739,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\arestart\x18\x02 \x01(\x05R\arestart\"D\n" +
 	"\x04Work\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12,\n" +
-	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\xd5\x02\n" +
+	"\x06states\x18\x02 \x03(\v2\x14.muster.v1.WorkStateR\x06states\"\xf8\x02\n" +
 	"\tWorkState\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\x05R\x06member\x12\x18\n" +
 	"\arestart\x18\x02 \x01(\x05R\arestart\x120\n" +
@@ -2739,7 +2749,9 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\a \x01(\tR\amessage\x12$\n" +
 	"\x03use\x18\b \x01(\v2\x12.muster.v1.WorkUseR\x03use\x12\x1a\n" +
-	"\bsignaled\x18\t \x01(\bR\bsignaled\"D\n" +
+	"\bsignaled\x18\t \x01(\bR\bsignaled\x12!\n" +
+	"\fepilog_fault\x18\n" +
+	" \x01(\tR\vepilogFault\"D\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bSTARTING\x10\x01\x12\v\n" +
