@@ -7,11 +7,12 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// request is one request to a shim: a stop with a grace, or a signal.
+// request is one request to a shim: a stop with a grace, a signal, or a further command.
 type request struct {
 	// Stop: SIGTERM now, and SIGKILL after GraceMillis. A later stop never makes the
 	// grace longer.
@@ -21,11 +22,14 @@ type request struct {
 	Signal int `json:"signal,omitempty"`
 	// Notice, of a stop: the signal of the spec's Notice comes before SIGTERM.
 	Notice bool `json:"notice,omitempty"`
+	// Exec runs a further command: frames follow the answer in both directions.
+	Exec *Exec `json:"exec,omitempty"`
 }
 
-// maxRequest bounds a request, in bytes; maxGrace bounds a grace.
+// maxRequest bounds a request, in bytes: JSON may take six bytes for one of an argument.
+// maxGrace bounds a grace.
 const (
-	maxRequest = 4096
+	maxRequest = 8 * MaxExecBytes
 	maxGrace   = 365 * 24 * time.Hour
 	// requestTimeout bounds one request and its answer.
 	requestTimeout = 5 * time.Second
@@ -40,12 +44,26 @@ func parseRequest(data []byte) (request, error) {
 		return request{}, fmt.Errorf("request: graceMillis %d is outside 0..%d", r.GraceMillis, maxGrace.Milliseconds())
 	case r.Signal < 0 || r.Signal > 64:
 		return request{}, fmt.Errorf("request: signal %d is outside 1..64", r.Signal)
-	case r.Stop == (r.Signal != 0):
-		return request{}, errors.New("request: want either stop or signal")
+	case count(r.Stop, r.Signal != 0, r.Exec != nil) != 1:
+		return request{}, errors.New("request: want one of stop, signal and exec")
 	case r.Notice && !r.Stop:
 		return request{}, errors.New("request: notice is of a stop alone")
 	}
+	if r.Exec != nil {
+		if err := r.Exec.Check(); err != nil {
+			return request{}, fmt.Errorf("request: exec: %w", err)
+		}
+	}
 	return r, nil
+}
+
+func count(all ...bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // Stop asks the folder's shim to end the command: SIGTERM now, SIGKILL after the
@@ -63,51 +81,123 @@ func (f Folder) Evict(grace time.Duration) error {
 // Signal sends a signal to the command's process group.
 func (f Folder) Signal(s syscall.Signal) error { return f.ask(request{Signal: int(s)}) }
 
-// ask sends a request and waits for the shim's answer. The path of a socket is
-// bounded to 107 bytes, so the folder is named by its descriptor.
+// The answers to a request. Any other is an error, for people.
+const (
+	answerOK    = "ok\n"
+	answerEnded = "ended"
+	answerMany  = "many"
+)
+
+// Why a shim runs no further command.
+var (
+	ErrEnded    = errors.New("the command of the member has ended")
+	ErrSessions = fmt.Errorf("%d sessions are open in the member", MaxSessions)
+	ErrOldShim  = errors.New("the supervisor of the member is of an older version, which runs no further commands: start the job anew")
+)
+
+// Exec runs a further command. The frames on the connection are in the order of
+// [FrameKind]; the command ends with the connection, which the caller closes. The error
+// wraps ErrEnded, ErrSessions or ErrOldShim where that is the reason.
+func (f Folder) Exec(e Exec) (net.Conn, error) {
+	if err := e.Check(); err != nil {
+		return nil, fmt.Errorf("exec: %w", err)
+	}
+	c, text, err := f.open(request{Exec: &e})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case text == answerOK:
+		if err = c.SetDeadline(time.Time{}); err == nil {
+			return c, nil
+		}
+	case text == answerEnded+"\n":
+		err = fmt.Errorf("%s: %w", f, ErrEnded)
+	case text == answerMany+"\n":
+		err = fmt.Errorf("%s: %w", f, ErrSessions)
+	case strings.Contains(text, `unknown field "exec"`), strings.Contains(text, "more than 4096 bytes"):
+		err = fmt.Errorf("%s: %w", f, ErrOldShim)
+	default:
+		err = fmt.Errorf("%s: the shim has answered %q", f, text)
+	}
+	c.Close()
+	return nil, err
+}
+
+// ask sends a request and waits for the shim's answer.
 func (f Folder) ask(r request) error {
-	dir, err := os.Open(string(f))
+	c, text, err := f.open(r)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	c, err := net.DialTimeout("unix", "/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/"+socketFile, requestTimeout)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
-		return err
-	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if _, err := c.Write(append(data, '\n')); err != nil {
-		return err
-	}
-	answer := make([]byte, 256)
-	n, err := c.Read(answer)
-	if err != nil {
-		return fmt.Errorf("%s: the shim has not answered: %w", f, err)
-	}
-	if text := string(answer[:n]); text != "ok\n" {
+	c.Close()
+	if text != answerOK {
 		return fmt.Errorf("%s: the shim has answered %q", f, text)
 	}
 	return nil
 }
 
+// open sends a request and reads the line of the answer. The path of a socket is
+// bounded to 107 bytes, so the folder is named by its descriptor.
+func (f Folder) open(r request) (c net.Conn, answer string, err error) {
+	dir, err := os.Open(string(f))
+	if err != nil {
+		return nil, "", err
+	}
+	defer dir.Close()
+	if c, err = net.DialTimeout("unix", "/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/"+socketFile, requestTimeout); err != nil {
+		return nil, "", err
+	}
+	if answer, err = exchange(c, r); err != nil {
+		c.Close()
+		return nil, "", fmt.Errorf("%s: the shim has not answered: %w", f, err)
+	}
+	return c, answer, nil
+}
+
+// exchange sends a request and reads the line of its answer, and nothing behind it.
+func exchange(c net.Conn, r request) (string, error) {
+	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
+	if _, err := c.Write(append(data, '\n')); err != nil {
+		return "", err
+	}
+	var line []byte
+	for one := make([]byte, 1); len(line) < maxAnswer; {
+		if _, err := c.Read(one); err != nil {
+			return string(line), err
+		}
+		if line = append(line, one[0]); one[0] == '\n' {
+			break
+		}
+	}
+	return string(line), nil
+}
+
+// maxAnswer bounds the line of an answer, in bytes.
+const maxAnswer = 1024
+
 // serve takes requests until the listener closes, one at a time.
-func serve(l net.Listener, requests chan<- request) {
+func serve(l net.Listener, requests chan<- request, further *sessions) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		answer := "ok\n"
-		if r, err := receive(c); err != nil {
+		answer := answerOK
+		r, err := receive(c)
+		switch {
+		case err != nil:
 			answer = err.Error() + "\n"
-		} else {
+		case r.Exec != nil:
+			go further.serve(c, *r.Exec)
+			continue
+		default:
 			requests <- r
 		}
 		_, _ = c.Write([]byte(answer))
@@ -119,13 +209,12 @@ func receive(c net.Conn) (request, error) {
 	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return request{}, err
 	}
-	buffer := make([]byte, maxRequest)
-	n := 0
-	for n < len(buffer) {
-		k, err := c.Read(buffer[n:])
-		n += k
-		if n > 0 && buffer[n-1] == '\n' {
-			return parseRequest(buffer[:n])
+	var text []byte
+	for piece := make([]byte, 4096); len(text) < maxRequest; {
+		n, err := c.Read(piece)
+		text = append(text, piece[:n]...)
+		if len(text) > 0 && text[len(text)-1] == '\n' {
+			return parseRequest(text)
 		}
 		if err != nil {
 			return request{}, fmt.Errorf("request: %w", err)

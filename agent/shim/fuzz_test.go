@@ -27,7 +27,7 @@ func again[T any](t *testing.T, parse func([]byte) (T, error), data []byte) {
 func FuzzFolder(f *testing.F) {
 	spec := Spec{Version: 1, Args: []string{"true"}, Env: []string{"A=b"}, Dir: "/", CPUs: []int{0, 5}, NUMANodes: []int{1}, User: &User{UID: 1, GID: 2}}
 	for _, v := range []any{
-		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2},
+		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2}, request{Exec: &Exec{Args: []string{"sh"}, TTY: true, Window: Window{24, 80}, Term: "xterm-256color", Input: true}},
 		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},
 		Spec{Version: 1, Args: []string{"true"}, Dir: "/root", AnyDir: true, Cgroup: "/sys/fs/cgroup/a", Limits: map[string]string{"memory.max": "5"}},
 		Fault{1, "the disk is full"},
@@ -86,7 +86,7 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 		"a use of a later version":    {useError, `{"version":2}`, "use: version 2, this program reads version 1"},
 		"a use below zero":            {useError, `{"version":1,"cpuMillis":-1}`, `use: a value is negative: {"version":1,"cpuMillis":-1}`},
 		"devices out of order":        {useError, `{"version":1,"devices":[{"uuid":"b"},{"uuid":"a"}]}`, "use: devices[1]: {UUID:a BusyMillis:0 MemoryBytes:0 PeakMemoryBytes:0}: want ascending UUIDs and nothing negative"},
-		"both of stop and signal":     {requestError, `{"stop":true,"signal":9}`, "request: want either stop or signal"},
+		"both of stop and signal":     {requestError, `{"stop":true,"signal":9}`, "request: want one of stop, signal and exec"},
 		"a notice without a time":     {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":10}}`, "spec: notice: beforeMillis 0 is outside 1..3153600000000"},
 		"a notice that is no signal":  {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":65,"beforeMillis":1}}`, "spec: notice: signal 65 is outside 1..64"},
 		"a notice after all times":    {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":10,"beforeMillis":1,"afterMillis":-1}}`, "spec: notice: afterMillis -1 is outside 0..3153600000000"},

@@ -131,11 +131,13 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 		}
 	}()
 	requests := make(chan request)
-	go serve(listener, requests)
+	further := newSessions(f, spec, work)
+	go serve(listener, requests, further)
 	go obey(signals, requests)
-	e := watch(f, spec.Notice, pid, work, requests)
+	e := watch(f, spec.Notice, pid, work, requests, further)
 	emptyCgroup(work)
 	<-drained
+	further.await()
 	_ = log.file.Sync()
 	_ = f.writeUse(work) // without it the samples of the agent count
 	return e
@@ -145,27 +147,33 @@ func notStarted(code int, err error) Exit {
 	return Exit{Code: code, Reason: NotStarted, Message: err.Error(), At: time.Now()}
 }
 
-// start forks the command into the cgroup work, where there is one. The thread that forks has the command's affinity and memory
-// policy, which the command inherits; it ends with the goroutine.
+// start forks the member's own command into the cgroup work, where there is one.
 func start(f Folder, spec Spec, work string, out *os.File) (pid, code int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, codeNotStarted, err
 	}
 	defer null.Close()
+	env := append(append([]string(nil), spec.Env...), Marker+"="+string(f))
+	return fork(spec, work, spec.Args, env, []*os.File{null, out, out}, &syscall.SysProcAttr{Setpgid: true})
+}
+
+// fork starts a command with the user, the CPUs, the memory nodes and the folder of a spec, in
+// the cgroup work, where there is one. The thread that forks has the command's affinity and
+// memory policy, which the command inherits; it ends with the goroutine.
+func fork(spec Spec, work string, args, env []string, std []*os.File, sys *syscall.SysProcAttr) (pid, code int, err error) {
 	if info, err := os.Stat(spec.Dir); (err != nil || !info.IsDir()) && spec.AnyDir {
 		spec.Dir = "/"
 	} else if err != nil || !info.IsDir() {
 		return 0, codeNotStarted, fmt.Errorf("working directory %s: not a directory that can be entered", spec.Dir)
 	}
-	path, err := lookUp(spec.Args[0], spec.Env)
+	path, err := lookUp(args[0], spec.Env)
 	if err != nil {
 		return 0, codeNotFound, err
 	}
-	attr := &syscall.ProcAttr{
-		Dir: spec.Dir, Env: append(append([]string(nil), spec.Env...), Marker+"="+string(f)),
-		Files: []uintptr{null.Fd(), out.Fd(), out.Fd()},
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: env, Sys: sys}
+	for _, file := range std {
+		attr.Files = append(attr.Files, file.Fd())
 	}
 	if u := spec.User; u != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
@@ -193,7 +201,7 @@ func start(f Folder, spec Spec, work string, out *os.File) (pid, code int, err e
 			}
 		}
 		preferNodes(spec.NUMANodes)
-		pid, err = syscall.ForkExec(path, spec.Args, attr)
+		pid, err = syscall.ForkExec(path, args, attr)
 	}()
 	<-forked
 	if err != nil {
@@ -250,8 +258,10 @@ type ended struct {
 	status unix.WaitStatus
 }
 
-// reap collects the ends of all children until there are none.
-func reap(ends chan<- ended) {
+// reap collects the ends of all children until there are none. Once the member's own
+// command, whose process is own, has ended, no session starts a command any more: so there
+// are no children after the last.
+func reap(own int, further *sessions, ends chan<- ended) {
 	defer close(ends)
 	for {
 		var status unix.WaitStatus
@@ -260,7 +270,10 @@ func reap(ends chan<- ended) {
 		case errors.Is(err, unix.EINTR):
 		case err != nil: // ECHILD
 			return
-		default:
+		case pid == own:
+			further.close()
+			ends <- ended{pid, status}
+		case !further.ended(pid, status):
 			ends <- ended{pid, status}
 		}
 	}

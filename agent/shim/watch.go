@@ -8,9 +8,9 @@ import (
 
 // watch follows the command until nothing of it runs. When the command itself has
 // ended, the processes that it has started are killed at once.
-func watch(f Folder, n *Notice, pid int, work string, requests <-chan request) Exit {
+func watch(f Folder, n *Notice, pid int, work string, requests <-chan request, further *sessions) Exit {
 	ends := make(chan ended)
-	go reap(ends)
+	go reap(pid, further, ends)
 	w := watcher{folder: f, notice: n, pid: pid, alarm: stoppedTimer(), term: stoppedTimer()}
 	announce := stoppedTimer()
 	if n != nil && n.AfterMillis > 0 {

@@ -1,0 +1,283 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exec is a further command in a member that runs: with the user, the CPUs, the memory
+// nodes, the cgroup, the folder and the environment of the member's own command. Its
+// output goes to the person who asked for it, and not into the log.
+type Exec struct {
+	Args []string `json:"args"`
+	// TTY: the command has a terminal, of the size Window and the kind Term.
+	TTY    bool   `json:"tty,omitempty"`
+	Window Window `json:"window,omitzero"`
+	Term   string `json:"term,omitempty"`
+	// Input: the person sends the standard input; otherwise there is none.
+	Input bool `json:"input,omitempty"`
+}
+
+const (
+	// MaxExecArgs bounds the arguments, MaxExecBytes the bytes of all of them.
+	MaxExecArgs  = 1024
+	MaxExecBytes = 16 << 10
+	// MaxTerm bounds the name of a kind of terminal, in bytes.
+	MaxTerm = 64
+	// MaxSessions bounds the sessions in one member at a time.
+	MaxSessions = 8
+)
+
+// Check returns why an Exec cannot be started. The error names the field.
+func (e *Exec) Check() error {
+	sum := 0
+	for i, arg := range e.Args {
+		sum += len(arg)
+		if strings.ContainsRune(arg, 0) {
+			return fmt.Errorf("args[%d] has a zero byte", i)
+		}
+	}
+	switch {
+	case len(e.Args) == 0 || e.Args[0] == "":
+		return errors.New("args: no command")
+	case len(e.Args) > MaxExecArgs:
+		return fmt.Errorf("args: %d arguments, want at most %d", len(e.Args), MaxExecArgs)
+	case sum > MaxExecBytes:
+		return fmt.Errorf("args: %d bytes, want at most %d", sum, MaxExecBytes)
+	case len(e.Term) > MaxTerm || strings.ContainsFunc(e.Term, notOfTerm):
+		return fmt.Errorf("term: %q: want at most %d letters, digits and -+._", e.Term[:min(len(e.Term), MaxTerm)], MaxTerm)
+	}
+	return nil
+}
+
+// notOfTerm reports whether a name of terminfo(5) has no such character.
+func notOfTerm(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-+._", r)
+}
+
+const (
+	// hangUpGrace is the time between SIGHUP and SIGKILL for a command whose person has
+	// gone.
+	hangUpGrace = time.Second
+	// lastWords bounds the time that the sessions have after the end of the member.
+	lastWords = time.Second
+)
+
+// sessions are the further commands of a member, for as long as its own command runs.
+// Each has a goroutine of its own.
+type sessions struct {
+	folder Folder
+	spec   Spec
+	work   string // the cgroup of the commands; "" for none
+
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // the member's own command has ended
+	open   int
+	// ends has each running command by its process; the capacity of a channel is 1.
+	ends map[int]chan unix.WaitStatus
+}
+
+func newSessions(f Folder, s Spec, work string) *sessions {
+	return &sessions{folder: f, spec: s, work: work, ends: map[int]chan unix.WaitStatus{}}
+}
+
+// close has no command start any more.
+func (s *sessions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// ended notes the end of a process, and reports whether it was that of a session.
+func (s *sessions) ended(pid int, status unix.WaitStatus) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end, ours := s.ends[pid]
+	if ours {
+		delete(s.ends, pid)
+		end <- status
+	}
+	return ours
+}
+
+// await gives the sessions time to hand on the ends of their commands.
+func (s *sessions) await() {
+	over := make(chan struct{})
+	go func() { defer close(over); s.running.Wait() }()
+	select {
+	case <-over:
+	case <-time.After(lastWords):
+	}
+}
+
+// enter counts one more session, or says why there is none.
+func (s *sessions) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return errors.New(answerEnded)
+	case s.open == MaxSessions:
+		return errors.New(answerMany)
+	}
+	s.open++
+	s.running.Add(1)
+	return nil
+}
+
+func (s *sessions) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	s.running.Done()
+}
+
+// serve answers a request for a command, and hands frames on until its end.
+func (s *sessions) serve(c net.Conn, e Exec) {
+	defer c.Close()
+	if err := s.enter(); err != nil {
+		_, _ = c.Write([]byte(err.Error() + "\n"))
+		return
+	}
+	defer s.leave()
+	if _, err := c.Write([]byte(answerOK)); err != nil {
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
+	to := &frameWriter{to: c}
+	end := s.run(c, to, e)
+	end.Version = version
+	exit, err := json.Marshal(end)
+	if err != nil {
+		panic(err) // an Exit can always be encoded
+	}
+	_ = to.write(FrameExit, exit)
+}
+
+// run runs a command until its end. The command ends with its person.
+func (s *sessions) run(c net.Conn, to *frameWriter, e Exec) Exit {
+	std, err := openStreams(e, s.spec.User)
+	if err != nil {
+		return notStarted(codeNotStarted, err)
+	}
+	defer std.close()
+	pid, end, code, err := s.fork(e, std)
+	std.command.close()
+	if err != nil {
+		return notStarted(code, err)
+	}
+	gone := make(chan struct{})
+	input := newInput(std.in, e.TTY, to)
+	go func() {
+		defer close(gone)
+		defer input.close()
+		input.read(c, std, func(n syscall.Signal) { s.signal(pid, n) })
+	}()
+	var copies sync.WaitGroup
+	exited := make(chan struct{})
+	for _, o := range std.out {
+		copies.Go(func() { o.copy(to, exited) })
+	}
+	var status unix.WaitStatus
+	lost := false
+	select {
+	case status = <-end:
+	case <-gone:
+		lost = true
+		status = hangUp(pid, end, std)
+	}
+	signalSession(pid, syscall.SIGKILL) // what the command has left behind
+	close(exited)
+	for _, o := range std.out {
+		o.wake()
+	}
+	copies.Wait()
+	_ = c.SetReadDeadline(time.Now())
+	<-gone
+	return exitOf(status, lost, false)
+}
+
+// fork starts a command. ended cannot come before the command is among ends.
+func (s *sessions) fork(e Exec, std *streams) (pid int, end <-chan unix.WaitStatus, code int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, nil, codeNotStarted, errors.New(answerEnded)
+	}
+	env := append(append([]string(nil), s.spec.Env...), Marker+"="+string(s.folder))
+	if e.Term != "" {
+		env = append(env, "TERM="+e.Term)
+	}
+	pid, code, err = fork(s.spec, s.work, e.Args, env, std.command.files, &syscall.SysProcAttr{Setsid: true, Setctty: e.TTY})
+	if err != nil {
+		return 0, nil, code, err
+	}
+	waits := make(chan unix.WaitStatus, 1)
+	s.ends[pid] = waits
+	return pid, waits, 0, nil
+}
+
+// signal signals the process group of a command that has not ended.
+func (s *sessions) signal(pid int, n syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, runs := s.ends[pid]; runs {
+		_ = unix.Kill(-pid, n)
+	}
+}
+
+// hangUp ends a command whose person has gone, as the end of a terminal does, and by force
+// after the grace.
+func hangUp(pid int, end <-chan unix.WaitStatus, std *streams) unix.WaitStatus {
+	std.close()
+	signalSession(pid, syscall.SIGHUP)
+	wait := hangUpGrace
+	for {
+		select {
+		case status := <-end:
+			return status
+		case <-time.After(wait):
+			signalSession(pid, syscall.SIGKILL)
+			wait = killWait
+		}
+	}
+}
+
+// signalSession signals the processes of the session that a process has begun. A process of
+// another member may have the number by now, but is not below this shim.
+func signalSession(leader int, s syscall.Signal) {
+	for _, pid := range descendants(os.Getpid()) {
+		if stat, err := readStat(pid); err == nil && stat.session == leader {
+			_ = unix.Kill(pid, s)
+		}
+	}
+}
+
+// frameWriter writes frames of several goroutines, up to the exit.
+type frameWriter struct {
+	mu   sync.Mutex
+	to   io.Writer
+	last bool // the exit is written
+}
+
+func (w *frameWriter) write(kind FrameKind, payload []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last {
+		return io.ErrClosedPipe
+	}
+	w.last = kind == FrameExit
+	return WriteFrame(w.to, kind, payload)
+}

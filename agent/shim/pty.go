@@ -1,0 +1,64 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal makes a pseudoterminal: the end of the person, and the end of the command,
+// which belongs to the command's user.
+func openTerminal(u *User, size Window) (person, command *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("a terminal: %w", os.NewSyscallError("open /dev/ptmx", err))
+	}
+	person = os.NewFile(uintptr(fd), "terminal")
+	if command, err = otherEnd(fd); err == nil && u != nil {
+		if err = errors.Join(command.Chown(int(u.UID), int(u.GID)), command.Chmod(0o620)); err != nil {
+			command.Close()
+		}
+	}
+	if err != nil {
+		person.Close()
+		return nil, nil, fmt.Errorf("a terminal: %w", err)
+	}
+	_ = resize(person, size) // a terminal without a size works, too
+	return person, command, nil
+}
+
+// otherEnd opens the end of the command.
+func otherEnd(person int) (*os.File, error) {
+	if err := unix.IoctlSetPointerInt(person, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, os.NewSyscallError("unlock", err)
+	}
+	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
+	// By the open end: the folder /dev/pts of the shim may be that of another terminal's kind.
+	if fd, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(person), unix.TIOCGPTPEER, flags); err == 0 {
+		return os.NewFile(fd, "terminal"), nil
+	}
+	number, err := unix.IoctlGetUint32(person, unix.TIOCGPTN) // before Linux 4.13
+	if err != nil {
+		return nil, os.NewSyscallError("number", err)
+	}
+	return os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), flags, 0)
+}
+
+// resize sets the size of a terminal. The kernel signals SIGWINCH to its foreground group.
+func resize(person *os.File, size Window) error {
+	if size == (Window{}) {
+		return nil
+	}
+	raw, err := person.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Columns})
+	})
+	return errors.Join(err, failed)
+}
