@@ -68,6 +68,8 @@ func statusOf(err error) error {
 		code = codes.InvalidArgument
 	case errors.Is(err, grant.ErrNoLog):
 		code = codes.NotFound
+	case execCode(err) != codes.OK:
+		code = execCode(err)
 	case errors.Is(err, ErrSlowLeader):
 		code = codes.ResourceExhausted
 	case errors.Is(err, ErrReplaced), errors.Is(err, ErrHostChanged):

@@ -38,7 +38,7 @@ func (s *agentServer) ReadLog(r *musterv1.ReadLogRequest, out musterv1.Agent_Rea
 		return status.Errorf(codes.ResourceExhausted, "%d readers of output are served here; ask again", mostLogReaders)
 	}
 	q := grant.LogQuery{Tx: resource.TxID(r.GetTx()), Member: int(r.GetMember()), Restart: int(r.GetRestart()), From: r.GetOffset(), Follow: r.GetFollow()}
-	return statusOf(s.logs.ReadLog(out.Context(), q, func(at int64, data []byte) error {
+	return statusOf(s.work.ReadLog(out.Context(), q, func(at int64, data []byte) error {
 		return out.Send(&musterv1.LogChunk{Offset: at, Data: data})
 	}))
 }

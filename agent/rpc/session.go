@@ -60,19 +60,20 @@ type Owner interface {
 // agentServer serves muster.v1.Agent.
 type agentServer struct {
 	musterv1.UnimplementedAgentServer
-	cluster string
-	owner   Owner
-	logs    Logs
-	readers chan struct{} // one for each reader of output
+	cluster  string
+	owner    Owner
+	work     Members
+	readers  chan struct{} // one for each reader of output
+	sessions chan struct{} // one for each further command
 }
 
 // NewServer returns a server of the agent's two services, whose callers prove
 // themselves to member. The caller serves a listener made by ListenAs, and
 // stops it.
-func NewServer(cluster string, member rpcauth.Member, owner Owner, snapshots Snapshots, logs Logs, evictions Evictions) *grpc.Server {
+func NewServer(cluster string, member rpcauth.Member, owner Owner, snapshots Snapshots, work Members, evictions Evictions) *grpc.Server {
 	server := grpc.NewServer(serverOptions(member)...)
 	services := rpcauth.Register(server)
-	musterv1.RegisterAgentServer(services, &agentServer{cluster: cluster, owner: owner, logs: logs, readers: make(chan struct{}, mostLogReaders)})
+	musterv1.RegisterAgentServer(services, &agentServer{cluster: cluster, owner: owner, work: work, readers: make(chan struct{}, mostLogReaders), sessions: make(chan struct{}, mostSessions)})
 	schedulerv1.RegisterNodeAgentServer(services, &nodeAgent{snapshots: snapshots, evictions: evictions})
 	return server
 }

@@ -46,6 +46,13 @@ const (
 	maxDir      = 4096 // bytes of a path
 	maxRestarts = 1 << 20
 	maxLog      = 32 << 10 // bytes of output in one message
+	// Of a further command: its arguments, each in bytes, the name of its terminal, the
+	// rows or columns of it, and the bytes of input under way.
+	maxExecArgs   = grant.MaxExecArgs
+	maxExecArg    = grant.MaxExecBytes
+	maxTerm       = grant.MaxTerm
+	maxWindow     = 1<<16 - 1
+	maxExecWindow = grant.ExecWindow
 	// MaxKubeletName is the bytes of each name of a pod.
 	MaxKubeletName = 253
 	maxMIG         = devices.MaxDevices * devices.MaxMIGInstances

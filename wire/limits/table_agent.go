@@ -79,6 +79,36 @@ var agentFields = map[string]Limit{
 	"muster.v1.LogChunk.offset": natural,
 	"muster.v1.LogChunk.data":   blob(maxLog),
 
+	"muster.v1.ExecRequest.open":   message,
+	"muster.v1.ExecRequest.input":  blob(maxLog),
+	"muster.v1.ExecRequest.end":    boolean,
+	"muster.v1.ExecRequest.window": message,
+	"muster.v1.ExecRequest.signal": between(1, 64),
+
+	"muster.v1.ExecOpen.cluster": prose(maxID),
+	"muster.v1.ExecOpen.tx":      transaction,
+	"muster.v1.ExecOpen.member":  memberIndex,
+	"muster.v1.ExecOpen.restart": between(0, maxRestarts),
+	"muster.v1.ExecOpen.args":    listOf(maxExecArgs, document(maxExecArg)),
+	"muster.v1.ExecOpen.tty":     boolean,
+	"muster.v1.ExecOpen.window":  message,
+	"muster.v1.ExecOpen.term":    id(maxTerm),
+	"muster.v1.ExecOpen.input":   boolean,
+
+	"muster.v1.ExecWindow.rows":    between(0, maxWindow),
+	"muster.v1.ExecWindow.columns": between(0, maxWindow),
+
+	"muster.v1.ExecAnswer.opened": boolean,
+	"muster.v1.ExecAnswer.output": blob(maxLog),
+	"muster.v1.ExecAnswer.error":  blob(maxLog),
+	"muster.v1.ExecAnswer.taken":  between(1, maxExecWindow),
+	"muster.v1.ExecAnswer.exit":   message,
+
+	"muster.v1.ExecExit.code":    between(0, 255),
+	"muster.v1.ExecExit.signal":  between(0, 64),
+	"muster.v1.ExecExit.reason":  oneOf("", "Completed", "Stopped", "Killed", "NotStarted"),
+	"muster.v1.ExecExit.message": prose(MaxReason),
+
 	"muster.v1.Work.tx":     transaction,
 	"muster.v1.Work.states": listOf(maxMembers, message),
 

@@ -72,7 +72,7 @@ func (x WorkState_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkState_Phase.Descriptor instead.
 func (WorkState_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25, 0}
 }
 
 type Reply_State int32
@@ -139,7 +139,513 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{30, 0}
+}
+
+// ExecRequest opens a session, and is then one message to the command.
+type ExecRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Message:
+	//
+	//	*ExecRequest_Open
+	//	*ExecRequest_Input
+	//	*ExecRequest_End
+	//	*ExecRequest_Window
+	//	*ExecRequest_Signal
+	Message       isExecRequest_Message `protobuf_oneof:"message"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecRequest) Reset() {
+	*x = ExecRequest{}
+	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecRequest) ProtoMessage() {}
+
+func (x *ExecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
+func (*ExecRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ExecRequest) GetMessage() isExecRequest_Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetOpen() *ExecOpen {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetInput() []byte {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Input); ok {
+			return x.Input
+		}
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetEnd() bool {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_End); ok {
+			return x.End
+		}
+	}
+	return false
+}
+
+func (x *ExecRequest) GetWindow() *ExecWindow {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Window); ok {
+			return x.Window
+		}
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetSignal() int32 {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Signal); ok {
+			return x.Signal
+		}
+	}
+	return 0
+}
+
+type isExecRequest_Message interface {
+	isExecRequest_Message()
+}
+
+type ExecRequest_Open struct {
+	Open *ExecOpen `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type ExecRequest_Input struct {
+	// A piece of the standard input. The bytes that no ExecAnswer.taken has confirmed are
+	// 65,536 at most.
+	Input []byte `protobuf:"bytes,2,opt,name=input,proto3,oneof"`
+}
+
+type ExecRequest_End struct {
+	// The end of the standard input.
+	End bool `protobuf:"varint,3,opt,name=end,proto3,oneof"`
+}
+
+type ExecRequest_Window struct {
+	Window *ExecWindow `protobuf:"bytes,4,opt,name=window,proto3,oneof"`
+}
+
+type ExecRequest_Signal struct {
+	// The number of a signal to the process group of the command.
+	Signal int32 `protobuf:"varint,5,opt,name=signal,proto3,oneof"`
+}
+
+func (*ExecRequest_Open) isExecRequest_Message() {}
+
+func (*ExecRequest_Input) isExecRequest_Message() {}
+
+func (*ExecRequest_End) isExecRequest_Message() {}
+
+func (*ExecRequest_Window) isExecRequest_Message() {}
+
+func (*ExecRequest_Signal) isExecRequest_Message() {}
+
+// ExecOpen names a start of a member, and the command.
+type ExecOpen struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Tx      string                 `protobuf:"bytes,2,opt,name=tx,proto3" json:"tx,omitempty"`
+	Member  int32                  `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
+	Restart int32                  `protobuf:"varint,4,opt,name=restart,proto3" json:"restart,omitempty"`
+	// The command and its arguments.
+	Args []string `protobuf:"bytes,5,rep,name=args,proto3" json:"args,omitempty"`
+	// The command has a terminal, of this size and kind.
+	Tty    bool        `protobuf:"varint,6,opt,name=tty,proto3" json:"tty,omitempty"`
+	Window *ExecWindow `protobuf:"bytes,7,opt,name=window,proto3" json:"window,omitempty"`
+	Term   string      `protobuf:"bytes,8,opt,name=term,proto3" json:"term,omitempty"`
+	// The caller sends the standard input. Otherwise there is none.
+	Input         bool `protobuf:"varint,9,opt,name=input,proto3" json:"input,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecOpen) Reset() {
+	*x = ExecOpen{}
+	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecOpen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecOpen) ProtoMessage() {}
+
+func (x *ExecOpen) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecOpen.ProtoReflect.Descriptor instead.
+func (*ExecOpen) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ExecOpen) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ExecOpen) GetTx() string {
+	if x != nil {
+		return x.Tx
+	}
+	return ""
+}
+
+func (x *ExecOpen) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *ExecOpen) GetRestart() int32 {
+	if x != nil {
+		return x.Restart
+	}
+	return 0
+}
+
+func (x *ExecOpen) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *ExecOpen) GetTty() bool {
+	if x != nil {
+		return x.Tty
+	}
+	return false
+}
+
+func (x *ExecOpen) GetWindow() *ExecWindow {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+func (x *ExecOpen) GetTerm() string {
+	if x != nil {
+		return x.Term
+	}
+	return ""
+}
+
+func (x *ExecOpen) GetInput() bool {
+	if x != nil {
+		return x.Input
+	}
+	return false
+}
+
+// ExecWindow is the size of a terminal, in characters. 0 is not known.
+type ExecWindow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          int32                  `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	Columns       int32                  `protobuf:"varint,2,opt,name=columns,proto3" json:"columns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecWindow) Reset() {
+	*x = ExecWindow{}
+	mi := &file_muster_v1_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecWindow) ProtoMessage() {}
+
+func (x *ExecWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecWindow.ProtoReflect.Descriptor instead.
+func (*ExecWindow) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ExecWindow) GetRows() int32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *ExecWindow) GetColumns() int32 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+// ExecAnswer is one message from the command.
+type ExecAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Message:
+	//
+	//	*ExecAnswer_Opened
+	//	*ExecAnswer_Output
+	//	*ExecAnswer_Error
+	//	*ExecAnswer_Taken
+	//	*ExecAnswer_Exit
+	Message       isExecAnswer_Message `protobuf_oneof:"message"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecAnswer) Reset() {
+	*x = ExecAnswer{}
+	mi := &file_muster_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecAnswer) ProtoMessage() {}
+
+func (x *ExecAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecAnswer.ProtoReflect.Descriptor instead.
+func (*ExecAnswer) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ExecAnswer) GetMessage() isExecAnswer_Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *ExecAnswer) GetOpened() bool {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Opened); ok {
+			return x.Opened
+		}
+	}
+	return false
+}
+
+func (x *ExecAnswer) GetOutput() []byte {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Output); ok {
+			return x.Output
+		}
+	}
+	return nil
+}
+
+func (x *ExecAnswer) GetError() []byte {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Error); ok {
+			return x.Error
+		}
+	}
+	return nil
+}
+
+func (x *ExecAnswer) GetTaken() int32 {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Taken); ok {
+			return x.Taken
+		}
+	}
+	return 0
+}
+
+func (x *ExecAnswer) GetExit() *ExecExit {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Exit); ok {
+			return x.Exit
+		}
+	}
+	return nil
+}
+
+type isExecAnswer_Message interface {
+	isExecAnswer_Message()
+}
+
+type ExecAnswer_Opened struct {
+	// The session is open.
+	Opened bool `protobuf:"varint,1,opt,name=opened,proto3,oneof"`
+}
+
+type ExecAnswer_Output struct {
+	Output []byte `protobuf:"bytes,2,opt,name=output,proto3,oneof"`
+}
+
+type ExecAnswer_Error struct {
+	// A piece of the standard error.
+	Error []byte `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
+}
+
+type ExecAnswer_Taken struct {
+	// The bytes of input that the command has taken since the last such message.
+	Taken int32 `protobuf:"varint,4,opt,name=taken,proto3,oneof"`
+}
+
+type ExecAnswer_Exit struct {
+	// The end of the command.
+	Exit *ExecExit `protobuf:"bytes,5,opt,name=exit,proto3,oneof"`
+}
+
+func (*ExecAnswer_Opened) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Output) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Error) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Taken) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Exit) isExecAnswer_Message() {}
+
+// ExecExit is how a command has ended.
+type ExecExit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The exit code; 128 + signal where a signal ended the command.
+	Code   int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	Signal int32 `protobuf:"varint,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	// Completed, Stopped or NotStarted.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecExit) Reset() {
+	*x = ExecExit{}
+	mi := &file_muster_v1_agent_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecExit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecExit) ProtoMessage() {}
+
+func (x *ExecExit) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecExit.ProtoReflect.Descriptor instead.
+func (*ExecExit) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ExecExit) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ExecExit) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *ExecExit) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ExecExit) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
 }
 
 // ReadLogRequest names a start, and the place in its output to begin at.
@@ -161,7 +667,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	mi := &file_muster_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -173,7 +679,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[0]
+	mi := &file_muster_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -186,7 +692,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReadLogRequest) GetCluster() string {
@@ -242,7 +748,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	mi := &file_muster_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +760,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[1]
+	mi := &file_muster_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +773,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LogChunk) GetOffset() int64 {
@@ -307,7 +813,7 @@ type LeaderMessage struct {
 
 func (x *LeaderMessage) Reset() {
 	*x = LeaderMessage{}
-	mi := &file_muster_v1_agent_proto_msgTypes[2]
+	mi := &file_muster_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -319,7 +825,7 @@ func (x *LeaderMessage) String() string {
 func (*LeaderMessage) ProtoMessage() {}
 
 func (x *LeaderMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[2]
+	mi := &file_muster_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -332,7 +838,7 @@ func (x *LeaderMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderMessage.ProtoReflect.Descriptor instead.
 func (*LeaderMessage) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LeaderMessage) GetMessage() isLeaderMessage_Message {
@@ -544,7 +1050,7 @@ type LeaderHello struct {
 
 func (x *LeaderHello) Reset() {
 	*x = LeaderHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[3]
+	mi := &file_muster_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +1062,7 @@ func (x *LeaderHello) String() string {
 func (*LeaderHello) ProtoMessage() {}
 
 func (x *LeaderHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[3]
+	mi := &file_muster_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +1075,7 @@ func (x *LeaderHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHello.ProtoReflect.Descriptor instead.
 func (*LeaderHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LeaderHello) GetCluster() string {
@@ -637,7 +1143,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_muster_v1_agent_proto_msgTypes[4]
+	mi := &file_muster_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +1155,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[4]
+	mi := &file_muster_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +1168,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Reserve) GetTx() string {
@@ -746,7 +1252,7 @@ type MemberRequest struct {
 
 func (x *MemberRequest) Reset() {
 	*x = MemberRequest{}
-	mi := &file_muster_v1_agent_proto_msgTypes[5]
+	mi := &file_muster_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +1264,7 @@ func (x *MemberRequest) String() string {
 func (*MemberRequest) ProtoMessage() {}
 
 func (x *MemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[5]
+	mi := &file_muster_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +1277,7 @@ func (x *MemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberRequest.ProtoReflect.Descriptor instead.
 func (*MemberRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *MemberRequest) GetMember() int32 {
@@ -806,7 +1312,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_muster_v1_agent_proto_msgTypes[6]
+	mi := &file_muster_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +1324,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[6]
+	mi := &file_muster_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +1337,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Commit) GetTx() string {
@@ -865,7 +1371,7 @@ type Abort struct {
 
 func (x *Abort) Reset() {
 	*x = Abort{}
-	mi := &file_muster_v1_agent_proto_msgTypes[7]
+	mi := &file_muster_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +1383,7 @@ func (x *Abort) String() string {
 func (*Abort) ProtoMessage() {}
 
 func (x *Abort) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[7]
+	mi := &file_muster_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +1396,7 @@ func (x *Abort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Abort.ProtoReflect.Descriptor instead.
 func (*Abort) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Abort) GetTx() string {
@@ -919,7 +1425,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_muster_v1_agent_proto_msgTypes[8]
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1437,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[8]
+	mi := &file_muster_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1450,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Release) GetTx() string {
@@ -987,7 +1493,7 @@ type Evict struct {
 
 func (x *Evict) Reset() {
 	*x = Evict{}
-	mi := &file_muster_v1_agent_proto_msgTypes[9]
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1505,7 @@ func (x *Evict) String() string {
 func (*Evict) ProtoMessage() {}
 
 func (x *Evict) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[9]
+	mi := &file_muster_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1518,7 @@ func (x *Evict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evict.ProtoReflect.Descriptor instead.
 func (*Evict) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Evict) GetTx() string {
@@ -1053,7 +1559,7 @@ type Forget struct {
 
 func (x *Forget) Reset() {
 	*x = Forget{}
-	mi := &file_muster_v1_agent_proto_msgTypes[10]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1571,7 @@ func (x *Forget) String() string {
 func (*Forget) ProtoMessage() {}
 
 func (x *Forget) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[10]
+	mi := &file_muster_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1584,7 @@ func (x *Forget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Forget.ProtoReflect.Descriptor instead.
 func (*Forget) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Forget) GetTx() string {
@@ -1097,7 +1603,7 @@ type Resync struct {
 
 func (x *Resync) Reset() {
 	*x = Resync{}
-	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1615,7 @@ func (x *Resync) String() string {
 func (*Resync) ProtoMessage() {}
 
 func (x *Resync) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[11]
+	mi := &file_muster_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1628,7 @@ func (x *Resync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resync.ProtoReflect.Descriptor instead.
 func (*Resync) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 // Cordon sets whether the node takes new work.
@@ -1135,7 +1641,7 @@ type Cordon struct {
 
 func (x *Cordon) Reset() {
 	*x = Cordon{}
-	mi := &file_muster_v1_agent_proto_msgTypes[12]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1653,7 @@ func (x *Cordon) String() string {
 func (*Cordon) ProtoMessage() {}
 
 func (x *Cordon) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[12]
+	mi := &file_muster_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1666,7 @@ func (x *Cordon) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cordon.ProtoReflect.Descriptor instead.
 func (*Cordon) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Cordon) GetCordoned() bool {
@@ -1188,7 +1694,7 @@ type Reconcile struct {
 
 func (x *Reconcile) Reset() {
 	*x = Reconcile{}
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1706,7 @@ func (x *Reconcile) String() string {
 func (*Reconcile) ProtoMessage() {}
 
 func (x *Reconcile) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[13]
+	mi := &file_muster_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1719,7 @@ func (x *Reconcile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconcile.ProtoReflect.Descriptor instead.
 func (*Reconcile) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Reconcile) GetEpoch() int64 {
@@ -1263,7 +1769,7 @@ type KubeletPool struct {
 
 func (x *KubeletPool) Reset() {
 	*x = KubeletPool{}
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1781,7 @@ func (x *KubeletPool) String() string {
 func (*KubeletPool) ProtoMessage() {}
 
 func (x *KubeletPool) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[14]
+	mi := &file_muster_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1794,7 @@ func (x *KubeletPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletPool.ProtoReflect.Descriptor instead.
 func (*KubeletPool) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *KubeletPool) GetAdd() []string {
@@ -1324,7 +1830,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1842,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[15]
+	mi := &file_muster_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1855,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AgentMessage) GetMessage() isAgentMessage_Message {
@@ -1492,7 +1998,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +2010,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[16]
+	mi := &file_muster_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +2023,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Start) GetTx() string {
@@ -1619,7 +2125,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +2137,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[17]
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +2150,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Notice) GetSignal() int32 {
@@ -1678,7 +2184,7 @@ type StartMember struct {
 
 func (x *StartMember) Reset() {
 	*x = StartMember{}
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +2196,7 @@ func (x *StartMember) String() string {
 func (*StartMember) ProtoMessage() {}
 
 func (x *StartMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[18]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +2209,7 @@ func (x *StartMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMember.ProtoReflect.Descriptor instead.
 func (*StartMember) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StartMember) GetMember() int32 {
@@ -1732,7 +2238,7 @@ type Work struct {
 
 func (x *Work) Reset() {
 	*x = Work{}
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +2250,7 @@ func (x *Work) String() string {
 func (*Work) ProtoMessage() {}
 
 func (x *Work) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[19]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +2263,7 @@ func (x *Work) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Work.ProtoReflect.Descriptor instead.
 func (*Work) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Work) GetTx() string {
@@ -1799,7 +2305,7 @@ type WorkState struct {
 
 func (x *WorkState) Reset() {
 	*x = WorkState{}
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2317,7 @@ func (x *WorkState) String() string {
 func (*WorkState) ProtoMessage() {}
 
 func (x *WorkState) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[20]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2330,7 @@ func (x *WorkState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkState.ProtoReflect.Descriptor instead.
 func (*WorkState) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WorkState) GetMember() int32 {
@@ -1913,7 +2419,7 @@ type WorkUse struct {
 
 func (x *WorkUse) Reset() {
 	*x = WorkUse{}
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2431,7 @@ func (x *WorkUse) String() string {
 func (*WorkUse) ProtoMessage() {}
 
 func (x *WorkUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[21]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2444,7 @@ func (x *WorkUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkUse.ProtoReflect.Descriptor instead.
 func (*WorkUse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkUse) GetCpuMillis() int64 {
@@ -1990,7 +2496,7 @@ type WorkDevice struct {
 
 func (x *WorkDevice) Reset() {
 	*x = WorkDevice{}
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2508,7 @@ func (x *WorkDevice) String() string {
 func (*WorkDevice) ProtoMessage() {}
 
 func (x *WorkDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2521,7 @@ func (x *WorkDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkDevice.ProtoReflect.Descriptor instead.
 func (*WorkDevice) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WorkDevice) GetUuid() string {
@@ -2064,7 +2570,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2582,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2595,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -2146,7 +2652,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2664,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2677,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -2204,7 +2710,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2722,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2735,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Reply) GetTx() string {
@@ -2290,7 +2796,7 @@ type Occupancy struct {
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2808,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2821,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -2387,7 +2893,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2905,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2918,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Grant) GetTx() string {
@@ -2491,7 +2997,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[28]
+	mi := &file_muster_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +3009,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[28]
+	mi := &file_muster_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +3022,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -2566,7 +3072,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[29]
+	mi := &file_muster_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2578,7 +3084,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[29]
+	mi := &file_muster_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2591,7 +3097,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -2619,7 +3125,41 @@ var File_muster_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muster_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x9c\x01\n" +
+	"\x15muster/v1/agent.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xba\x01\n" +
+	"\vExecRequest\x12)\n" +
+	"\x04open\x18\x01 \x01(\v2\x13.muster.v1.ExecOpenH\x00R\x04open\x12\x16\n" +
+	"\x05input\x18\x02 \x01(\fH\x00R\x05input\x12\x12\n" +
+	"\x03end\x18\x03 \x01(\bH\x00R\x03end\x12/\n" +
+	"\x06window\x18\x04 \x01(\v2\x15.muster.v1.ExecWindowH\x00R\x06window\x12\x18\n" +
+	"\x06signal\x18\x05 \x01(\x05H\x00R\x06signalB\t\n" +
+	"\amessage\"\xe5\x01\n" +
+	"\bExecOpen\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x0e\n" +
+	"\x02tx\x18\x02 \x01(\tR\x02tx\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\x05R\x06member\x12\x18\n" +
+	"\arestart\x18\x04 \x01(\x05R\arestart\x12\x12\n" +
+	"\x04args\x18\x05 \x03(\tR\x04args\x12\x10\n" +
+	"\x03tty\x18\x06 \x01(\bR\x03tty\x12-\n" +
+	"\x06window\x18\a \x01(\v2\x15.muster.v1.ExecWindowR\x06window\x12\x12\n" +
+	"\x04term\x18\b \x01(\tR\x04term\x12\x14\n" +
+	"\x05input\x18\t \x01(\bR\x05input\":\n" +
+	"\n" +
+	"ExecWindow\x12\x12\n" +
+	"\x04rows\x18\x01 \x01(\x05R\x04rows\x12\x18\n" +
+	"\acolumns\x18\x02 \x01(\x05R\acolumns\"\xa6\x01\n" +
+	"\n" +
+	"ExecAnswer\x12\x18\n" +
+	"\x06opened\x18\x01 \x01(\bH\x00R\x06opened\x12\x18\n" +
+	"\x06output\x18\x02 \x01(\fH\x00R\x06output\x12\x16\n" +
+	"\x05error\x18\x03 \x01(\fH\x00R\x05error\x12\x16\n" +
+	"\x05taken\x18\x04 \x01(\x05H\x00R\x05taken\x12)\n" +
+	"\x04exit\x18\x05 \x01(\v2\x13.muster.v1.ExecExitH\x00R\x04exitB\t\n" +
+	"\amessage\"h\n" +
+	"\bExecExit\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x9c\x01\n" +
 	"\x0eReadLogRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x0e\n" +
 	"\x02tx\x18\x02 \x01(\tR\x02tx\x12\x16\n" +
@@ -2833,10 +3373,11 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\fDeviceHealth\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x16\n" +
 	"\x06health\x18\x02 \x01(\tR\x06health\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason2\x86\x01\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason2\xc1\x01\n" +
 	"\x05Agent\x12@\n" +
 	"\aSession\x12\x18.muster.v1.LeaderMessage\x1a\x17.muster.v1.AgentMessage(\x010\x01\x12;\n" +
-	"\aReadLog\x12\x19.muster.v1.ReadLogRequest\x1a\x13.muster.v1.LogChunk0\x01B4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
+	"\aReadLog\x12\x19.muster.v1.ReadLogRequest\x1a\x13.muster.v1.LogChunk0\x01\x129\n" +
+	"\x04Exec\x12\x16.muster.v1.ExecRequest\x1a\x15.muster.v1.ExecAnswer(\x010\x01B4Z2github.com/musterd/muster/proto/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_agent_proto_rawDescOnce sync.Once
@@ -2851,98 +3392,109 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
 	(Reply_State)(0),         // 1: muster.v1.Reply.State
-	(*ReadLogRequest)(nil),   // 2: muster.v1.ReadLogRequest
-	(*LogChunk)(nil),         // 3: muster.v1.LogChunk
-	(*LeaderMessage)(nil),    // 4: muster.v1.LeaderMessage
-	(*LeaderHello)(nil),      // 5: muster.v1.LeaderHello
-	(*Reserve)(nil),          // 6: muster.v1.Reserve
-	(*MemberRequest)(nil),    // 7: muster.v1.MemberRequest
-	(*Commit)(nil),           // 8: muster.v1.Commit
-	(*Abort)(nil),            // 9: muster.v1.Abort
-	(*Release)(nil),          // 10: muster.v1.Release
-	(*Evict)(nil),            // 11: muster.v1.Evict
-	(*Forget)(nil),           // 12: muster.v1.Forget
-	(*Resync)(nil),           // 13: muster.v1.Resync
-	(*Cordon)(nil),           // 14: muster.v1.Cordon
-	(*Reconcile)(nil),        // 15: muster.v1.Reconcile
-	(*KubeletPool)(nil),      // 16: muster.v1.KubeletPool
-	(*AgentMessage)(nil),     // 17: muster.v1.AgentMessage
-	(*Start)(nil),            // 18: muster.v1.Start
-	(*Notice)(nil),           // 19: muster.v1.Notice
-	(*StartMember)(nil),      // 20: muster.v1.StartMember
-	(*Work)(nil),             // 21: muster.v1.Work
-	(*WorkState)(nil),        // 22: muster.v1.WorkState
-	(*WorkUse)(nil),          // 23: muster.v1.WorkUse
-	(*WorkDevice)(nil),       // 24: muster.v1.WorkDevice
-	(*AgentHello)(nil),       // 25: muster.v1.AgentHello
-	(*Registered)(nil),       // 26: muster.v1.Registered
-	(*Reply)(nil),            // 27: muster.v1.Reply
-	(*Occupancy)(nil),        // 28: muster.v1.Occupancy
-	(*Grant)(nil),            // 29: muster.v1.Grant
-	(*HealthChange)(nil),     // 30: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 31: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 32: muster.v1.Incarnation
-	(*Request)(nil),          // 33: muster.v1.Request
-	(*Host)(nil),             // 34: muster.v1.Host
-	(*MemberAssignment)(nil), // 35: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 36: muster.v1.Reason
+	(*ExecRequest)(nil),      // 2: muster.v1.ExecRequest
+	(*ExecOpen)(nil),         // 3: muster.v1.ExecOpen
+	(*ExecWindow)(nil),       // 4: muster.v1.ExecWindow
+	(*ExecAnswer)(nil),       // 5: muster.v1.ExecAnswer
+	(*ExecExit)(nil),         // 6: muster.v1.ExecExit
+	(*ReadLogRequest)(nil),   // 7: muster.v1.ReadLogRequest
+	(*LogChunk)(nil),         // 8: muster.v1.LogChunk
+	(*LeaderMessage)(nil),    // 9: muster.v1.LeaderMessage
+	(*LeaderHello)(nil),      // 10: muster.v1.LeaderHello
+	(*Reserve)(nil),          // 11: muster.v1.Reserve
+	(*MemberRequest)(nil),    // 12: muster.v1.MemberRequest
+	(*Commit)(nil),           // 13: muster.v1.Commit
+	(*Abort)(nil),            // 14: muster.v1.Abort
+	(*Release)(nil),          // 15: muster.v1.Release
+	(*Evict)(nil),            // 16: muster.v1.Evict
+	(*Forget)(nil),           // 17: muster.v1.Forget
+	(*Resync)(nil),           // 18: muster.v1.Resync
+	(*Cordon)(nil),           // 19: muster.v1.Cordon
+	(*Reconcile)(nil),        // 20: muster.v1.Reconcile
+	(*KubeletPool)(nil),      // 21: muster.v1.KubeletPool
+	(*AgentMessage)(nil),     // 22: muster.v1.AgentMessage
+	(*Start)(nil),            // 23: muster.v1.Start
+	(*Notice)(nil),           // 24: muster.v1.Notice
+	(*StartMember)(nil),      // 25: muster.v1.StartMember
+	(*Work)(nil),             // 26: muster.v1.Work
+	(*WorkState)(nil),        // 27: muster.v1.WorkState
+	(*WorkUse)(nil),          // 28: muster.v1.WorkUse
+	(*WorkDevice)(nil),       // 29: muster.v1.WorkDevice
+	(*AgentHello)(nil),       // 30: muster.v1.AgentHello
+	(*Registered)(nil),       // 31: muster.v1.Registered
+	(*Reply)(nil),            // 32: muster.v1.Reply
+	(*Occupancy)(nil),        // 33: muster.v1.Occupancy
+	(*Grant)(nil),            // 34: muster.v1.Grant
+	(*HealthChange)(nil),     // 35: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 36: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 37: muster.v1.Incarnation
+	(*Request)(nil),          // 38: muster.v1.Request
+	(*Host)(nil),             // 39: muster.v1.Host
+	(*MemberAssignment)(nil), // 40: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 41: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
-	5,  // 0: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
-	6,  // 1: muster.v1.LeaderMessage.reserve:type_name -> muster.v1.Reserve
-	8,  // 2: muster.v1.LeaderMessage.commit:type_name -> muster.v1.Commit
-	9,  // 3: muster.v1.LeaderMessage.abort:type_name -> muster.v1.Abort
-	10, // 4: muster.v1.LeaderMessage.release:type_name -> muster.v1.Release
-	11, // 5: muster.v1.LeaderMessage.evict:type_name -> muster.v1.Evict
-	12, // 6: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
-	13, // 7: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
-	14, // 8: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
-	15, // 9: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
-	18, // 10: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
-	16, // 11: muster.v1.LeaderMessage.kubelet_pool:type_name -> muster.v1.KubeletPool
-	32, // 12: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
-	7,  // 13: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	33, // 14: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	25, // 15: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	27, // 16: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	28, // 17: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	26, // 18: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	30, // 19: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	21, // 20: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
-	20, // 21: muster.v1.Start.members:type_name -> muster.v1.StartMember
-	19, // 22: muster.v1.Start.notice:type_name -> muster.v1.Notice
-	22, // 23: muster.v1.Work.states:type_name -> muster.v1.WorkState
-	0,  // 24: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
-	23, // 25: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
-	24, // 26: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
-	32, // 27: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	34, // 28: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	28, // 29: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	32, // 30: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	1,  // 31: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	32, // 32: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	35, // 33: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	36, // 34: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	29, // 35: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	31, // 36: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	21, // 37: muster.v1.Occupancy.work:type_name -> muster.v1.Work
-	16, // 38: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
-	1,  // 39: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	35, // 40: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	31, // 41: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	4,  // 42: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	2,  // 43: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
-	17, // 44: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	3,  // 45: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
-	44, // [44:46] is the sub-list for method output_type
-	42, // [42:44] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	3,  // 0: muster.v1.ExecRequest.open:type_name -> muster.v1.ExecOpen
+	4,  // 1: muster.v1.ExecRequest.window:type_name -> muster.v1.ExecWindow
+	4,  // 2: muster.v1.ExecOpen.window:type_name -> muster.v1.ExecWindow
+	6,  // 3: muster.v1.ExecAnswer.exit:type_name -> muster.v1.ExecExit
+	10, // 4: muster.v1.LeaderMessage.hello:type_name -> muster.v1.LeaderHello
+	11, // 5: muster.v1.LeaderMessage.reserve:type_name -> muster.v1.Reserve
+	13, // 6: muster.v1.LeaderMessage.commit:type_name -> muster.v1.Commit
+	14, // 7: muster.v1.LeaderMessage.abort:type_name -> muster.v1.Abort
+	15, // 8: muster.v1.LeaderMessage.release:type_name -> muster.v1.Release
+	16, // 9: muster.v1.LeaderMessage.evict:type_name -> muster.v1.Evict
+	17, // 10: muster.v1.LeaderMessage.forget:type_name -> muster.v1.Forget
+	18, // 11: muster.v1.LeaderMessage.resync:type_name -> muster.v1.Resync
+	19, // 12: muster.v1.LeaderMessage.cordon:type_name -> muster.v1.Cordon
+	20, // 13: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
+	23, // 14: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
+	21, // 15: muster.v1.LeaderMessage.kubelet_pool:type_name -> muster.v1.KubeletPool
+	37, // 16: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	12, // 17: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
+	38, // 18: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	30, // 19: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	32, // 20: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	33, // 21: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	31, // 22: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	35, // 23: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	26, // 24: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
+	25, // 25: muster.v1.Start.members:type_name -> muster.v1.StartMember
+	24, // 26: muster.v1.Start.notice:type_name -> muster.v1.Notice
+	27, // 27: muster.v1.Work.states:type_name -> muster.v1.WorkState
+	0,  // 28: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
+	28, // 29: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
+	29, // 30: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
+	37, // 31: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	39, // 32: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	33, // 33: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	37, // 34: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	1,  // 35: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	37, // 36: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	40, // 37: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	41, // 38: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	34, // 39: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	36, // 40: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	26, // 41: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	21, // 42: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
+	1,  // 43: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	40, // 44: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	36, // 45: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	9,  // 46: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	7,  // 47: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
+	2,  // 48: muster.v1.Agent.Exec:input_type -> muster.v1.ExecRequest
+	22, // 49: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	8,  // 50: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
+	5,  // 51: muster.v1.Agent.Exec:output_type -> muster.v1.ExecAnswer
+	49, // [49:52] is the sub-list for method output_type
+	46, // [46:49] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -2951,7 +3503,21 @@ func file_muster_v1_agent_proto_init() {
 		return
 	}
 	file_muster_v1_resource_proto_init()
-	file_muster_v1_agent_proto_msgTypes[2].OneofWrappers = []any{
+	file_muster_v1_agent_proto_msgTypes[0].OneofWrappers = []any{
+		(*ExecRequest_Open)(nil),
+		(*ExecRequest_Input)(nil),
+		(*ExecRequest_End)(nil),
+		(*ExecRequest_Window)(nil),
+		(*ExecRequest_Signal)(nil),
+	}
+	file_muster_v1_agent_proto_msgTypes[3].OneofWrappers = []any{
+		(*ExecAnswer_Opened)(nil),
+		(*ExecAnswer_Output)(nil),
+		(*ExecAnswer_Error)(nil),
+		(*ExecAnswer_Taken)(nil),
+		(*ExecAnswer_Exit)(nil),
+	}
+	file_muster_v1_agent_proto_msgTypes[7].OneofWrappers = []any{
 		(*LeaderMessage_Hello)(nil),
 		(*LeaderMessage_Reserve)(nil),
 		(*LeaderMessage_Commit)(nil),
@@ -2965,7 +3531,7 @@ func file_muster_v1_agent_proto_init() {
 		(*LeaderMessage_Start)(nil),
 		(*LeaderMessage_KubeletPool)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[15].OneofWrappers = []any{
+	file_muster_v1_agent_proto_msgTypes[20].OneofWrappers = []any{
 		(*AgentMessage_Hello)(nil),
 		(*AgentMessage_Reply)(nil),
 		(*AgentMessage_Occupancy)(nil),
@@ -2973,14 +3539,14 @@ func file_muster_v1_agent_proto_init() {
 		(*AgentMessage_Health)(nil),
 		(*AgentMessage_Work)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[21].OneofWrappers = []any{}
+	file_muster_v1_agent_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   30,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

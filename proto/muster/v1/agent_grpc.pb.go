@@ -23,6 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Agent_Session_FullMethodName = "/muster.v1.Agent/Session"
 	Agent_ReadLog_FullMethodName = "/muster.v1.Agent/ReadLog"
+	Agent_Exec_FullMethodName    = "/muster.v1.Agent/Exec"
 )
 
 // AgentClient is the client API for Agent service.
@@ -40,6 +41,11 @@ type AgentClient interface {
 	// ReadLog sends the output of one start of a member. Any coordinator may ask,
 	// also one that does not lead. NOT_FOUND: the host has no output of that start.
 	ReadLog(ctx context.Context, in *ReadLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogChunk], error)
+	// Exec runs a further command in a member whose work runs. The first message of each
+	// side opens the session; the answer's last one is the exit. The command ends with the
+	// call. Any coordinator may ask, also one that does not lead. FAILED_PRECONDITION: the
+	// work does not run; UNIMPLEMENTED: the host runs no further commands in it.
+	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecAnswer], error)
 }
 
 type agentClient struct {
@@ -82,6 +88,19 @@ func (c *agentClient) ReadLog(ctx context.Context, in *ReadLogRequest, opts ...g
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_ReadLogClient = grpc.ServerStreamingClient[LogChunk]
 
+func (c *agentClient) Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecAnswer], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[2], Agent_Exec_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExecRequest, ExecAnswer]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ExecClient = grpc.BidiStreamingClient[ExecRequest, ExecAnswer]
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -97,6 +116,11 @@ type AgentServer interface {
 	// ReadLog sends the output of one start of a member. Any coordinator may ask,
 	// also one that does not lead. NOT_FOUND: the host has no output of that start.
 	ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[LogChunk]) error
+	// Exec runs a further command in a member whose work runs. The first message of each
+	// side opens the session; the answer's last one is the exit. The command ends with the
+	// call. Any coordinator may ask, also one that does not lead. FAILED_PRECONDITION: the
+	// work does not run; UNIMPLEMENTED: the host runs no further commands in it.
+	Exec(grpc.BidiStreamingServer[ExecRequest, ExecAnswer]) error
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -112,6 +136,9 @@ func (UnimplementedAgentServer) Session(grpc.BidiStreamingServer[LeaderMessage, 
 }
 func (UnimplementedAgentServer) ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[LogChunk]) error {
 	return status.Error(codes.Unimplemented, "method ReadLog not implemented")
+}
+func (UnimplementedAgentServer) Exec(grpc.BidiStreamingServer[ExecRequest, ExecAnswer]) error {
+	return status.Error(codes.Unimplemented, "method Exec not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -152,6 +179,13 @@ func _Agent_ReadLog_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_ReadLogServer = grpc.ServerStreamingServer[LogChunk]
 
+func _Agent_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(AgentServer).Exec(&grpc.GenericServerStream[ExecRequest, ExecAnswer]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ExecServer = grpc.BidiStreamingServer[ExecRequest, ExecAnswer]
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -170,6 +204,12 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "ReadLog",
 			Handler:       _Agent_ReadLog_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Exec",
+			Handler:       _Agent_Exec_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "muster/v1/agent.proto",
