@@ -43,6 +43,7 @@ func Outcomes() []Outcome {
 		{"RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "RESOURCE_EXHAUSTED"},
 		{"UnsupportedMediaType", http.StatusUnsupportedMediaType, "INVALID_ARGUMENT"},
 		{"Unprocessable", http.StatusUnprocessableEntity, "INVALID_ARGUMENT"},
+		{"UpgradeRequired", http.StatusUpgradeRequired, "INVALID_ARGUMENT"},
 		{"InternalError", http.StatusInternalServerError, "INTERNAL"},
 		{"ServiceUnavailable", http.StatusServiceUnavailable, "UNAVAILABLE"},
 		{NotLeader, http.StatusServiceUnavailable, "UNAVAILABLE"},

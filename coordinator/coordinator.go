@@ -38,6 +38,8 @@ type Coordinator struct {
 	recent    recentFigures
 	logs      *agents.Logs
 	readers   *semaphore.Weighted // of output, at the agents
+	execs     *agents.Execs
+	sessions  chan struct{} // one for each session of execs
 
 	mu       sync.Mutex
 	targets  map[resource.NodeID]target // of registered nodes
@@ -65,6 +67,7 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	}
 	c.rights = access.NewTable(c.log)
 	c.logs, c.readers = &agents.Logs{Cluster: config.Cluster, Dial: config.DialAgents}, semaphore.NewWeighted(mostLogReaders)
+	c.execs, c.sessions = &agents.Execs{Cluster: config.Cluster, Dial: config.DialAgents}, make(chan struct{}, mostSessions)
 	c.follower = follow.New(follow.Options{
 		Rights: c.rights, Noted: config.Noted, NamespaceAllocations: config.NamespaceAllocations,
 		Name: config.ID, Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,

@@ -27,6 +27,8 @@ type Bound struct {
 var (
 	// Watches are the open watches.
 	Watches = Bound{Noun: "watches", User: 128, Tenant: 512, Next: "close some, or ask again"}
+	// Sessions are the further commands in members (exec).
+	Sessions = Bound{Noun: "sessions of exec", User: 16, Tenant: 64, Next: "end some, or ask again"}
 	// Waits are the requests that wait for their object.
 	Waits = Bound{Noun: "requests that wait (wait=)", User: 256, Tenant: 1024, Next: "ask without wait, and get again later"}
 	// Lists are the lists that are being made or sent.

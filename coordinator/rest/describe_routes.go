@@ -103,6 +103,12 @@ func workRoutes() map[string]description {
 			answer: "LogChunk", code: 200, extra: service.LogParameters, refusals: map[int]string{422: "the job has no command, or no member of that index", 429: "too many members' output is being read"},
 			example: jobs + "/train/logs?follow=true&member=0",
 		},
+		"GET " + in + "jobs/{name}/exec": {
+			text:  "Runs a further command in a member of a job that runs, over a WebSocket (RFC 6455) of the subprotocol v1.exec.muster.dev, HTTP/1.1 alone. command is given once for each argument. Each message is binary and begins with a byte for its channel. From the client: 0 standard input, at most 32,768 bytes; 255, with the byte 0 behind it, the end of the input; 4 the size of the terminal, {\"rows\": 24, \"columns\": 80}; 5 the number of a signal, in decimal. To the client: 1 standard output; 2 standard error; 6 the bytes of input that the command has taken since the last such message, in decimal, of which 65,536 may be under way; 3 the end, which is the last message: {\"kind\": \"ExecExit\", \"code\": 0, \"reason\": \"Completed\"}, or a Status where the session is lost. The command ends with its session. Each session has an entry in the audit.",
+			extra: service.ExecParameters, code: 101,
+			refusals: map[int]string{409: "the member does not run", 422: "the job has no command, no member of that index, or the command is none", 426: "the request is no WebSocket", 429: "too many sessions"},
+			example:  jobs + "/train/exec?command=nvidia-smi&command=-L&member=0",
+		},
 		"GET " + in + "jobs/{name}/quota": {text: "Shows the places of a job's units on their quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: jobs + "/train/quota"},
 
 		"POST " + in + "preemptions": {

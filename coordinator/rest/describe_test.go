@@ -156,8 +156,9 @@ var elsewhere = map[string]int{
 
 	"GET /api/v1/history/status": http.StatusNotFound, "GET /api/v1/history/verify": http.StatusNotFound, "POST /api/v1/history/rebuild": http.StatusNotFound, "POST /api/v1/history/prune": http.StatusNotFound, // none is kept
 
-	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs":   http.StatusNotFound, // nothing runs here
-	"POST /api/v1/namespaces/{namespace}/jobs/{name}/boost": http.StatusConflict, // no member waits
+	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs":   http.StatusNotFound,        // nothing runs here
+	"GET /api/v1/namespaces/{namespace}/jobs/{name}/exec":   http.StatusUpgradeRequired, // the test's client speaks no WebSocket
+	"POST /api/v1/namespaces/{namespace}/jobs/{name}/boost": http.StatusConflict,        // no member waits
 }
 
 func TestExamplesOfRoutesAreAnsweredAsDescribed(t *testing.T) {
@@ -268,7 +269,13 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"nodes":                 {"`grouped` or `all`", "grouped", "The nodes by their reasons with the first names of each group, or also the answer of each node."},
 	"allowUnknownResources": {"boolean", "false", "Keeps names of resources that are one edit away from a known name. Without it they are refused with 422."},
 	"follow":                {"boolean", "false", "Goes on to the end of the job, and waits for the start of members. Without it the output ends with what there is."},
-	"member":                {"whole number, 0 or more", "", "The index of one member; without it all members."},
+	"member":                {"whole number, 0 or more", "", "The index of one member; without it all members, and member 0 for exec."},
+	"command":               {"text, several times", "", "The command, and each of its arguments in turn: 1,024 at most, of 16 KiB together. There is no shell."},
+	"input":                 {"boolean", "false", "The client sends the standard input. Without it there is none."},
+	"tty":                   {"boolean", "false", "The command has a terminal."},
+	"rows":                  {"whole number, 0 to 65535", "0", "The rows of the terminal; 0 is not known."},
+	"columns":               {"whole number, 0 to 65535", "0", "The columns of the terminal; 0 is not known."},
+	"term":                  {"text", "", "The kind of the terminal, which the command has as the variable TERM; at most 64 characters."},
 	"gracePeriodSeconds":    {"whole number, 0 to 86400", "30", "The time that the work has to stop, in seconds; as in the body."},
 	"propagationPolicy":     {"`Foreground` or `Background`", "", "As in the body."},
 	"force":                 {"boolean", "false", "Ends the trust although nodes have certificates by the authority."},
@@ -341,6 +348,7 @@ var codes = []struct {
 	{413, "The body is larger than 1 MiB.", "Split the document."},
 	{415, "The Content-Type is not the one of the route, or the body is compressed.", "Send the type that the message names."},
 	{422, "The document is well formed and no cluster could satisfy it; the message names the field, its value and the limit.", "Correct the document."},
+	{426, "The route is of a WebSocket, over HTTP/1.1.", "Send the headers of RFC 6455."},
 	{429, "There is no room for the request now; or, with the reason TooManyObjects, the namespace has as many objects as it may have.", "Wait for the time of the header Retry-After; or delete objects."},
 	{500, "The coordinator failed; its log says why.", "Ask again; report the log."},
 	{501, "The coordinator runs without TLS and has no identities, or keeps no tokens.", "Set tls.enabled."},

@@ -26,7 +26,8 @@ func WithGRPC(api, web http.Handler) http.Handler {
 }
 
 // AnswerBy sets the time by which the answer of a gRPC call must be sent, by the
-// call's context; the zero time for none. A time that has passed ends the call.
+// call's context. A time that has passed ends the call. The zero time is none, and the
+// client may send further messages as long as the call lasts.
 func AnswerBy(ctx context.Context, t time.Time) {
 	if by, is := ctx.Value(deadlineKey{}).(*deadline); is {
 		by.set(t)
@@ -49,6 +50,9 @@ func (d *deadline) set(t time.Time) {
 	if d.control != nil {
 		// A test recorder has no deadline to set, hence the ignored error.
 		_ = d.control.SetWriteDeadline(t)
+		if t.IsZero() {
+			_ = d.control.SetReadDeadline(t)
+		}
 	}
 }
 

@@ -145,6 +145,7 @@ func NewHandler(c Config) http.Handler {
 	h.route("PATCH "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbPatch, service.KindJobs), h.patchJob)
 	h.route("DELETE "+v1+"/namespaces/{namespace}/jobs/{name}", to(service.VerbDelete, service.KindJobs), h.deleteJob)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/logs", to(service.VerbLogs, service.KindJobs), h.jobLogs)
+	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/exec", to(service.VerbExec, service.KindJobs), h.jobExec)
 	h.route("GET "+v1+"/namespaces/{namespace}/jobs/{name}/explain", to(service.VerbExplain, service.KindJobs), h.explainJob)
 
 	h.route("GET "+v1+"/nodes", to(service.VerbList, service.KindNodes), h.listNodes)
@@ -376,7 +377,7 @@ func verbOf(who access, r *http.Request) service.Verb {
 // hold ends a request that lasts when its caller may not use the endpoint any more:
 // the token was revoked or has expired, or its rights have changed.
 func (h *handler) hold(c *call, who access) (end func()) {
-	watches, waits := c.asks("watch") || who.verb == service.VerbLogs, c.asks("wait")
+	watches, waits := c.asks("watch") || who.verb == service.VerbLogs || who.verb == service.VerbExec, c.asks("wait")
 	if who == anyone || !watches && !waits {
 		return func() {}
 	}

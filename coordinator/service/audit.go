@@ -44,7 +44,7 @@ const KindAudit Kind = "audit"
 // changes are the verbs that change something, and those that let a person into the
 // work of a tenant.
 var changes = []Verb{
-	VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbCancel, VerbBoost, VerbApprove, VerbDrain, VerbFence, VerbReconcile, VerbReclaim, VerbRotate, VerbLogs,
+	VerbCreate, VerbUpdate, VerbPatch, VerbDelete, VerbCancel, VerbBoost, VerbApprove, VerbDrain, VerbFence, VerbReconcile, VerbReclaim, VerbRotate, VerbLogs, VerbExec,
 }
 
 // Begin notes the verb, the kind and the object of a request in the context of the request.

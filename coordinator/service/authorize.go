@@ -67,6 +67,7 @@ const (
 	VerbReclaim   Verb = "reclaim"
 	VerbRotate    Verb = "rotate"
 	VerbLogs      Verb = "logs" // reads the output of commands
+	VerbExec      Verb = "exec" // runs further commands beside those of a job
 )
 
 // rights are those of one kind. The objects of a namespaced kind are in
@@ -119,7 +120,7 @@ func table() map[Kind]rights {
 	quotas, bindings := documents(true), documents(true)
 	quotas.noun, bindings.noun = "resource quota", "quota binding"
 	jobs := work("job")
-	jobs.verbs[VerbCancel], jobs.verbs[VerbBoost], jobs.verbs[VerbLogs] = Enders, Enders, Editors
+	jobs.verbs[VerbCancel], jobs.verbs[VerbBoost], jobs.verbs[VerbLogs], jobs.verbs[VerbExec] = Enders, Enders, Editors, Editors
 	nodes := documents(false)
 	delete(nodes.verbs, VerbUpdate) // a node is patched
 	// A host creates its own node, which AdmitCreation checks by the bootstrap token.

@@ -19,6 +19,7 @@ type Service interface {
 	Allocations
 	Jobs
 	Logs
+	Execs
 	Nodes
 	Evictions
 	Quotas

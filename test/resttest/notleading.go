@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/grant"
 )
 
 // NotLeading is the service of a follower whose cache is not loaded: it refuses
@@ -264,5 +265,10 @@ func (NotLeading) DrainNode(context.Context, string, api.DrainOptions) (*api.Dra
 
 // JobLogs implements service.Service: any coordinator serves output.
 func (n NotLeading) JobLogs(ctx context.Context, namespace, name string, q service.LogQuery) (service.LogStream, error) {
+	return nil, api.Errorf(503, "the cache is not loaded")
+}
+
+// JobExec implements service.Service: any coordinator serves sessions.
+func (n NotLeading) JobExec(ctx context.Context, namespace, name string, q service.ExecQuery) (grant.ExecSession, error) {
 	return nil, api.Errorf(503, "the cache is not loaded")
 }

@@ -134,7 +134,7 @@ func (h *house) fillFor(m protoreflect.Message, a asked, tenant string) {
 			text = "bob"
 		case a.kind == service.KindRoleBindings && isNew(service.Right{Verb: a.verb}) && name == "kind":
 			text = "RoleBinding"
-		case name == "metadata" || name == "allocation" || name == "job" || name == "binding":
+		case name == "metadata" || name == "allocation" || name == "job" || name == "binding" || name == "open":
 			h.fillFor(m.Mutable(f).Message(), a, tenant)
 		case f.Kind() != protoreflect.StringKind:
 		case name == "namespace" && !ofItself && !givesRole(a) || name == "tenant":

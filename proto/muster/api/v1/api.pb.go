@@ -32,6 +32,506 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ExecRequest opens a session, and is then one message to the command.
+type ExecRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Message:
+	//
+	//	*ExecRequest_Open
+	//	*ExecRequest_Input
+	//	*ExecRequest_End
+	//	*ExecRequest_Window
+	//	*ExecRequest_Signal
+	Message       isExecRequest_Message `protobuf_oneof:"message"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecRequest) Reset() {
+	*x = ExecRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecRequest) ProtoMessage() {}
+
+func (x *ExecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
+func (*ExecRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ExecRequest) GetMessage() isExecRequest_Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetOpen() *ExecOpen {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetInput() []byte {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Input); ok {
+			return x.Input
+		}
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetEnd() bool {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_End); ok {
+			return x.End
+		}
+	}
+	return false
+}
+
+func (x *ExecRequest) GetWindow() *ExecWindow {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Window); ok {
+			return x.Window
+		}
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetSignal() int32 {
+	if x != nil {
+		if x, ok := x.Message.(*ExecRequest_Signal); ok {
+			return x.Signal
+		}
+	}
+	return 0
+}
+
+type isExecRequest_Message interface {
+	isExecRequest_Message()
+}
+
+type ExecRequest_Open struct {
+	Open *ExecOpen `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type ExecRequest_Input struct {
+	// A piece of the standard input, of 32,768 bytes at most. The bytes that no
+	// ExecAnswer.taken has confirmed are 65,536 at most.
+	Input []byte `protobuf:"bytes,2,opt,name=input,proto3,oneof"`
+}
+
+type ExecRequest_End struct {
+	// The end of the standard input.
+	End bool `protobuf:"varint,3,opt,name=end,proto3,oneof"`
+}
+
+type ExecRequest_Window struct {
+	Window *ExecWindow `protobuf:"bytes,4,opt,name=window,proto3,oneof"`
+}
+
+type ExecRequest_Signal struct {
+	// The number of a signal to the process group of the command.
+	Signal int32 `protobuf:"varint,5,opt,name=signal,proto3,oneof"`
+}
+
+func (*ExecRequest_Open) isExecRequest_Message() {}
+
+func (*ExecRequest_Input) isExecRequest_Message() {}
+
+func (*ExecRequest_End) isExecRequest_Message() {}
+
+func (*ExecRequest_Window) isExecRequest_Message() {}
+
+func (*ExecRequest_Signal) isExecRequest_Message() {}
+
+// ExecOpen names a member of a job, and the command.
+type ExecOpen struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The index of the member in its job.
+	Member int32 `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
+	// The command and its arguments, without a shell.
+	Command []string `protobuf:"bytes,4,rep,name=command,proto3" json:"command,omitempty"`
+	// The command has a terminal, of this size and kind.
+	Tty    bool        `protobuf:"varint,5,opt,name=tty,proto3" json:"tty,omitempty"`
+	Window *ExecWindow `protobuf:"bytes,6,opt,name=window,proto3" json:"window,omitempty"`
+	Term   string      `protobuf:"bytes,7,opt,name=term,proto3" json:"term,omitempty"`
+	// The caller sends the standard input. Otherwise there is none.
+	Input         bool `protobuf:"varint,8,opt,name=input,proto3" json:"input,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecOpen) Reset() {
+	*x = ExecOpen{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecOpen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecOpen) ProtoMessage() {}
+
+func (x *ExecOpen) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecOpen.ProtoReflect.Descriptor instead.
+func (*ExecOpen) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ExecOpen) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ExecOpen) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExecOpen) GetMember() int32 {
+	if x != nil {
+		return x.Member
+	}
+	return 0
+}
+
+func (x *ExecOpen) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *ExecOpen) GetTty() bool {
+	if x != nil {
+		return x.Tty
+	}
+	return false
+}
+
+func (x *ExecOpen) GetWindow() *ExecWindow {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+func (x *ExecOpen) GetTerm() string {
+	if x != nil {
+		return x.Term
+	}
+	return ""
+}
+
+func (x *ExecOpen) GetInput() bool {
+	if x != nil {
+		return x.Input
+	}
+	return false
+}
+
+// ExecWindow is the size of a terminal, in characters. 0 is not known.
+type ExecWindow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rows          int32                  `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	Columns       int32                  `protobuf:"varint,2,opt,name=columns,proto3" json:"columns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecWindow) Reset() {
+	*x = ExecWindow{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecWindow) ProtoMessage() {}
+
+func (x *ExecWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecWindow.ProtoReflect.Descriptor instead.
+func (*ExecWindow) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ExecWindow) GetRows() int32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *ExecWindow) GetColumns() int32 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+// ExecAnswer is one message from the command.
+type ExecAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Message:
+	//
+	//	*ExecAnswer_Opened
+	//	*ExecAnswer_Output
+	//	*ExecAnswer_Error
+	//	*ExecAnswer_Taken
+	//	*ExecAnswer_Exit
+	Message       isExecAnswer_Message `protobuf_oneof:"message"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecAnswer) Reset() {
+	*x = ExecAnswer{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecAnswer) ProtoMessage() {}
+
+func (x *ExecAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecAnswer.ProtoReflect.Descriptor instead.
+func (*ExecAnswer) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ExecAnswer) GetMessage() isExecAnswer_Message {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *ExecAnswer) GetOpened() bool {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Opened); ok {
+			return x.Opened
+		}
+	}
+	return false
+}
+
+func (x *ExecAnswer) GetOutput() []byte {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Output); ok {
+			return x.Output
+		}
+	}
+	return nil
+}
+
+func (x *ExecAnswer) GetError() []byte {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Error); ok {
+			return x.Error
+		}
+	}
+	return nil
+}
+
+func (x *ExecAnswer) GetTaken() int32 {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Taken); ok {
+			return x.Taken
+		}
+	}
+	return 0
+}
+
+func (x *ExecAnswer) GetExit() *ExecExit {
+	if x != nil {
+		if x, ok := x.Message.(*ExecAnswer_Exit); ok {
+			return x.Exit
+		}
+	}
+	return nil
+}
+
+type isExecAnswer_Message interface {
+	isExecAnswer_Message()
+}
+
+type ExecAnswer_Opened struct {
+	// The session is open.
+	Opened bool `protobuf:"varint,1,opt,name=opened,proto3,oneof"`
+}
+
+type ExecAnswer_Output struct {
+	Output []byte `protobuf:"bytes,2,opt,name=output,proto3,oneof"`
+}
+
+type ExecAnswer_Error struct {
+	// A piece of the standard error. A command with a terminal has output alone.
+	Error []byte `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
+}
+
+type ExecAnswer_Taken struct {
+	// The bytes of input that the command has taken since the last such message.
+	Taken int32 `protobuf:"varint,4,opt,name=taken,proto3,oneof"`
+}
+
+type ExecAnswer_Exit struct {
+	// The end of the command.
+	Exit *ExecExit `protobuf:"bytes,5,opt,name=exit,proto3,oneof"`
+}
+
+func (*ExecAnswer_Opened) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Output) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Error) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Taken) isExecAnswer_Message() {}
+
+func (*ExecAnswer_Exit) isExecAnswer_Message() {}
+
+// ExecExit is how a further command has ended.
+type ExecExit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The exit code; 128 + signal where a signal ended the command, 127 for a command that
+	// was not found, 126 for one that could not be started.
+	Code   int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	Signal int32 `protobuf:"varint,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	// Completed, Stopped or NotStarted.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecExit) Reset() {
+	*x = ExecExit{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecExit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecExit) ProtoMessage() {}
+
+func (x *ExecExit) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecExit.ProtoReflect.Descriptor instead.
+func (*ExecExit) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ExecExit) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ExecExit) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *ExecExit) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ExecExit) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // LogsRequest selects the output of members of a job.
 type LogsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -47,7 +547,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -59,7 +559,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[0]
+	mi := &file_muster_api_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -72,7 +572,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{0}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LogsRequest) GetNamespace() string {
@@ -111,7 +611,7 @@ type GetQuotaModeRequest struct {
 
 func (x *GetQuotaModeRequest) Reset() {
 	*x = GetQuotaModeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -123,7 +623,7 @@ func (x *GetQuotaModeRequest) String() string {
 func (*GetQuotaModeRequest) ProtoMessage() {}
 
 func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[1]
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -136,7 +636,7 @@ func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQuotaModeRequest.ProtoReflect.Descriptor instead.
 func (*GetQuotaModeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{1}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 // RemoveRequest names an object that holds nothing, and values that it must have.
@@ -151,7 +651,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -163,7 +663,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[2]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -176,7 +676,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RemoveRequest) GetNamespace() string {
@@ -223,7 +723,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -235,7 +735,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[3]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -248,7 +748,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListAuditRequest) GetPerson() string {
@@ -336,7 +836,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -348,7 +848,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[4]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -361,7 +861,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -412,7 +912,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +924,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[5]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +937,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -498,7 +998,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +1010,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +1023,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -567,7 +1067,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +1079,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +1092,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -633,7 +1133,7 @@ type BulkReleaseRequest struct {
 
 func (x *BulkReleaseRequest) Reset() {
 	*x = BulkReleaseRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +1145,7 @@ func (x *BulkReleaseRequest) String() string {
 func (*BulkReleaseRequest) ProtoMessage() {}
 
 func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +1158,7 @@ func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
 func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BulkReleaseRequest) GetNamespace() string {
@@ -687,7 +1187,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +1199,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +1212,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -751,7 +1251,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +1263,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +1276,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -822,7 +1322,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +1334,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +1347,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -888,7 +1388,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1400,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1413,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -939,7 +1439,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1451,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1464,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -985,7 +1485,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1497,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1510,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -1037,7 +1537,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1549,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1562,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -1089,7 +1589,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1601,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1614,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -1141,7 +1641,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1653,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1666,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -1193,7 +1693,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1705,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1718,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -1246,7 +1746,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1758,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1771,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -1305,7 +1805,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1817,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1830,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RenameRequest) GetName() string {
@@ -1358,7 +1858,7 @@ type BoostRequest struct {
 
 func (x *BoostRequest) Reset() {
 	*x = BoostRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1870,7 @@ func (x *BoostRequest) String() string {
 func (*BoostRequest) ProtoMessage() {}
 
 func (x *BoostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1883,7 @@ func (x *BoostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostRequest.ProtoReflect.Descriptor instead.
 func (*BoostRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BoostRequest) GetNamespace() string {
@@ -1415,7 +1915,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1927,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1940,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 type GetQueuesRequest struct {
@@ -1451,7 +1951,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1963,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1976,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 type GetTenantUsageRequest struct {
@@ -1490,7 +1990,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +2002,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +2015,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -1540,7 +2040,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +2052,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +2065,7 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 // NameRequest names an object of a kind that has no namespaces.
@@ -1579,7 +2079,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +2091,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +2104,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NameRequest) GetName() string {
@@ -1631,7 +2131,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +2143,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +2156,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RotateRequest) GetName() string {
@@ -1685,7 +2185,7 @@ type DeleteAuthorityRequest struct {
 
 func (x *DeleteAuthorityRequest) Reset() {
 	*x = DeleteAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +2197,7 @@ func (x *DeleteAuthorityRequest) String() string {
 func (*DeleteAuthorityRequest) ProtoMessage() {}
 
 func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +2210,7 @@ func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*DeleteAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteAuthorityRequest) GetName() string {
@@ -1742,7 +2242,7 @@ type CreateAuthorityRequest struct {
 
 func (x *CreateAuthorityRequest) Reset() {
 	*x = CreateAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +2254,7 @@ func (x *CreateAuthorityRequest) String() string {
 func (*CreateAuthorityRequest) ProtoMessage() {}
 
 func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +2267,7 @@ func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*CreateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{34}
 }
 
 type ListBootstrapTokensRequest struct {
@@ -1778,7 +2278,7 @@ type ListBootstrapTokensRequest struct {
 
 func (x *ListBootstrapTokensRequest) Reset() {
 	*x = ListBootstrapTokensRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +2290,7 @@ func (x *ListBootstrapTokensRequest) String() string {
 func (*ListBootstrapTokensRequest) ProtoMessage() {}
 
 func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +2303,7 @@ func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBootstrapTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListBootstrapTokensRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{35}
 }
 
 type ListAuthoritiesRequest struct {
@@ -1814,7 +2314,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +2326,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +2339,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{36}
 }
 
 type ListOperatorCertificatesRequest struct {
@@ -1850,7 +2350,7 @@ type ListOperatorCertificatesRequest struct {
 
 func (x *ListOperatorCertificatesRequest) Reset() {
 	*x = ListOperatorCertificatesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[32]
+	mi := &file_muster_api_v1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2362,7 @@ func (x *ListOperatorCertificatesRequest) String() string {
 func (*ListOperatorCertificatesRequest) ProtoMessage() {}
 
 func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[32]
+	mi := &file_muster_api_v1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2375,7 @@ func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListOperatorCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{37}
 }
 
 type ListNodeBansRequest struct {
@@ -1886,7 +2386,7 @@ type ListNodeBansRequest struct {
 
 func (x *ListNodeBansRequest) Reset() {
 	*x = ListNodeBansRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[33]
+	mi := &file_muster_api_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2398,7 @@ func (x *ListNodeBansRequest) String() string {
 func (*ListNodeBansRequest) ProtoMessage() {}
 
 func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[33]
+	mi := &file_muster_api_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,14 +2411,47 @@ func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodeBansRequest.ProtoReflect.Descriptor instead.
 func (*ListNodeBansRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
 
 const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/history.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/queues.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\x7f\n" +
+	"\x17muster/api/v1/api.proto\x12\rmuster.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1amuster/api/v1/access.proto\x1a\x1dmuster/api/v1/evictions.proto\x1a\x1bmuster/api/v1/history.proto\x1a\x1cmuster/api/v1/identity.proto\x1a\x1bmuster/api/v1/objects.proto\x1a\x1amuster/api/v1/queues.proto\x1a\x1amuster/api/v1/spaces.proto\x1a\x19muster/api/v1/usage.proto\x1a\x19muster/api/v1/watch.proto\"\xc2\x01\n" +
+	"\vExecRequest\x12-\n" +
+	"\x04open\x18\x01 \x01(\v2\x17.muster.api.v1.ExecOpenH\x00R\x04open\x12\x16\n" +
+	"\x05input\x18\x02 \x01(\fH\x00R\x05input\x12\x12\n" +
+	"\x03end\x18\x03 \x01(\bH\x00R\x03end\x123\n" +
+	"\x06window\x18\x04 \x01(\v2\x19.muster.api.v1.ExecWindowH\x00R\x06window\x12\x18\n" +
+	"\x06signal\x18\x05 \x01(\x05H\x00R\x06signalB\t\n" +
+	"\amessage\"\xdd\x01\n" +
+	"\bExecOpen\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\x05R\x06member\x12\x18\n" +
+	"\acommand\x18\x04 \x03(\tR\acommand\x12\x10\n" +
+	"\x03tty\x18\x05 \x01(\bR\x03tty\x121\n" +
+	"\x06window\x18\x06 \x01(\v2\x19.muster.api.v1.ExecWindowR\x06window\x12\x12\n" +
+	"\x04term\x18\a \x01(\tR\x04term\x12\x14\n" +
+	"\x05input\x18\b \x01(\bR\x05input\":\n" +
+	"\n" +
+	"ExecWindow\x12\x12\n" +
+	"\x04rows\x18\x01 \x01(\x05R\x04rows\x12\x18\n" +
+	"\acolumns\x18\x02 \x01(\x05R\acolumns\"\xaa\x01\n" +
+	"\n" +
+	"ExecAnswer\x12\x18\n" +
+	"\x06opened\x18\x01 \x01(\bH\x00R\x06opened\x12\x18\n" +
+	"\x06output\x18\x02 \x01(\fH\x00R\x06output\x12\x16\n" +
+	"\x05error\x18\x03 \x01(\fH\x00R\x05error\x12\x16\n" +
+	"\x05taken\x18\x04 \x01(\x05H\x00R\x05taken\x12-\n" +
+	"\x04exit\x18\x05 \x01(\v2\x17.muster.api.v1.ExecExitH\x00R\x04exitB\t\n" +
+	"\amessage\"h\n" +
+	"\bExecExit\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x7f\n" +
 	"\vLogsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -2050,7 +2583,7 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\vBulkRelease\x12!.muster.api.v1.BulkReleaseRequest\x1a\x1a.muster.api.v1.BulkRelease\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
 	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12C\n" +
-	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\x80\x06\n" +
+	"\aPreempt\x12\x1d.muster.api.v1.PreemptRequest\x1a\x19.muster.api.v1.Preemption2\xc3\x06\n" +
 	"\x04Jobs\x12=\n" +
 	"\x06Create\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x12.muster.api.v1.Job\x12B\n" +
 	"\x03Try\x12\x1f.muster.api.v1.CreateJobRequest\x1a\x1a.muster.api.v1.Explanation\x124\n" +
@@ -2063,7 +2596,8 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x06Delete\x12\x1c.muster.api.v1.DeleteRequest\x1a\x12.muster.api.v1.Job\x12D\n" +
 	"\aExplain\x12\x1d.muster.api.v1.ExplainRequest\x1a\x1a.muster.api.v1.Explanation\x12J\n" +
 	"\fExplainQuota\x12\x19.muster.api.v1.GetRequest\x1a\x1f.muster.api.v1.QuotaExplanation\x12=\n" +
-	"\x04Logs\x12\x1a.muster.api.v1.LogsRequest\x1a\x17.muster.api.v1.LogChunk0\x012\xdb\a\n" +
+	"\x04Logs\x12\x1a.muster.api.v1.LogsRequest\x1a\x17.muster.api.v1.LogChunk0\x01\x12A\n" +
+	"\x04Exec\x12\x1a.muster.api.v1.ExecRequest\x1a\x19.muster.api.v1.ExecAnswer(\x010\x012\xdb\a\n" +
 	"\x05Nodes\x125\n" +
 	"\x03Get\x12\x19.muster.api.v1.GetRequest\x1a\x13.muster.api.v1.Node\x12;\n" +
 	"\x04List\x12\x1a.muster.api.v1.ListRequest\x1a\x17.muster.api.v1.NodeList\x12E\n" +
@@ -2226,463 +2760,474 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_muster_api_v1_api_proto_goTypes = []any{
-	(*LogsRequest)(nil),                     // 0: muster.api.v1.LogsRequest
-	(*GetQuotaModeRequest)(nil),             // 1: muster.api.v1.GetQuotaModeRequest
-	(*RemoveRequest)(nil),                   // 2: muster.api.v1.RemoveRequest
-	(*ListAuditRequest)(nil),                // 3: muster.api.v1.ListAuditRequest
-	(*GetRequest)(nil),                      // 4: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                     // 5: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                    // 6: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                   // 7: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),              // 8: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),                  // 9: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),         // 10: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),                // 11: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),                  // 12: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                     // 13: muster.api.v1.NodeRequest
-	(*RemoveNodeRequest)(nil),               // 14: muster.api.v1.RemoveNodeRequest
-	(*DrainRequest)(nil),                    // 15: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),                  // 16: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                    // 17: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),                // 18: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),                  // 19: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                   // 20: muster.api.v1.RenameRequest
-	(*BoostRequest)(nil),                    // 21: muster.api.v1.BoostRequest
-	(*GetClusterUtilizationRequest)(nil),    // 22: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),                // 23: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),           // 24: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),         // 25: muster.api.v1.ListCoordinatorsRequest
-	(*NameRequest)(nil),                     // 26: muster.api.v1.NameRequest
-	(*RotateRequest)(nil),                   // 27: muster.api.v1.RotateRequest
-	(*DeleteAuthorityRequest)(nil),          // 28: muster.api.v1.DeleteAuthorityRequest
-	(*CreateAuthorityRequest)(nil),          // 29: muster.api.v1.CreateAuthorityRequest
-	(*ListBootstrapTokensRequest)(nil),      // 30: muster.api.v1.ListBootstrapTokensRequest
-	(*ListAuthoritiesRequest)(nil),          // 31: muster.api.v1.ListAuthoritiesRequest
-	(*ListOperatorCertificatesRequest)(nil), // 32: muster.api.v1.ListOperatorCertificatesRequest
-	(*ListNodeBansRequest)(nil),             // 33: muster.api.v1.ListNodeBansRequest
-	(*Preconditions)(nil),                   // 34: muster.api.v1.Preconditions
-	(*durationpb.Duration)(nil),             // 35: google.protobuf.Duration
-	(*structpb.Struct)(nil),                 // 36: google.protobuf.Struct
-	(*DeleteOptions)(nil),                   // 37: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),              // 38: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                      // 39: muster.api.v1.Allocation
-	(*Job)(nil),                             // 40: muster.api.v1.Job
-	(*PreemptionRequest)(nil),               // 41: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                    // 42: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),                  // 43: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                    // 44: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),                // 45: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),                  // 46: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                     // 47: muster.api.v1.QuotaRename
-	(*BoostOptions)(nil),                    // 48: muster.api.v1.BoostOptions
-	(*RotateOptions)(nil),                   // 49: muster.api.v1.RotateOptions
-	(*WatchRequest)(nil),                    // 50: muster.api.v1.WatchRequest
-	(*Node)(nil),                            // 51: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),           // 52: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                   // 53: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                       // 54: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                        // 55: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                     // 56: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                    // 57: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                          // 58: muster.api.v1.Tenant
-	(*Resource)(nil),                        // 59: muster.api.v1.Resource
-	(*PriorityClass)(nil),                   // 60: muster.api.v1.PriorityClass
-	(*Queue)(nil),                           // 61: muster.api.v1.Queue
-	(*Namespace)(nil),                       // 62: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 63: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 64: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 65: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 66: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 67: muster.api.v1.NodeBan
-	(*ListPastRequest)(nil),                 // 68: muster.api.v1.ListPastRequest
-	(*GetHistoryStatusRequest)(nil),         // 69: muster.api.v1.GetHistoryStatusRequest
-	(*VerifyHistoryRequest)(nil),            // 70: muster.api.v1.VerifyHistoryRequest
-	(*RebuildHistoryRequest)(nil),           // 71: muster.api.v1.RebuildHistoryRequest
-	(*PruneHistoryRequest)(nil),             // 72: muster.api.v1.PruneHistoryRequest
-	(*QuotaModePatch)(nil),                  // 73: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 74: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 75: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 76: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 77: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 78: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 79: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 80: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 81: muster.api.v1.JobWatchEvent
-	(*Boost)(nil),                           // 82: muster.api.v1.Boost
-	(*LogChunk)(nil),                        // 83: muster.api.v1.LogChunk
-	(*NodeList)(nil),                        // 84: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 85: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 86: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 87: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 88: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 89: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 90: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 91: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 92: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 93: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 94: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 95: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 96: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 97: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 98: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 99: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 100: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 101: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 102: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 103: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 104: muster.api.v1.ResourceWatchEvent
-	(*PriorityClassList)(nil),               // 105: muster.api.v1.PriorityClassList
-	(*PriorityClassWatchEvent)(nil),         // 106: muster.api.v1.PriorityClassWatchEvent
-	(*QueueList)(nil),                       // 107: muster.api.v1.QueueList
-	(*QueueWatchEvent)(nil),                 // 108: muster.api.v1.QueueWatchEvent
-	(*NamespaceList)(nil),                   // 109: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 110: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 111: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 112: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 113: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 114: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 115: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 116: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 117: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 118: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 119: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 120: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 121: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 122: muster.api.v1.TenantUsage
-	(*PastAllocationList)(nil),              // 123: muster.api.v1.PastAllocationList
-	(*PastPreemptionList)(nil),              // 124: muster.api.v1.PastPreemptionList
-	(*PastEventList)(nil),                   // 125: muster.api.v1.PastEventList
-	(*HistoryStatus)(nil),                   // 126: muster.api.v1.HistoryStatus
-	(*HistoryReport)(nil),                   // 127: muster.api.v1.HistoryReport
-	(*HistoryRetention)(nil),                // 128: muster.api.v1.HistoryRetention
-	(*QuotaMode)(nil),                       // 129: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 130: muster.api.v1.Event
-	(*EventList)(nil),                       // 131: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 132: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 133: muster.api.v1.AuditEntryList
+	(*ExecRequest)(nil),                     // 0: muster.api.v1.ExecRequest
+	(*ExecOpen)(nil),                        // 1: muster.api.v1.ExecOpen
+	(*ExecWindow)(nil),                      // 2: muster.api.v1.ExecWindow
+	(*ExecAnswer)(nil),                      // 3: muster.api.v1.ExecAnswer
+	(*ExecExit)(nil),                        // 4: muster.api.v1.ExecExit
+	(*LogsRequest)(nil),                     // 5: muster.api.v1.LogsRequest
+	(*GetQuotaModeRequest)(nil),             // 6: muster.api.v1.GetQuotaModeRequest
+	(*RemoveRequest)(nil),                   // 7: muster.api.v1.RemoveRequest
+	(*ListAuditRequest)(nil),                // 8: muster.api.v1.ListAuditRequest
+	(*GetRequest)(nil),                      // 9: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                     // 10: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                    // 11: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                   // 12: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),              // 13: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),                  // 14: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),         // 15: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),                // 16: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),                  // 17: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                     // 18: muster.api.v1.NodeRequest
+	(*RemoveNodeRequest)(nil),               // 19: muster.api.v1.RemoveNodeRequest
+	(*DrainRequest)(nil),                    // 20: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),                  // 21: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                    // 22: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),                // 23: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),                  // 24: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                   // 25: muster.api.v1.RenameRequest
+	(*BoostRequest)(nil),                    // 26: muster.api.v1.BoostRequest
+	(*GetClusterUtilizationRequest)(nil),    // 27: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),                // 28: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),           // 29: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),         // 30: muster.api.v1.ListCoordinatorsRequest
+	(*NameRequest)(nil),                     // 31: muster.api.v1.NameRequest
+	(*RotateRequest)(nil),                   // 32: muster.api.v1.RotateRequest
+	(*DeleteAuthorityRequest)(nil),          // 33: muster.api.v1.DeleteAuthorityRequest
+	(*CreateAuthorityRequest)(nil),          // 34: muster.api.v1.CreateAuthorityRequest
+	(*ListBootstrapTokensRequest)(nil),      // 35: muster.api.v1.ListBootstrapTokensRequest
+	(*ListAuthoritiesRequest)(nil),          // 36: muster.api.v1.ListAuthoritiesRequest
+	(*ListOperatorCertificatesRequest)(nil), // 37: muster.api.v1.ListOperatorCertificatesRequest
+	(*ListNodeBansRequest)(nil),             // 38: muster.api.v1.ListNodeBansRequest
+	(*Preconditions)(nil),                   // 39: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),             // 40: google.protobuf.Duration
+	(*structpb.Struct)(nil),                 // 41: google.protobuf.Struct
+	(*DeleteOptions)(nil),                   // 42: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),              // 43: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                      // 44: muster.api.v1.Allocation
+	(*Job)(nil),                             // 45: muster.api.v1.Job
+	(*PreemptionRequest)(nil),               // 46: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                    // 47: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),                  // 48: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                    // 49: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),                // 50: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),                  // 51: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                     // 52: muster.api.v1.QuotaRename
+	(*BoostOptions)(nil),                    // 53: muster.api.v1.BoostOptions
+	(*RotateOptions)(nil),                   // 54: muster.api.v1.RotateOptions
+	(*WatchRequest)(nil),                    // 55: muster.api.v1.WatchRequest
+	(*Node)(nil),                            // 56: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),           // 57: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                   // 58: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                       // 59: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                        // 60: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                     // 61: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                    // 62: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                          // 63: muster.api.v1.Tenant
+	(*Resource)(nil),                        // 64: muster.api.v1.Resource
+	(*PriorityClass)(nil),                   // 65: muster.api.v1.PriorityClass
+	(*Queue)(nil),                           // 66: muster.api.v1.Queue
+	(*Namespace)(nil),                       // 67: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 68: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 69: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 70: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 71: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 72: muster.api.v1.NodeBan
+	(*ListPastRequest)(nil),                 // 73: muster.api.v1.ListPastRequest
+	(*GetHistoryStatusRequest)(nil),         // 74: muster.api.v1.GetHistoryStatusRequest
+	(*VerifyHistoryRequest)(nil),            // 75: muster.api.v1.VerifyHistoryRequest
+	(*RebuildHistoryRequest)(nil),           // 76: muster.api.v1.RebuildHistoryRequest
+	(*PruneHistoryRequest)(nil),             // 77: muster.api.v1.PruneHistoryRequest
+	(*QuotaModePatch)(nil),                  // 78: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 79: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 80: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 81: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 82: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 83: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 84: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 85: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 86: muster.api.v1.JobWatchEvent
+	(*Boost)(nil),                           // 87: muster.api.v1.Boost
+	(*LogChunk)(nil),                        // 88: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 89: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 90: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 91: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 92: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 93: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 94: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 95: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 96: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 97: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 98: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 99: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 100: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 101: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 102: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 103: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 104: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 105: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 106: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 107: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 108: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 109: muster.api.v1.ResourceWatchEvent
+	(*PriorityClassList)(nil),               // 110: muster.api.v1.PriorityClassList
+	(*PriorityClassWatchEvent)(nil),         // 111: muster.api.v1.PriorityClassWatchEvent
+	(*QueueList)(nil),                       // 112: muster.api.v1.QueueList
+	(*QueueWatchEvent)(nil),                 // 113: muster.api.v1.QueueWatchEvent
+	(*NamespaceList)(nil),                   // 114: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 115: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 116: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 117: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 118: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 119: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 120: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 121: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 122: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 123: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 124: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 125: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 126: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 127: muster.api.v1.TenantUsage
+	(*PastAllocationList)(nil),              // 128: muster.api.v1.PastAllocationList
+	(*PastPreemptionList)(nil),              // 129: muster.api.v1.PastPreemptionList
+	(*PastEventList)(nil),                   // 130: muster.api.v1.PastEventList
+	(*HistoryStatus)(nil),                   // 131: muster.api.v1.HistoryStatus
+	(*HistoryReport)(nil),                   // 132: muster.api.v1.HistoryReport
+	(*HistoryRetention)(nil),                // 133: muster.api.v1.HistoryRetention
+	(*QuotaMode)(nil),                       // 134: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 135: muster.api.v1.Event
+	(*EventList)(nil),                       // 136: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 137: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 138: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
-	34,  // 0: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	35,  // 1: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	36,  // 2: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	37,  // 3: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	38,  // 4: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	39,  // 5: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	35,  // 6: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	40,  // 7: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	35,  // 8: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	41,  // 9: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	34,  // 10: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	42,  // 11: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	43,  // 12: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	44,  // 13: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	45,  // 14: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	46,  // 15: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	47,  // 16: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	48,  // 17: muster.api.v1.BoostRequest.boost:type_name -> muster.api.v1.BoostOptions
-	35,  // 18: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	34,  // 19: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	49,  // 20: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
-	34,  // 21: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	10,  // 22: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	10,  // 23: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	4,   // 24: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 25: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	50,  // 26: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	6,   // 27: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 28: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	8,   // 29: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	9,   // 30: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	4,   // 31: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	12,  // 32: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	11,  // 33: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	11,  // 34: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	4,   // 35: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 36: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	50,  // 37: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	6,   // 38: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 39: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	21,  // 40: muster.api.v1.Jobs.Boost:input_type -> muster.api.v1.BoostRequest
-	7,   // 41: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	9,   // 42: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	4,   // 43: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	0,   // 44: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
-	4,   // 45: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 46: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	50,  // 47: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	51,  // 48: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	6,   // 49: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	6,   // 50: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	13,  // 51: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	13,  // 52: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	15,  // 53: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	16,  // 54: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	17,  // 55: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	18,  // 56: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	14,  // 57: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	13,  // 58: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	52,  // 59: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	25,  // 60: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	53,  // 61: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	4,   // 62: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 63: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	50,  // 64: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	53,  // 65: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	6,   // 66: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 67: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	54,  // 68: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	4,   // 69: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 70: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	50,  // 71: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
-	54,  // 72: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	6,   // 73: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 74: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	19,  // 75: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	20,  // 76: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	55,  // 77: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	56,  // 78: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	4,   // 79: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 80: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	50,  // 81: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 82: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	6,   // 83: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 84: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	57,  // 85: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	4,   // 86: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 87: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	50,  // 88: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	57,  // 89: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	6,   // 90: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 91: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	58,  // 92: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	4,   // 93: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 94: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	50,  // 95: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	58,  // 96: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	6,   // 97: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 98: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 99: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	4,   // 100: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 101: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	50,  // 102: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	59,  // 103: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	6,   // 104: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 105: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	60,  // 106: muster.api.v1.PriorityClasses.Create:input_type -> muster.api.v1.PriorityClass
-	4,   // 107: muster.api.v1.PriorityClasses.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 108: muster.api.v1.PriorityClasses.List:input_type -> muster.api.v1.ListRequest
-	50,  // 109: muster.api.v1.PriorityClasses.Watch:input_type -> muster.api.v1.WatchRequest
-	60,  // 110: muster.api.v1.PriorityClasses.Update:input_type -> muster.api.v1.PriorityClass
-	6,   // 111: muster.api.v1.PriorityClasses.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 112: muster.api.v1.PriorityClasses.Delete:input_type -> muster.api.v1.RemoveRequest
-	61,  // 113: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
-	4,   // 114: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 115: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
-	50,  // 116: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
-	61,  // 117: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
-	6,   // 118: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 119: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
-	62,  // 120: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	4,   // 121: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 122: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	50,  // 123: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	62,  // 124: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	6,   // 125: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 126: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	63,  // 127: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	4,   // 128: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 129: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	50,  // 130: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	27,  // 131: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	2,   // 132: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	64,  // 133: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	4,   // 134: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 135: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	50,  // 136: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	64,  // 137: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	6,   // 138: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	2,   // 139: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	65,  // 140: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	30,  // 141: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	26,  // 142: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	29,  // 143: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	31,  // 144: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	28,  // 145: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	66,  // 146: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	32,  // 147: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	26,  // 148: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	67,  // 149: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	33,  // 150: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	26,  // 151: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	22,  // 152: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	23,  // 153: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	24,  // 154: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	68,  // 155: muster.api.v1.History.ListAllocations:input_type -> muster.api.v1.ListPastRequest
-	68,  // 156: muster.api.v1.History.ListPreemptions:input_type -> muster.api.v1.ListPastRequest
-	68,  // 157: muster.api.v1.History.ListEvents:input_type -> muster.api.v1.ListPastRequest
-	69,  // 158: muster.api.v1.History.GetStatus:input_type -> muster.api.v1.GetHistoryStatusRequest
-	70,  // 159: muster.api.v1.History.Verify:input_type -> muster.api.v1.VerifyHistoryRequest
-	71,  // 160: muster.api.v1.History.Rebuild:input_type -> muster.api.v1.RebuildHistoryRequest
-	72,  // 161: muster.api.v1.History.Prune:input_type -> muster.api.v1.PruneHistoryRequest
-	1,   // 162: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	73,  // 163: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	4,   // 164: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	5,   // 165: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	50,  // 166: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	3,   // 167: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	39,  // 168: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	74,  // 169: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	39,  // 170: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	75,  // 171: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	76,  // 172: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	39,  // 173: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	39,  // 174: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	77,  // 175: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	74,  // 176: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	78,  // 177: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	79,  // 178: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	40,  // 179: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	74,  // 180: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	40,  // 181: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	80,  // 182: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	81,  // 183: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	40,  // 184: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	40,  // 185: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	82,  // 186: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
-	40,  // 187: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	74,  // 188: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	78,  // 189: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	83,  // 190: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	51,  // 191: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	84,  // 192: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	85,  // 193: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	51,  // 194: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	51,  // 195: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	51,  // 196: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	51,  // 197: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	51,  // 198: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	86,  // 199: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	51,  // 200: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	51,  // 201: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	87,  // 202: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	51,  // 203: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	88,  // 204: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	89,  // 205: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	90,  // 206: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	53,  // 207: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	53,  // 208: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	91,  // 209: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	92,  // 210: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	53,  // 211: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	53,  // 212: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	53,  // 213: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	54,  // 214: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	54,  // 215: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	93,  // 216: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	94,  // 217: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	54,  // 218: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	54,  // 219: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	54,  // 220: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	95,  // 221: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	54,  // 222: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	96,  // 223: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	56,  // 224: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	56,  // 225: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	97,  // 226: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	98,  // 227: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	56,  // 228: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	56,  // 229: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	56,  // 230: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	57,  // 231: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	57,  // 232: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	99,  // 233: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	100, // 234: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	57,  // 235: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	57,  // 236: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	57,  // 237: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	58,  // 238: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	58,  // 239: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	101, // 240: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	102, // 241: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	58,  // 242: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	58,  // 243: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	58,  // 244: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	59,  // 245: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	59,  // 246: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	103, // 247: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	104, // 248: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	59,  // 249: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	59,  // 250: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	59,  // 251: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	60,  // 252: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
-	60,  // 253: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
-	105, // 254: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
-	106, // 255: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
-	60,  // 256: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
-	60,  // 257: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
-	60,  // 258: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
-	61,  // 259: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
-	61,  // 260: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
-	107, // 261: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
-	108, // 262: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
-	61,  // 263: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
-	61,  // 264: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
-	61,  // 265: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
-	62,  // 266: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	62,  // 267: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	109, // 268: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	110, // 269: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	62,  // 270: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	62,  // 271: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	62,  // 272: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	63,  // 273: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	63,  // 274: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	111, // 275: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	112, // 276: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	63,  // 277: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	63,  // 278: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	64,  // 279: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	64,  // 280: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	113, // 281: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	114, // 282: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	64,  // 283: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	64,  // 284: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	64,  // 285: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	65,  // 286: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	115, // 287: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	65,  // 288: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	116, // 289: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	117, // 290: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	117, // 291: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	66,  // 292: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	118, // 293: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	118, // 294: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	67,  // 295: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	119, // 296: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	67,  // 297: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	120, // 298: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	121, // 299: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	122, // 300: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	123, // 301: muster.api.v1.History.ListAllocations:output_type -> muster.api.v1.PastAllocationList
-	124, // 302: muster.api.v1.History.ListPreemptions:output_type -> muster.api.v1.PastPreemptionList
-	125, // 303: muster.api.v1.History.ListEvents:output_type -> muster.api.v1.PastEventList
-	126, // 304: muster.api.v1.History.GetStatus:output_type -> muster.api.v1.HistoryStatus
-	127, // 305: muster.api.v1.History.Verify:output_type -> muster.api.v1.HistoryReport
-	127, // 306: muster.api.v1.History.Rebuild:output_type -> muster.api.v1.HistoryReport
-	128, // 307: muster.api.v1.History.Prune:output_type -> muster.api.v1.HistoryRetention
-	129, // 308: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	129, // 309: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	130, // 310: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	131, // 311: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	132, // 312: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	133, // 313: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	168, // [168:314] is the sub-list for method output_type
-	22,  // [22:168] is the sub-list for method input_type
-	22,  // [22:22] is the sub-list for extension type_name
-	22,  // [22:22] is the sub-list for extension extendee
-	0,   // [0:22] is the sub-list for field type_name
+	1,   // 0: muster.api.v1.ExecRequest.open:type_name -> muster.api.v1.ExecOpen
+	2,   // 1: muster.api.v1.ExecRequest.window:type_name -> muster.api.v1.ExecWindow
+	2,   // 2: muster.api.v1.ExecOpen.window:type_name -> muster.api.v1.ExecWindow
+	4,   // 3: muster.api.v1.ExecAnswer.exit:type_name -> muster.api.v1.ExecExit
+	39,  // 4: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	40,  // 5: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	41,  // 6: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	42,  // 7: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	43,  // 8: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	44,  // 9: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	40,  // 10: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	45,  // 11: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	40,  // 12: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	46,  // 13: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	39,  // 14: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	47,  // 15: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	48,  // 16: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	49,  // 17: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	50,  // 18: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	51,  // 19: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	52,  // 20: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	53,  // 21: muster.api.v1.BoostRequest.boost:type_name -> muster.api.v1.BoostOptions
+	40,  // 22: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	39,  // 23: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	54,  // 24: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	39,  // 25: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	15,  // 26: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	15,  // 27: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	9,   // 28: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 29: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	55,  // 30: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	11,  // 31: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	12,  // 32: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	13,  // 33: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	14,  // 34: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	9,   // 35: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	17,  // 36: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	16,  // 37: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	16,  // 38: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	9,   // 39: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 40: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	55,  // 41: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	11,  // 42: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	12,  // 43: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	26,  // 44: muster.api.v1.Jobs.Boost:input_type -> muster.api.v1.BoostRequest
+	12,  // 45: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	14,  // 46: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	9,   // 47: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	5,   // 48: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
+	0,   // 49: muster.api.v1.Jobs.Exec:input_type -> muster.api.v1.ExecRequest
+	9,   // 50: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 51: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	55,  // 52: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	56,  // 53: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	11,  // 54: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	11,  // 55: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	18,  // 56: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	18,  // 57: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	20,  // 58: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	21,  // 59: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	22,  // 60: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	23,  // 61: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	19,  // 62: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	18,  // 63: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	57,  // 64: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	30,  // 65: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	58,  // 66: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	9,   // 67: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 68: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	55,  // 69: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	58,  // 70: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	11,  // 71: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 72: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	59,  // 73: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	9,   // 74: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 75: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	55,  // 76: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
+	59,  // 77: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	11,  // 78: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 79: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	24,  // 80: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	25,  // 81: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	60,  // 82: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	61,  // 83: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	9,   // 84: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 85: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	55,  // 86: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	61,  // 87: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	11,  // 88: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 89: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	62,  // 90: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	9,   // 91: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 92: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	55,  // 93: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	62,  // 94: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	11,  // 95: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 96: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	63,  // 97: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	9,   // 98: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 99: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	55,  // 100: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	63,  // 101: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	11,  // 102: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 103: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	64,  // 104: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	9,   // 105: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 106: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	55,  // 107: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	64,  // 108: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	11,  // 109: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 110: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	65,  // 111: muster.api.v1.PriorityClasses.Create:input_type -> muster.api.v1.PriorityClass
+	9,   // 112: muster.api.v1.PriorityClasses.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 113: muster.api.v1.PriorityClasses.List:input_type -> muster.api.v1.ListRequest
+	55,  // 114: muster.api.v1.PriorityClasses.Watch:input_type -> muster.api.v1.WatchRequest
+	65,  // 115: muster.api.v1.PriorityClasses.Update:input_type -> muster.api.v1.PriorityClass
+	11,  // 116: muster.api.v1.PriorityClasses.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 117: muster.api.v1.PriorityClasses.Delete:input_type -> muster.api.v1.RemoveRequest
+	66,  // 118: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
+	9,   // 119: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 120: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
+	55,  // 121: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
+	66,  // 122: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
+	11,  // 123: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 124: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
+	67,  // 125: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	9,   // 126: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 127: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	55,  // 128: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	67,  // 129: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	11,  // 130: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 131: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	68,  // 132: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	9,   // 133: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 134: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	55,  // 135: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	32,  // 136: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	7,   // 137: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	69,  // 138: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	9,   // 139: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 140: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	55,  // 141: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	69,  // 142: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	11,  // 143: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	7,   // 144: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	70,  // 145: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	35,  // 146: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	31,  // 147: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	34,  // 148: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	36,  // 149: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	33,  // 150: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	71,  // 151: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	37,  // 152: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	31,  // 153: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	72,  // 154: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	38,  // 155: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	31,  // 156: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	27,  // 157: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	28,  // 158: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	29,  // 159: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	73,  // 160: muster.api.v1.History.ListAllocations:input_type -> muster.api.v1.ListPastRequest
+	73,  // 161: muster.api.v1.History.ListPreemptions:input_type -> muster.api.v1.ListPastRequest
+	73,  // 162: muster.api.v1.History.ListEvents:input_type -> muster.api.v1.ListPastRequest
+	74,  // 163: muster.api.v1.History.GetStatus:input_type -> muster.api.v1.GetHistoryStatusRequest
+	75,  // 164: muster.api.v1.History.Verify:input_type -> muster.api.v1.VerifyHistoryRequest
+	76,  // 165: muster.api.v1.History.Rebuild:input_type -> muster.api.v1.RebuildHistoryRequest
+	77,  // 166: muster.api.v1.History.Prune:input_type -> muster.api.v1.PruneHistoryRequest
+	6,   // 167: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	78,  // 168: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	9,   // 169: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	10,  // 170: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	55,  // 171: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	8,   // 172: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	44,  // 173: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	79,  // 174: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	44,  // 175: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	80,  // 176: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	81,  // 177: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	44,  // 178: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	44,  // 179: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	82,  // 180: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	79,  // 181: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	83,  // 182: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	84,  // 183: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	45,  // 184: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	79,  // 185: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	45,  // 186: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	85,  // 187: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	86,  // 188: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	45,  // 189: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	45,  // 190: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	87,  // 191: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
+	45,  // 192: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	79,  // 193: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	83,  // 194: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	88,  // 195: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	3,   // 196: muster.api.v1.Jobs.Exec:output_type -> muster.api.v1.ExecAnswer
+	56,  // 197: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	89,  // 198: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	90,  // 199: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	56,  // 200: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	56,  // 201: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	56,  // 202: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	56,  // 203: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	56,  // 204: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	91,  // 205: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	56,  // 206: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	56,  // 207: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	92,  // 208: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	56,  // 209: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	93,  // 210: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	94,  // 211: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	95,  // 212: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	58,  // 213: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	58,  // 214: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	96,  // 215: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	97,  // 216: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	58,  // 217: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	58,  // 218: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	58,  // 219: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	59,  // 220: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	59,  // 221: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	98,  // 222: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	99,  // 223: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	59,  // 224: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	59,  // 225: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	59,  // 226: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	100, // 227: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	59,  // 228: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	101, // 229: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	61,  // 230: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	61,  // 231: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	102, // 232: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	103, // 233: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	61,  // 234: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	61,  // 235: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	61,  // 236: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	62,  // 237: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	62,  // 238: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	104, // 239: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	105, // 240: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	62,  // 241: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	62,  // 242: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	62,  // 243: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	63,  // 244: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	63,  // 245: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	106, // 246: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	107, // 247: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	63,  // 248: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	63,  // 249: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	63,  // 250: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	64,  // 251: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	64,  // 252: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	108, // 253: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	109, // 254: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	64,  // 255: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	64,  // 256: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	64,  // 257: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	65,  // 258: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
+	65,  // 259: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
+	110, // 260: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
+	111, // 261: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
+	65,  // 262: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
+	65,  // 263: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
+	65,  // 264: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
+	66,  // 265: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
+	66,  // 266: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
+	112, // 267: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
+	113, // 268: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
+	66,  // 269: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
+	66,  // 270: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
+	66,  // 271: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
+	67,  // 272: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	67,  // 273: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	114, // 274: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	115, // 275: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	67,  // 276: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	67,  // 277: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	67,  // 278: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	68,  // 279: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	68,  // 280: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	116, // 281: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	117, // 282: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	68,  // 283: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	68,  // 284: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	69,  // 285: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	69,  // 286: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	118, // 287: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	119, // 288: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	69,  // 289: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	69,  // 290: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	69,  // 291: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	70,  // 292: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	120, // 293: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	70,  // 294: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	121, // 295: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	122, // 296: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	122, // 297: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	71,  // 298: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	123, // 299: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	123, // 300: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	72,  // 301: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	124, // 302: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	72,  // 303: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	125, // 304: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	126, // 305: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	127, // 306: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	128, // 307: muster.api.v1.History.ListAllocations:output_type -> muster.api.v1.PastAllocationList
+	129, // 308: muster.api.v1.History.ListPreemptions:output_type -> muster.api.v1.PastPreemptionList
+	130, // 309: muster.api.v1.History.ListEvents:output_type -> muster.api.v1.PastEventList
+	131, // 310: muster.api.v1.History.GetStatus:output_type -> muster.api.v1.HistoryStatus
+	132, // 311: muster.api.v1.History.Verify:output_type -> muster.api.v1.HistoryReport
+	132, // 312: muster.api.v1.History.Rebuild:output_type -> muster.api.v1.HistoryReport
+	133, // 313: muster.api.v1.History.Prune:output_type -> muster.api.v1.HistoryRetention
+	134, // 314: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	134, // 315: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	135, // 316: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	136, // 317: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	137, // 318: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	138, // 319: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	173, // [173:320] is the sub-list for method output_type
+	26,  // [26:173] is the sub-list for method input_type
+	26,  // [26:26] is the sub-list for extension type_name
+	26,  // [26:26] is the sub-list for extension extendee
+	0,   // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_api_proto_init() }
@@ -2699,14 +3244,28 @@ func file_muster_api_v1_api_proto_init() {
 	file_muster_api_v1_spaces_proto_init()
 	file_muster_api_v1_usage_proto_init()
 	file_muster_api_v1_watch_proto_init()
-	file_muster_api_v1_api_proto_msgTypes[0].OneofWrappers = []any{}
+	file_muster_api_v1_api_proto_msgTypes[0].OneofWrappers = []any{
+		(*ExecRequest_Open)(nil),
+		(*ExecRequest_Input)(nil),
+		(*ExecRequest_End)(nil),
+		(*ExecRequest_Window)(nil),
+		(*ExecRequest_Signal)(nil),
+	}
+	file_muster_api_v1_api_proto_msgTypes[3].OneofWrappers = []any{
+		(*ExecAnswer_Opened)(nil),
+		(*ExecAnswer_Output)(nil),
+		(*ExecAnswer_Error)(nil),
+		(*ExecAnswer_Taken)(nil),
+		(*ExecAnswer_Exit)(nil),
+	}
+	file_muster_api_v1_api_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   24,
 		},

@@ -542,6 +542,7 @@ const (
 	Jobs_Explain_FullMethodName      = "/muster.api.v1.Jobs/Explain"
 	Jobs_ExplainQuota_FullMethodName = "/muster.api.v1.Jobs/ExplainQuota"
 	Jobs_Logs_FullMethodName         = "/muster.api.v1.Jobs/Logs"
+	Jobs_Exec_FullMethodName         = "/muster.api.v1.Jobs/Exec"
 )
 
 // JobsClient is the client API for Jobs service.
@@ -569,6 +570,10 @@ type JobsClient interface {
 	ExplainQuota(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*QuotaExplanation, error)
 	// Sends the output of the job's members. For role editor.
 	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogChunk], error)
+	// Runs a further command in a member that runs. The first request opens the session;
+	// the first answer says that it is open, and the last one is the exit. The command ends
+	// with the call. For role editor.
+	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecAnswer], error)
 }
 
 type jobsClient struct {
@@ -717,6 +722,19 @@ func (c *jobsClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.Cal
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Jobs_LogsClient = grpc.ServerStreamingClient[LogChunk]
 
+func (c *jobsClient) Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, ExecAnswer], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Jobs_ServiceDesc.Streams[2], Jobs_Exec_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExecRequest, ExecAnswer]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_ExecClient = grpc.BidiStreamingClient[ExecRequest, ExecAnswer]
+
 // JobsServer is the server API for Jobs service.
 // All implementations must embed UnimplementedJobsServer
 // for forward compatibility.
@@ -742,6 +760,10 @@ type JobsServer interface {
 	ExplainQuota(context.Context, *GetRequest) (*QuotaExplanation, error)
 	// Sends the output of the job's members. For role editor.
 	Logs(*LogsRequest, grpc.ServerStreamingServer[LogChunk]) error
+	// Runs a further command in a member that runs. The first request opens the session;
+	// the first answer says that it is open, and the last one is the exit. The command ends
+	// with the call. For role editor.
+	Exec(grpc.BidiStreamingServer[ExecRequest, ExecAnswer]) error
 	mustEmbedUnimplementedJobsServer()
 }
 
@@ -787,6 +809,9 @@ func (UnimplementedJobsServer) ExplainQuota(context.Context, *GetRequest) (*Quot
 }
 func (UnimplementedJobsServer) Logs(*LogsRequest, grpc.ServerStreamingServer[LogChunk]) error {
 	return status.Error(codes.Unimplemented, "method Logs not implemented")
+}
+func (UnimplementedJobsServer) Exec(grpc.BidiStreamingServer[ExecRequest, ExecAnswer]) error {
+	return status.Error(codes.Unimplemented, "method Exec not implemented")
 }
 func (UnimplementedJobsServer) mustEmbedUnimplementedJobsServer() {}
 func (UnimplementedJobsServer) testEmbeddedByValue()              {}
@@ -1011,6 +1036,13 @@ func _Jobs_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Jobs_LogsServer = grpc.ServerStreamingServer[LogChunk]
 
+func _Jobs_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(JobsServer).Exec(&grpc.GenericServerStream[ExecRequest, ExecAnswer]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Jobs_ExecServer = grpc.BidiStreamingServer[ExecRequest, ExecAnswer]
+
 // Jobs_ServiceDesc is the grpc.ServiceDesc for Jobs service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1069,6 +1101,12 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Logs",
 			Handler:       _Jobs_Logs_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Exec",
+			Handler:       _Jobs_Exec_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "muster/api/v1/api.proto",

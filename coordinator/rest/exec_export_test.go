@@ -1,0 +1,4 @@
+package rest
+
+// ParseExecInput is execInput, for tests.
+var ParseExecInput = execInput

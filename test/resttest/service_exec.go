@@ -1,0 +1,77 @@
+package resttest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/grant"
+)
+
+// JobExec implements service.Execs. The command is an echo of this process: its output
+// begins with the query; input comes back; a signal is the exit code, and the end of the
+// input is the exit code 0. A command "false" has ended with 1 already.
+func (c *Cluster) JobExec(ctx context.Context, namespace, name string, q service.ExecQuery) (grant.ExecSession, error) {
+	c.mu.Lock()
+	_, found := c.output[namespace+"/"+name]
+	c.mu.Unlock()
+	if !found {
+		return nil, lead.NotFound("job", namespace, name)
+	}
+	s := &echo{messages: make(chan grant.ExecOutput, 64), over: make(chan struct{})}
+	s.close = sync.OnceFunc(func() { close(s.over) })
+	context.AfterFunc(ctx, s.close)
+	s.messages <- grant.ExecOutput{Data: []byte(strings.Join(q.Command, " ") + "\n")}
+	if q.Command[0] == "false" {
+		s.messages <- grant.ExecOutput{Data: []byte("failed\n"), Error: true}
+		s.messages <- grant.ExecOutput{Exit: &grant.ExecExit{Code: 1, Reason: "Completed"}}
+	}
+	return s, nil
+}
+
+// echo is a session whose command hands its input back.
+type echo struct {
+	messages chan grant.ExecOutput
+	over     chan struct{}
+	close    func()
+}
+
+// Send implements grant.ExecSession.
+func (s *echo) Send(in grant.ExecInput) error {
+	var out []grant.ExecOutput
+	switch {
+	case in.End:
+		out = append(out, grant.ExecOutput{Exit: &grant.ExecExit{Reason: "Completed"}})
+	case in.Signal != 0:
+		out = append(out, grant.ExecOutput{Exit: &grant.ExecExit{Code: 128 + in.Signal, Signal: in.Signal, Reason: "Completed"}})
+	case in.Window != grant.Window{}:
+		out = append(out, grant.ExecOutput{Data: []byte("resized\n")})
+	default:
+		out = append(out, grant.ExecOutput{Data: in.Data}, grant.ExecOutput{Taken: len(in.Data)})
+	}
+	for _, m := range out {
+		select {
+		case s.messages <- m:
+		case <-s.over:
+			return io.ErrClosedPipe
+		}
+	}
+	return nil
+}
+
+// Receive implements grant.ExecSession.
+func (s *echo) Receive() (grant.ExecOutput, error) {
+	select {
+	case m := <-s.messages:
+		return m, nil
+	case <-s.over:
+		return grant.ExecOutput{}, errors.New("the session was closed")
+	}
+}
+
+// Close implements grant.ExecSession.
+func (s *echo) Close() { s.close() }
