@@ -192,7 +192,12 @@ func (b *bearer) refused(ctx context.Context, at *cluster.Process) {
 // newBearer makes a token for a viewer.
 func newBearer(t *testing.T, c *cluster.Cluster, at ...*cluster.Process) (b *bearer, id string) {
 	t.Helper()
-	made, err := client(t, c, at...).Tokens().Create(t.Context(), api.AccessTokenSpec{User: "ada", Role: api.RoleViewer, Tenant: "default"})
+	return newBearerAs(t, c, api.RoleViewer, at...)
+}
+
+func newBearerAs(t *testing.T, c *cluster.Cluster, role string, at ...*cluster.Process) (b *bearer, id string) {
+	t.Helper()
+	made, err := client(t, c, at...).Tokens().Create(t.Context(), api.AccessTokenSpec{User: "ada", Role: role, Tenant: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}

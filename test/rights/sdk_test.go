@@ -49,6 +49,9 @@ var sdkCalls = map[string]sdkCall{
 	"Jobs.Logs": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
 		return first(c.Jobs(tenant).Logs(ctx, "thing", sdk.LogOptions{}))
 	},
+	"Jobs.Exec": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
+		return fails(c.Jobs(tenant).Exec(ctx, "thing", sdk.ExecOptions{Command: []string{"true"}}))
+	},
 	"Jobs.Boost": func(ctx context.Context, c *sdk.Client, tenant string, _ *house) error {
 		return fails(c.Jobs(tenant).Boost(ctx, "thing", api.BoostOptions{NewPriority: 1, Duration: "1h"}))
 	},
