@@ -66,7 +66,7 @@ func (l *Leader) commitTogether(c *company) {
 	l.submit(joint)
 }
 
-// jointCommit is one decision with the commits of all.
+// jointCommit is one decision with the commits of all. model: mutants GROUP_CUT, GROUP_BELOW_MINIMUM
 func (l *Leader) jointCommit(c *company) (decision, bool) {
 	var joint decision
 	var done []func(txn.Outcome, resource.Revision, error)

@@ -18,6 +18,9 @@
  *   CONF 12 as 1 with one OS crash; tombstones are dropped, and agents register again and apply what they had read before
  *   CONF 13 as 1 with one OS crash; a node may be fenced as dead while its agent lives or not, RELEASED records are collected
  *   CONF 14 as 7, and what a grant has started may outlive it
+ *   CONF 15 as 13; gang 0 may lose its member on agent 1, and transaction 1 is of the unit that replaces it there (ADR 110)
+ *   CONF 16 two transactions of one member each, of a group that starts together (ADR 55); two epochs, one OS crash
+ *   CONF 17 as 15, and transaction 1 is of another unit, on a device of its own of agent 1: only the quota keeps it apart; no OS crash
  * NC and CRASHES may be given to make a configuration larger.
  *
  * Messages are over-approximated. A message that could have been sent may be delivered at any later time, any number of
@@ -47,6 +50,10 @@
  * Fences (CONF 13). A fence and a registration both write the identity, so incarnations count registrations there, and an
  * agent that lives votes anew after its own. Only the leader that made an attempt commits it, in a Txn that lands once, so a
  * collected RELEASED record is not made again.
+ *
+ * Losses (CONF 15). The gang charges 2, one for each member. A loss may land at any time while its compares hold, by anybody. For the
+ * agent of the lost member the record counts as RELEASED from then on. The replacement asks for the place of the lost member, so the
+ * agent that comes back has to stop the one before it promises the other.
  *
  * Not here: what README.md lists. MUTANT selects a mutation (rows.go says what each must break), WITNESS asks whether
  * the far end can be reached.
@@ -99,6 +106,13 @@
 #define END_WITHOUT_FENCE_COMPARE   43
 #define COLLECT_UNHEARD             44
 #define ORPHAN_HANDED_OUT           45
+#define LOSS_WITHOUT_FENCE_COMPARE  51
+#define LOSS_WITHOUT_STATE          52
+#define LOSS_UNCHARGED_EARLY        53
+#define MEND_WITHOUT_PARENT         54
+#define COLLECT_LOST_UNHEARD        55
+#define GROUP_CUT                   56
+#define GROUP_BELOW_MINIMUM         57
 
 #if CONF == 3 || CONF == 4
 #define NT 3
@@ -115,7 +129,7 @@
 #endif
 #endif
 #ifndef CRASHES
-#if CONF == 4 || CONF == 10
+#if CONF == 4 || CONF == 10 || CONF == 17
 #define CRASHES 0
 #elif CONF == 1 || CONF == 6
 #define CRASHES 2
@@ -123,7 +137,7 @@
 #define CRASHES 1
 #endif
 #endif
-#define CLASH   (CONF!=2 && CONF!=10) /* the gangs want the same devices */
+#define CLASH   (CONF!=2 && CONF!=10 && CONF!=17) /* the transactions want the same devices */
 #define PREEMPT (CONF>=3 && CONF<=5 || CONF==8) /* gang 0 is a victim, the others are preemptors */
 #define ACKS    (CONF<=2)
 #define LOSES   (CONF==6)       /* an OS crash loses tombstones */
@@ -133,14 +147,24 @@
 #define LIMITS  (CONF==10)
 #define EPOCHS  (CONF==11)
 #define FORGETS (CONF==12)
-#define FENCES  (CONF==13)
+#define FENCES  (CONF==13 || CONF==15 || CONF==17)
+#define HEALS   (CONF==15 || CONF==17) /* gang 0 may lose a member */
+#define MENDS   (CONF==15)      /* transaction 1 is of the unit that replaces the member */
+#define GROUPS  (CONF==16)
 #define STRAYS  (CONF==14)
 #define REMEMBERS (LOSES || WIPES || FORGETS || FENCES) /* that Freed was said, beyond the tombstone */
-#define LIMIT (1+LIMITS)        /* a gang charges 1 */
+#define LIMIT (1+LIMITS+HEALS+GROUPS) /* a transaction charges 1, a gang that may lose a member 2 */
 #ifndef FENCINGS
 #define FENCINGS 1
 #endif
 #define ONE(t)  (NT==3 && (t)==2) /* a transaction of one member, on agent 0 */
+#if HEALS
+#define ON(a,t) ((t)==0 || (a)==1)
+#elif GROUPS
+#define ON(a,t) ((a)==(t))
+#else
+#define ON(a,t) (!ONE(t) || (a)==0)
+#endif
 
 mtype = { ABSENT, ABORTED, COMMITTED, EVICTING, RELEASING, RELEASED };  /* record */
 mtype = { FREE, WAITING, RESERVED, HELD, EVICT, TOMB };                 /* agent, per transaction */
@@ -198,6 +222,16 @@ byte fencings;
 bool fenced[2];                 /* and confirmed dead */
 bool buried[2];                 /* some coordinator has seen that */
 #endif
+#if HEALS
+bool lost;                      /* the record says that the member on agent 1 is lost */
+bool knows[NC];                 /* a coordinator counts it so */
+#define LOST(a,t) ((a)==1 && (t)==0 && lost)
+#else
+#define LOST(a,t) false
+#endif
+#if GROUPS
+bool joint[NC];                 /* the Txn that commits both was sent */
+#endif
 /* Observers. */
 bool ack[NT];
 byte released[NT];
@@ -217,8 +251,13 @@ bool swapped;
 #define SUM(c)     (CH(c,0)+CH(c,1)+CH(c,2))
 #define LIVESUM    (LIVE(0)+LIVE(1)+LIVE(2))
 #else
+#if HEALS
+#define SUM(c)     (CH(c,0)*(2-knows[c])+CH(c,1))
+#define LIVESUM    (LIVE(0)*(2-lost)+LIVE(1))
+#else
 #define SUM(c)     (CH(c,0)+CH(c,1))
 #define LIVESUM    (LIVE(0)+LIVE(1))
+#endif
 #endif
 #define BIT(m,g)   (((m)>>(g))&1)
 
@@ -235,8 +274,8 @@ bool swapped;
 #define VOTED(t)   (yes[t] && (ONE(t) || yes[NT+t]))
 #define PRESENT(t) VOTED(t)
 #else
-#define VOTED(t)   (yes[t] && (ONE(t) || yes[NT+t]))
-#define PRESENT(t) (BIT(yes[t],nid[0]) && (ONE(t) || BIT(yes[NT+t],nid[1])) && STANDS(0) && STANDS(1))
+#define VOTED(t)   ((!ON(0,t) || yes[t]) && (!ON(1,t) || yes[NT+t]))
+#define PRESENT(t) ((!ON(0,t) || BIT(yes[t],nid[0]) && STANDS(0)) && (!ON(1,t) || BIT(yes[NT+t],nid[1]) && STANDS(1)))
 #endif
 #if IS(NO_EPOCH_COMPARE)
 #define LEADER(c) true
@@ -258,11 +297,12 @@ bool swapped;
 #if FENCES
 /* A node that is dead counts as freed; the Txn compares that it is, still. */
 #define ENDED(a,t) (FREEDBY(a,t) || fenced[a])
-#define FREED(t) ((ENDED(0,t) || IS(END_WITHOUT_FENCE_COMPARE) && buried[0]) && (ENDED(1,t) || IS(END_WITHOUT_FENCE_COMPARE) && buried[1]))
+#define GONE(a,t) (!ON(a,t) || LOST(a,t) || ENDED(a,t))
+#define FREED(t) ((GONE(0,t) || IS(END_WITHOUT_FENCE_COMPARE) && buried[0]) && (GONE(1,t) || IS(END_WITHOUT_FENCE_COMPARE) && buried[1]))
 #define ONCE(t) (!gone[t])
 #else
-#define ENDED(a,t) true
-#define FREED(t) (FREEDBY(0,t) && (ONE(t) || FREEDBY(1,t)))
+#define GONE(a,t) true
+#define FREED(t) ((!ON(0,t) || FREEDBY(0,t)) && (!ON(1,t) || FREEDBY(1,t)))
 #define ONCE(t) true
 #endif
 #if WIPES
@@ -305,6 +345,8 @@ bool swapped;
 #define FAR (seen[0]==epoch && seen[1]==epoch)
 #elif FORGETS
 #define FAR (past[0]==NT && past[1]==NT)
+#elif HEALS
+#define FAR (lost && fencings==FENCINGS && gone[0] && !fenced[1])
 #elif FENCES
 #define FAR (fencings==FENCINGS && gone[0] && gone[1] && !fenced[0] && !fenced[1])
 #else
@@ -313,9 +355,9 @@ bool swapped;
 #define holds(i,e) assert((e) || 1000+i==0)     /* invariant i; the number is for check.sh */
 #define check_at(a,t) \
   holds(1, !(CLASH && OWNS(a,t) && (OWNS(a,U1(t)) || (NT==3 && OWNS(a,U2(t)))))); \
-  holds(3, !(rec[t]==COMMITTED && !PROTECTS(a,t))); \
+  holds(3, !(rec[t]==COMMITTED && !PROTECTS(a,t) && !LOST(a,t))); \
   holds(3, !((L(a,t)==HELD || L(a,t)==EVICT) && (rec[t]==ABSENT || rec[t]==ABORTED))); \
-  holds(3, !(L(a,t)==EVICT && rec[t]==COMMITTED)); \
+  holds(3, !(L(a,t)==EVICT && rec[t]==COMMITTED && !LOST(a,t))); \
   holds(10, !(rec[t]==RELEASED && !FENCES && (!FREEDBY(a,t) || (RUNS(a,t) && !STRAYS)))); \
   holds(5, !(FORGETS && FREEDBY(a,t) && BUSY(a,t)));             /* freed once */ \
   holds(3, !(RUNS(a,t) && (rec[t]==ABSENT || rec[t]==ABORTED))); \
@@ -323,7 +365,7 @@ bool swapped;
   holds(7, !(L(a,t)==WAITING && NT==3 && OWNS(a,3-t)));          /* nominated to t, owned by another */ \
   holds(13, !(L(a,t)==WAITING && ph[a]==UP && !OWNS(a,0) && !IS(PROMOTE_LATER))) /* nothing waits for nothing */
 #define check_tx(t) \
-  check_at(0,t); if :: !ONE(t) -> check_at(1,t) :: else fi; \
+  if :: ON(0,t) -> check_at(0,t) :: else fi; if :: ON(1,t) -> check_at(1,t) :: else fi; \
   holds(4, !(ack[t] && (rec[t]==ABSENT || rec[t]==ABORTED))); \
   holds(5, released[t] <= 1)
 inline check() {
@@ -331,6 +373,9 @@ inline check() {
   holds(99, !(released[0]==1 && released[1]==1 && epoch==NC-1 && crashes==CRASHES && ph[0]==UP && ph[1]==UP && swapped==PREEMPT && FAR));
 #endif
   holds(2, LIVESUM <= LIMIT);
+#if GROUPS
+  holds(17, (rec[0]==ABSENT || rec[0]==ABORTED) == (rec[1]==ABSENT || rec[1]==ABORTED)); /* both were committed, or none */
+#endif
   check_tx(0); check_tx(1);
 #if NT == 3
   check_tx(2);
@@ -338,7 +383,7 @@ inline check() {
 }
 /* I11: no other edge exists; a collected record is as one that never was. */
 #define put(t,s) \
-  holds(11, (COLLECTS && rec[t]==ABORTED && s==ABSENT) || (FENCES && rec[t]==RELEASED && s==ABSENT) || (rec[t]==ABSENT && (s==COMMITTED || s==ABORTED)) || (rec[t]==COMMITTED && (s==EVICTING || s==RELEASING)) \
+  holds(11, (HEALS && rec[t]==COMMITTED && s==COMMITTED) || (COLLECTS && rec[t]==ABORTED && s==ABSENT) || (FENCES && rec[t]==RELEASED && s==ABSENT) || (rec[t]==ABSENT && (s==COMMITTED || s==ABORTED)) || (rec[t]==COMMITTED && (s==EVICTING || s==RELEASING)) \
       || (rec[t]==EVICTING && (s==RELEASING || s==RELEASED)) || (rec[t]==RELEASING && s==RELEASED) || ((IS(RELEASE_WITHOUT_STATE) || IS(SWAP_WITHOUT_VICTIM_STATE)) && s==RELEASED)); \
   rec[t]=s
 
@@ -359,7 +404,11 @@ inline check() {
 #define NOMINATED(a,t) (NT==3 && BUSY(a,3-(t)))
 #endif
 
-#if FENCES
+#if HEALS
+#define CANRESERVE(a,t) (ON(a,t) && rec[t]!=RELEASED && !gone[t] && (t==0 && !LOST(a,t) || t==1 && (lost || !MENDS)))
+#elif GROUPS
+#define CANRESERVE(a,t) ON(a,t)
+#elif FENCES
 #define CANRESERVE(a,t) (rec[t]!=RELEASED && !gone[t])
 #elif STRAYS
 #define CANRESERVE(a,t) (rec[t]!=RELEASED && (!RUNS(a,U1(t)) || IS(ORPHAN_HANDED_OUT)))
@@ -391,7 +440,7 @@ inline check() {
   :: d_step { !EPOCHS && PROMISES(a) && L(a,t)==FREE && CANRESERVE(a,t) && !TAKEN(a,t) -> L(a,t)=RESERVED; vote(a,t); if :: IS(START_BEFORE_COMMITTED) -> starts(a,t) :: else fi } /* Reserve */ \
   :: d_step { ph[a]==UP && L(a,t)==RESERVED && (LIVE(t) || rec[t]==RELEASED) -> L(a,t)=HELD; starts(a,t) }         /* Commit */ \
   :: d_step { ph[a]==UP && (L(a,t)==RESERVED || L(a,t)==WAITING) && rec[t]==ABORTED -> L(a,t)=FREE; promote(a,t) } /* Abort */ \
-  :: d_step { ph[a]==UP && L(a,t)!=TOMB && (rec[t]==RELEASING || rec[t]==RELEASED) -> bury(a,t); promote(a,t) } /* Release */ \
+  :: d_step { ph[a]==UP && L(a,t)!=TOMB && (ON(a,t) || !GROUPS && !HEALS) && (rec[t]==RELEASING || rec[t]==RELEASED || LOST(a,t)) -> bury(a,t); promote(a,t) } /* Release */ \
   :: d_step { ph[a]==DOWN && BUSY(a,t) -> L(a,t)=FREE }                                                          /* lost at the OS crash */ \
   :: d_step { LOSES && ph[a]==DOWN && L(a,t)==TOMB && !TAKEN(a,t) -> L(a,t)=HELD }                               /* what came after it is lost too */ \
   :: d_step { IS(TTL_FREES_WITHOUT_FENCE) && ph[a]==UP && L(a,t)==RESERVED && rec[t]==ABSENT -> L(a,t)=FREE; promote(a,t) }
@@ -425,8 +474,8 @@ inline check() {
 /* What is HELD and not listed any more stays, to be resolved; it gives way where a COMMITTED record has its device. */
 #define adopt(a,t) \
   if :: L(a,t)==TOMB -> skip \
-     :: else -> if :: rec[t]==COMMITTED && !(IS(REVIVED_STAYS) && L(a,U1(t))==HELD && rec[U1(t)]==RELEASED) -> L(a,t)=HELD \
-                   :: else -> if :: L(a,t)==HELD && rec[t]==RELEASED -> if :: rec[U1(t)]==COMMITTED && !IS(REVIVED_STAYS) -> bury(a,t) :: else fi \
+     :: else -> if :: rec[t]==COMMITTED && ON(a,t) && !LOST(a,t) && !(IS(REVIVED_STAYS) && L(a,U1(t))==HELD && rec[U1(t)]==RELEASED) -> L(a,t)=HELD \
+                   :: else -> if :: L(a,t)==HELD && (rec[t]==RELEASED || LOST(a,t)) -> if :: rec[U1(t)]==COMMITTED && !IS(REVIVED_STAYS) -> bury(a,t) :: else fi \
                                  :: else -> L(a,t)=FREE fi fi fi
 #elif WIPES
 /* What the record ends is stopped first, where the operating system is still the one that it ran on. */
@@ -438,7 +487,7 @@ inline check() {
 #else
 #define adopt(a,t) \
   if :: IS(REJOIN_WITHOUT_READING) || L(a,t)==TOMB -> skip \
-     :: else -> if :: rec[t]==COMMITTED -> L(a,t)=HELD \
+     :: else -> if :: rec[t]==COMMITTED && (ON(a,t) || !GROUPS) -> L(a,t)=HELD \
                    :: else -> if :: IS(PROMISE_BEFORE_REGISTERING) && L(a,t)==RESERVED -> skip :: else -> L(a,t)=FREE fi fi fi
 #endif
 #if NT == 3
@@ -473,7 +522,7 @@ inline check() {
 #define store_tx(t) \
   :: d_step { rec[t]==ABSENT && ONCE(t) -> put(t,ABORTED) }                                           /* fence, by anyone */ \
   :: d_step { rec[t]==COMMITTED || rec[t]==EVICTING -> put(t,RELEASING) } \
-  :: d_step { (rec[t]==RELEASING || (IS(RELEASE_WITHOUT_STATE) && rec[t]==RELEASED && released[t]<2)) && (FREED(t) || IS(END_BEFORE_FREED)) -> holds(10, !FENCES || ENDED(0,t) && ENDED(1,t)); put(t,RELEASED); released[t]++ } \
+  :: d_step { (rec[t]==RELEASING || (IS(RELEASE_WITHOUT_STATE) && rec[t]==RELEASED && released[t]<2)) && (FREED(t) || IS(END_BEFORE_FREED)) -> holds(10, !FENCES || GONE(0,t) && GONE(1,t)); put(t,RELEASED); released[t]++ } \
   :: d_step { ACKS && !ack[t] && (rec[t]==COMMITTED || (IS(ACK_BEFORE_COMMIT) && VOTED(t))) -> ack[t]=true }
 
 #define evict_for(t) \
@@ -486,13 +535,20 @@ inline check() {
 #define CHOSEN true
 #endif
 
+/* The loss of a member: its node is fenced and dead, its charge ends, and the unit that replaces the member may ask for a place. */
+#define loses \
+  :: d_step { (rec[0]==COMMITTED || IS(LOSS_WITHOUT_STATE) && rec[0]==RELEASING) && !lost && (fenced[1] || IS(LOSS_WITHOUT_FENCE_COMPARE) && buried[1]) -> \
+       holds(10, fenced[1] || FREEDBY(1,0)); put(0,COMMITTED); lost=true }
+#define coord_knows(c) \
+  :: d_step { loaded[c] && !knows[c] && (lost || IS(LOSS_UNCHARGED_EARLY) && fenced[1] && rec[0]==COMMITTED) -> knows[c]=true }
+
 /* A stop that leaves a process: the grant ends, and the device is an orphan until the process has ended. */
 #define agent_strays(a,t) \
   :: d_step { ph[a]==UP && L(a,t)==HELD && RUNS(a,t) && rec[t]==RELEASING -> tomb(a,t) } \
   :: d_step { RUNS(a,t) && !OWNS(a,t) -> stops(a,t) }
 
 /* A RELEASED record is kept until every agent has told that it holds nothing of the transaction. */
-#define HEARD(a,t) (FREEDBY(a,t) || (ph[a]==UP && !fenced[a] && L(a,t)==FREE))
+#define HEARD(a,t) (!ON(a,t) || FREEDBY(a,t) || (ph[a]==UP && !fenced[a] && L(a,t)==FREE) || IS(COLLECT_LOST_UNHEARD) && LOST(a,t))
 #define collect_released(t) \
   :: d_step { rec[t]==RELEASED && (HEARD(0,t) && HEARD(1,t) || IS(COLLECT_UNHEARD)) -> put(t,ABSENT); gone[t]=true }
 
@@ -517,10 +573,29 @@ inline check() {
 #define lands(c,t) skip
 #endif
 
+#if HEALS
+#define WEIGHS(c,t) ((t)==0 -> 2-knows[c] : 1)
+#define MAYMEND(t) (t==0 || !MENDS || rec[0]==COMMITTED && lost || IS(MEND_WITHOUT_PARENT))
+#define mends(t) holds(18, t==0 || !MENDS || rec[0]==COMMITTED && lost)
+#else
+#define WEIGHS(c,t) 1
+#define MAYMEND(t) true
+#define mends(t) skip
+#endif
+#if GROUPS
+/* One Txn commits both, with the compares of both. */
+#define ALONE IS(GROUP_CUT)
+#define coord_group(c) \
+  :: d_step { loaded[c] && !joint[c] && VOTED(0) && VOTED(1) && SUM(c)-CH(c,0)-CH(c,1)+2<=LIMIT -> joint[c]=true; CH(c,0)=true; CH(c,1)=true } \
+  :: d_step { joint[c] && LEADER(c) && UNDECIDED(0) && UNDECIDED(1) && PRESENT(0) && PRESENT(1) -> put(0,COMMITTED); put(1,COMMITTED) } \
+  :: d_step { IS(GROUP_BELOW_MINIMUM) && joint[c] && LEADER(c) && UNDECIDED(0) && PRESENT(0) -> put(0,COMMITTED) }
+#else
+#define ALONE true
+#endif
 #define DECIDED(t) (rec[t]==ABORTED || rec[t]==RELEASED)
 #define coord_tx(c,t) \
-  :: d_step { loaded[c] && !sent[c*NT+t] && USABLE(t) && VOTED(t) && SUM(c)-CH(c,t)+1<=ROOM(c) -> sent[c*NT+t]=true; sends(c,t); CH(c,t)=!IS(UNKNOWN_NOT_CHARGED) } \
-  :: d_step { sent[c*NT+t] && LEADER(c) && UNDECIDED(t) && PRESENT(t) && ONCE(t) -> put(t,COMMITTED); lands(c,t) }      /* commit point */ \
+  :: d_step { ALONE && loaded[c] && !sent[c*NT+t] && USABLE(t) && VOTED(t) && SUM(c)-CH(c,t)*WEIGHS(c,t)+WEIGHS(c,t)<=ROOM(c) -> sent[c*NT+t]=true; sends(c,t); CH(c,t)=!IS(UNKNOWN_NOT_CHARGED) } \
+  :: d_step { sent[c*NT+t] && LEADER(c) && UNDECIDED(t) && PRESENT(t) && ONCE(t) && MAYMEND(t) -> mends(t); put(t,COMMITTED); lands(c,t) } /* commit point */ \
   :: d_step { CH(c,t) && (DECIDED(t) || (IS(ABSENT_IS_AN_OUTCOME) && rec[t]==ABSENT)) -> CH(c,t)=false }            /* outcome read */ \
   :: d_step { IS(UNKNOWN_NOT_CHARGED) && loaded[c] && !CH(c,t) && LIVE(t) && sent[c*NT+t] -> CH(c,t)=true }
 
@@ -543,7 +618,11 @@ inline check() {
 #if NT == 3
 #define load(c) CH(c,0)=LIVE(0); CH(c,1)=LIVE(1); CH(c,2)=LIVE(2)
 #else
+#if HEALS
+#define load(c) CH(c,0)=LIVE(0); CH(c,1)=LIVE(1); knows[c]=lost
+#else
 #define load(c) CH(c,0)=LIVE(0); CH(c,1)=LIVE(1)
+#endif
 #endif
 #if LIMITS
 #define elected    bound[epoch]=limit
@@ -617,6 +696,24 @@ end:
   agent_fenced(0) agent_fenced(1)
   agent_revotes(0,0) agent_revotes(0,1) agent_revotes(1,0) agent_revotes(1,1)
   collect_released(0) collect_released(1)
+#endif
+#if HEALS
+  loses coord_knows(0)
+#if NC > 1
+  coord_knows(1)
+#endif
+#if NC > 2
+  coord_knows(2)
+#endif
+#endif
+#if GROUPS
+  coord_group(0)
+#if NC > 1
+  coord_group(1)
+#endif
+#if NC > 2
+  coord_group(2)
+#endif
 #endif
 #if STRAYS
   agent_strays(0,0) agent_strays(0,1) agent_strays(1,0) agent_strays(1,1)

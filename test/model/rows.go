@@ -36,6 +36,9 @@ var complete = []search{
 	{model: "muster", conf: "10", what: "quota only, lowered once; 2 epochs"},
 	{model: "muster", conf: "11", what: "two gangs, agents compare epochs; 2 epochs, 1 OS crash"},
 	{model: "muster", conf: "14", what: "two gangs, stray processes; 2 epochs, 1 OS crash or wiped disk"},
+	{model: "muster", conf: "15", what: "gang that loses a member on a dead node, its replacement; 2 epochs, 1 OS crash, 1 fence"},
+	{model: "muster", conf: "17", what: "gang that loses a member, another unit, quota only; 2 epochs, 1 fence"},
+	{model: "muster", conf: "16", what: "two transactions of a group; 2 epochs, 1 OS crash", short: true},
 	{model: "restore", conf: "1", what: "backup, restore, reconciliation; 1 leader after it, 1 OS crash"},
 	{model: "restore", conf: "2", what: "reconciliation by 2 leaders"},
 	{model: "restore", conf: "3", what: "reconciliation while an agent does not notice; 1 OS crash"},
@@ -86,6 +89,13 @@ var mutants = []search{
 	{model: "muster", conf: "13", mutant: "END_WITHOUT_FENCE_COMPARE", want: "I10", what: "RELEASED does not compare that a dead node still is"},
 	{model: "muster", conf: "13", mutant: "COLLECT_UNHEARD", want: "I3", what: "RELEASED collected before a dead node is back", short: true},
 	{model: "muster", conf: "14", mutant: "ORPHAN_HANDED_OUT", want: "I1", what: "a device is promised while a stray process is on it"},
+	{model: "muster", conf: "15", mutant: "LOSS_WITHOUT_FENCE_COMPARE", want: "I10", what: "a loss does not compare that the node still is dead"},
+	{model: "muster", conf: "15", mutant: "LOSS_WITHOUT_STATE", want: "I11", what: "a loss does not compare the record"},
+	{model: "muster", conf: "17", mutant: "LOSS_UNCHARGED_EARLY", want: "I2", what: "the charge of a lost member ends before the loss has landed"},
+	{model: "muster", conf: "15", mutant: "MEND_WITHOUT_PARENT", want: "I18", what: "the commit of a replacement does not compare the parent's record"},
+	{model: "muster", conf: "15", mutant: "COLLECT_LOST_UNHEARD", want: "I3", what: "RELEASED collected before the node of a lost member is back"},
+	{model: "muster", conf: "16", mutant: "GROUP_CUT", want: "I17", what: "the commits of a group are cut into Txns of their own", short: true},
+	{model: "muster", conf: "16", mutant: "GROUP_BELOW_MINIMUM", want: "I17", what: "a group commits the members alone that are there", short: true},
 	{model: "restore", conf: "1", mutant: "RESTORED_WITHOUT_QUARANTINE", want: "I4", what: "an agent follows a store that went back", short: true},
 	{model: "restore", conf: "1", mutant: "RETURNED_STAYS", want: "I3", what: "what came back is not ended before the agent goes on"},
 	{model: "restore", conf: "1", mutant: "ADOPT_PARTIAL", want: "I3", what: "a gang is adopted of which a member is not held"},
@@ -119,7 +129,10 @@ var large = []search{
 }
 
 // unwritten are the mutants whose rule no code has yet, and why.
-var unwritten = map[string]string{}
+var unwritten = map[string]string{
+	"LOSS_WITHOUT_FENCE_COMPARE": "ADR 110", "LOSS_WITHOUT_STATE": "ADR 110", "LOSS_UNCHARGED_EARLY": "ADR 110",
+	"MEND_WITHOUT_PARENT": "ADR 110", "COLLECT_LOST_UNHEARD": "ADR 110",
+}
 
 // rows is what `make model` runs, or with full what `make model-full` does.
 func rows(full bool) []search {
