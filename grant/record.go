@@ -29,6 +29,7 @@ type RecordEdge struct{ From, To RecordState }
 var recordEdges = [...]RecordEdge{
 	{RecordAbsent, RecordCommitted},
 	{RecordAbsent, RecordAborted},
+	{RecordCommitted, RecordCommitted}, // a member is lost (ADR 110)
 	{RecordCommitted, RecordEvicting},
 	{RecordCommitted, RecordReleasing},
 	{RecordEvicting, RecordReleasing},

@@ -37,7 +37,7 @@ func (u Use) Shown() api.NamespaceCounts {
 // OfUnit is the use of a unit without its job. doc is the document of a unit that is
 // an allocation, and nil of a member of a job.
 func OfUnit(unit *record.Unit, doc *api.Allocation) Use {
-	u := Use{Allocations: int64(unit.Members), Documents: int64(len(unit.Document))}
+	u := Use{Allocations: int64(unit.Held()), Documents: int64(len(unit.Document))}
 	if api.Phase(unit.Phase) == api.Pending {
 		u.Waiting = 1
 	}

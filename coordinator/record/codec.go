@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/grant"
@@ -142,6 +143,11 @@ func (r Tx) check() error {
 			return fmt.Errorf("members[%d]: index %d on node %q", i, m.Member, m.Node)
 		}
 	}
+	for i, m := range r.LostMembers {
+		if m.Member < 0 || m.Node == "" || m.AtMillis < 0 || slices.ContainsFunc(r.Members, func(p Placement) bool { return p.Member == m.Member }) {
+			return fmt.Errorf("lostMembers[%d]: index %d on node %q at %d: want a node, milliseconds since 1970, and no member that is in members", i, m.Member, m.Node, m.AtMillis)
+		}
+	}
 	if r.GraceSeconds < 0 {
 		return fmt.Errorf("graceSeconds %d is negative", r.GraceSeconds)
 	}
@@ -205,8 +211,17 @@ func (r Unit) check() error {
 		return fmt.Errorf("n %d is negative", r.N)
 	case r.Members < 1:
 		return fmt.Errorf("members %d: want at least 1", r.Members)
+	case len(r.Lost) >= r.Members:
+		return fmt.Errorf("lost %v: want fewer than the %d members", r.Lost, r.Members)
+	case r.Replaces && (r.Parent == "" || r.Members != 1):
+		return fmt.Errorf("replaces, with parent %q and %d members: want a parent and one member", r.Parent, r.Members)
 	case r.EndedMillis < 0:
 		return fmt.Errorf("endedMillis %d: want milliseconds since 1970", r.EndedMillis)
+	}
+	for i, index := range r.Lost {
+		if index < 0 || index >= r.Members || i > 0 && index <= r.Lost[i-1] {
+			return fmt.Errorf("lost %v: want ascending indices below %d", r.Lost, r.Members)
+		}
 	}
 	return checkExits("exits", r.Exits)
 }

@@ -69,6 +69,17 @@ func migRecord() record.Tx {
 	}
 }
 
+// lostRecord is of a gang that has lost a member.
+func lostRecord() record.Tx {
+	r := txRecord()
+	r.State, r.By, r.Reason, r.Evicted, r.GraceSeconds = grant.RecordCommitted, "", "", false, 0
+	r.LostMembers = []record.LostMember{{AtMillis: 1_767_323_045_250, Placement: record.Placement{
+		Member: 1, Node: "gpu-02", Incarnation: resource.Incarnation{JournalID: "j2", BootID: "b2"},
+		Assignment: resource.Assignment{GPUs: []resource.GPUGrant{{Index: 0, UUID: "GPU-9", Milli: 1000}}},
+	}}}
+	return r
+}
+
 // roundTrip compares the encoding with a golden file and reads it back.
 func roundTrip[R record.Type](t *testing.T, name string, r R) {
 	t.Run(name, func(t *testing.T) {
@@ -103,6 +114,7 @@ func TestGoldenRecords(t *testing.T) {
 	ending.EndingMillis = 1_767_323_045_250
 	roundTrip(t, "tx-evicting-instant", ending)
 	roundTrip(t, "tx-mig", migRecord())
+	roundTrip(t, "tx-lost", lostRecord())
 	roundTrip(t, "tx-aborted", record.Tx{State: grant.RecordAborted, UnitUID: "u-1", Reason: "no answer from gpu-01"})
 	roundTrip(t, "ready", record.Ready{AtMillis: 1_767_323_046_125})
 	roundTrip(t, "unit-alloc", record.Unit{
@@ -113,6 +125,13 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "unit-job", record.Unit{
 		UID: "u-2", Kind: record.JobUnit, Namespace: "ml", Name: "train", N: 1, Tenant: "t", Phase: "Queued",
 		Members: 2, FirstMember: 4, Parent: "u-1", Reason: "Insufficient", Message: "want 8, have 3",
+	})
+	roundTrip(t, "unit-lost", record.Unit{
+		UID: "u-6", Kind: record.JobUnit, Namespace: "ml", Name: "train", Tenant: "ml", Phase: "Running", TxID: "u-6.7.1.00", Members: 4, Lost: []int{1, 2},
+	})
+	roundTrip(t, "unit-replacement", record.Unit{
+		UID: "u-7", Kind: record.JobUnit, Namespace: "ml", Name: "train", N: record.FirstReplacement + 1, Tenant: "ml", Phase: "Pending",
+		Members: 1, FirstMember: 1, Parent: "u-6", Replaces: true,
 	})
 	roundTrip(t, "unit-ended", record.Unit{
 		UID: "u-5", Kind: record.JobUnit, Namespace: "ml", Name: "train", Phase: "Failed", Members: 1,
@@ -285,6 +304,8 @@ func TestRecordsKeepTheirRules(t *testing.T) {
 		"committed without unit":      {func(r *record.Tx) { r.Unit = record.UnitPath{} }, "unit"},
 		"committed without members":   {func(r *record.Tx) { r.Members = nil }, "at least one"},
 		"a member without node":       {func(r *record.Tx) { r.Members[0].Node = "" }, "members[0]"},
+		"a lost member without node":  {func(r *record.Tx) { r.LostMembers = []record.LostMember{{}} }, "lostMembers[0]"},
+		"a lost member that is there": {func(r *record.Tx) { r.LostMembers = []record.LostMember{{Placement: r.Members[0]}} }, "lostMembers[0]"},
 		"a negative charge":           {func(r *record.Tx) { r.Charges[0].Request[resource.CPU] = -1 }, "charges[0].request: cpu -1"},
 		"a negative grace":            {func(r *record.Tx) { r.GraceSeconds = -1 }, "graceSeconds -1"},
 		"an end before 1970":          {func(r *record.Tx) { r.EndingMillis = -1 }, "endingMillis -1"},
@@ -309,6 +330,8 @@ func TestRecordsOfWorkKeepTheirRules(t *testing.T) {
 		value  string
 		want   string // "" = it is taken
 	}{
+		"a unit that has lost all members":   {decodes[record.Unit], fmt.Sprintf(unit, 1)[:len(fmt.Sprintf(unit, 1))-1] + `,"lost":[0]}`, "fewer than the 1 members"},
+		"a replacement without a gang":       {decodes[record.Unit], fmt.Sprintf(unit, 1)[:len(fmt.Sprintf(unit, 1))-1] + `,"replaces":true}`, "want a parent"},
 		"an allocation":                      {decodes[record.Unit], fmt.Sprintf(unit, 1), ""},
 		"the end of a unit before 1970":      {decodes[record.Unit], fmt.Sprintf(unit, -1), "endedMillis -1"},
 		"a job":                              {decodes[record.Job], fmt.Sprintf(job, "[0,2]", 1), ""},

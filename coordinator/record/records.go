@@ -31,6 +31,10 @@ type Tx struct {
 	// Charges count while State.Charged, once per transaction.
 	Charges []Charge    `json:"charges,omitempty"`
 	Members []Placement `json:"members,omitempty"`
+	// LostMembers had a place in the transaction until their nodes were confirmed dead,
+	// in the order of the losses: other units replace them (ADR 110). Each member is in
+	// Members or in LostMembers.
+	LostMembers []LostMember `json:"lostMembers,omitempty"`
 	// Alternative is the number of the alternative that the members have; 0 for the
 	// request of the specification itself.
 	Alternative int `json:"alternative,omitempty"`
@@ -92,6 +96,9 @@ type Exit struct {
 	Signal  int    `json:"signal,omitempty"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
+	// Tx is the transaction that the member ran in, where that is not the unit's: another
+	// unit has replaced the member.
+	Tx resource.TxID `json:"tx,omitempty"`
 	// Use is the measured use of the member; nil where nothing was measured.
 	Use *Use `json:"use,omitempty"`
 }
@@ -145,6 +152,22 @@ type Placement struct {
 	Assignment  resource.Assignment  `json:"assignment"`
 }
 
+// LostMember is a member that a transaction has lost with its node.
+type LostMember struct {
+	Placement
+	// AtMillis is the instant of the loss, as Tx.EndingMillis is one.
+	AtMillis int64 `json:"atMillis"`
+}
+
+// LostGraceSeconds is the grace of a lost member whose node comes back after all.
+const LostGraceSeconds = 30
+
+// HasLost reports whether the transaction has lost its members on a node. For the agent
+// of that node the record counts as RELEASED.
+func (r *Tx) HasLost(node resource.NodeID) bool {
+	return slices.ContainsFunc(r.LostMembers, func(m LostMember) bool { return m.Node == node })
+}
+
 // AsMember returns the placement without node and incarnation.
 func (p Placement) AsMember() grant.Member {
 	return grant.Member{Index: p.Member, Assignment: p.Assignment}
@@ -165,8 +188,12 @@ type Unit struct {
 	Sequence Sequence `json:"sequence"`
 	// TxID is the transaction that holds the members, if any.
 	TxID resource.TxID `json:"txID,omitempty"`
-	// Members is how many the unit has, at least 1.
+	// Members is how many the unit has, at least 1, with those in Lost.
 	Members int `json:"members"`
+	// Lost are the indices in the unit, ascending, of the members that its transaction has
+	// lost with their nodes, and that other units replace. Fewer than Members; none once
+	// the unit holds nothing.
+	Lost []int `json:"lost,omitempty"`
 	// FirstMember is the index in the job of the unit's member 0.
 	FirstMember int `json:"firstMember,omitempty"`
 	// Document is an allocation's submitted document: all its values as they
@@ -175,8 +202,11 @@ type Unit struct {
 	// Admitted completes an allocation's document; nil where nothing is left out, or an
 	// older version has accepted it. A unit of a job has that of its job.
 	Admitted *Admitted `json:"admitted,omitempty"`
-	// Parent is the unit that this one grows or mends, if any.
+	// Parent is the unit that this one grows, or a member of which it replaces, if any.
 	Parent resource.UnitUID `json:"parent,omitempty"`
+	// Replaces: the unit has the place of a lost member of its parent, the one with the
+	// index FirstMember in the job.
+	Replaces bool `json:"replaces,omitempty"`
 	// Ending is the end that an allocation's owner has asked for while it was the
 	// victim of an undecided preemption: until that is decided its transaction
 	// cannot carry the wish. nil where there is none.
@@ -241,6 +271,20 @@ type GangPlace struct {
 	// MinMembers is the number of members that start together.
 	MinMembers int `json:"minMembers"`
 }
+
+// Held is the number of members that a transaction of the unit has.
+func (u *Unit) Held() int { return u.Members - len(u.Lost) }
+
+// HasLost reports whether the unit has lost a member, by its index in the unit.
+func (u *Unit) HasLost(index int) bool {
+	_, lost := slices.BinarySearch(u.Lost, index)
+	return lost
+}
+
+// FirstReplacement is the number of the unit that replaces the member 0 of a job; that of
+// another member is greater by the member's index. No unit of a submission has such a
+// number.
+const FirstReplacement = 1_000_000
 
 // Path is the unit's name.
 func (u Unit) Path() UnitPath {

@@ -6,7 +6,12 @@ import "github.com/musterd/muster/resource"
 // or without a preemptor.
 
 func (m *Machine) evictAsked(in EvictAsked) []Effect {
-	if m.state != Committed {
+	switch {
+	case m.state == Committed:
+	case m.losing != "" && m.notice == nil && (m.state == Losing || m.state == Reading): // as soon as that is answered
+		m.notice = &in
+		return nil
+	default:
 		return nil
 	}
 	m.notice = &in

@@ -66,6 +66,8 @@ type (
 		By           resource.TxID
 		GraceSeconds int64
 		Reason       string
+		// Lost are the nodes whose members the record has lost.
+		Lost []resource.NodeID
 	}
 	// ReleaseAsked: the owner of the allocation wants it to end. Evicted is for
 	// the machine itself: the allocation ends by an eviction, not by its owner's wish.
@@ -78,6 +80,16 @@ type (
 	EvictAsked struct {
 		GraceSeconds int64
 		Reason       string
+	}
+	// NodeLost: a node is confirmed dead, and the transaction is to go on without its
+	// members there. It has others.
+	NodeLost struct{ Node resource.NodeID }
+	// LossAnswered: the outcome of the Txn of WriteLoss. Conflict says that a compare has
+	// failed, and that no such Txn can land any more but for one that the record shows.
+	LossAnswered struct {
+		Node     resource.NodeID
+		Outcome  Outcome
+		Revision resource.Revision
 	}
 	// EvictingAnswered: the outcome of the Txn to EVICTING.
 	EvictingAnswered struct {
@@ -132,6 +144,8 @@ func (FenceAnswered) input()     {}
 func (RecordRead) input()        {}
 func (ReleaseAsked) input()      {}
 func (EvictAsked) input()        {}
+func (NodeLost) input()          {}
+func (LossAnswered) input()      {}
 func (EvictingAnswered) input()  {}
 func (VictimClaimed) input()     {}
 func (Evicted) input()           {}
@@ -182,6 +196,9 @@ type (
 	// ReadRecord starts a linearizable read, repeated until it is answered
 	// by RecordRead.
 	ReadRecord struct{}
+	// WriteLoss writes COMMITTED → COMMITTED without the members on a dead node; answered
+	// by LossAnswered.
+	WriteLoss struct{ Node resource.NodeID }
 	// WriteEvicting writes COMMITTED → EVICTING; answered by EvictingAnswered.
 	WriteEvicting struct {
 		GraceSeconds int64
@@ -198,6 +215,11 @@ type (
 	WriteReleased struct{}
 	// AckCommitted: the allocation may be acknowledged.
 	AckCommitted struct{ Revision resource.Revision }
+	// AckLoss: the record goes on without the members on the node.
+	AckLoss struct {
+		Node     resource.NodeID
+		Revision resource.Revision
+	}
 	// AckEvictions: the victims are EVICTING.
 	AckEvictions struct{ Revision resource.Revision }
 	// AckEvicting: the eviction may be acknowledged. It may come again.
@@ -230,10 +252,12 @@ func (WriteEvictions) effect() {}
 func (WriteCommit) effect()    {}
 func (WriteAborted) effect()   {}
 func (ReadRecord) effect()     {}
+func (WriteLoss) effect()      {}
 func (WriteEvicting) effect()  {}
 func (WriteReleasing) effect() {}
 func (WriteReleased) effect()  {}
 func (AckCommitted) effect()   {}
+func (AckLoss) effect()        {}
 func (AckEvictions) effect()   {}
 func (AckEvicting) effect()    {}
 func (AckFreed) effect()       {}

@@ -150,7 +150,7 @@ func (s *scene) send(x intent, faults bool) {
 }
 
 func (s *scene) reply(x intent, o txn.Outcome, rev resource.Revision) {
-	in := answer(x.kind, o, rev)
+	in := answer(write{kind: x.kind}, o, rev)
 	switch x.kind {
 	case "evictions":
 		in = txn.EvictionsAnswered{Outcome: o, Revision: rev}

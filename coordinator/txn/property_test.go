@@ -75,11 +75,11 @@ func (w *world) recovered(s grant.RecordState) {
 // disturb lets one thing happen.
 func disturb(w *world) {
 	one := rapid.SampledFrom(w.agents).Draw(w.t, "agent")
-	switch rapid.IntRange(0, 15).Draw(w.t, "event") {
+	switch rapid.IntRange(0, 16).Draw(w.t, "event") {
 	case 0, 1, 2:
 		if len(w.answers) > 0 {
 			in := take(w.t, &w.answers)
-			if rapid.IntRange(0, 3).Draw(w.t, "doubled") == 0 {
+			if _, once := in.(txn.LossAnswered); !once && rapid.IntRange(0, 3).Draw(w.t, "doubled") == 0 {
 				w.answers = append(w.answers, in)
 			}
 			w.step(in, true)
@@ -128,6 +128,8 @@ func disturb(w *world) {
 		} else {
 			w.resolve(one)
 		}
+	case 16:
+		w.die(one)
 	case 15:
 		switch w.record {
 		case grant.RecordReleased: // history has it
@@ -149,6 +151,9 @@ func settle(w *world) {
 	}
 	w.late = nil
 	for _, a := range w.agents {
+		if a.dead { // it was no death
+			w.restart(a)
+		}
 		w.step(txn.Reconnected{Node: a.node}, false)
 	}
 	for range 1000 {
@@ -180,6 +185,8 @@ func settle(w *world) {
 func ended(w *world) {
 	state := w.m.State()
 	switch {
+	case state == txn.Committed && len(w.m.Nodes()) != len(w.agents):
+		w.t.Fatalf("settled with the nodes %v, and has lost %v", w.m.Nodes(), w.lost)
 	case state == txn.Committed && !w.released && w.record == grant.RecordCommitted && w.acked["AckCommitted"] == 1:
 		for _, a := range w.agents {
 			if a.state != held {

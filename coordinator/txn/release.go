@@ -19,7 +19,7 @@ func (m *Machine) releaseAsked(in ReleaseAsked) []Effect {
 		if m.by == "" {
 			return m.end()
 		}
-	case Clearing, Committing, Fencing, Reading, Claimed, Noticing:
+	case Clearing, Committing, Fencing, Reading, Losing, Claimed, Noticing:
 		// as soon as that is answered
 	case Ending, Releasing, Closing, Released, Aborted:
 	}

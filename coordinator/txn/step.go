@@ -37,6 +37,10 @@ func (m *Machine) Step(in Input) []Effect {
 		return m.evictAsked(in)
 	case EvictingAnswered:
 		return m.evictingAnswered(in)
+	case NodeLost:
+		return m.nodeLost(in)
+	case LossAnswered:
+		return m.lossAnswered(in)
 	case VictimClaimed:
 		return m.claimed(in)
 	case Evicted:
@@ -153,6 +157,9 @@ func (m *Machine) resume() []Effect {
 	case m.notice != nil:
 		m.state = Noticing
 		return []Effect{WriteEvicting(*m.notice)}
+	case m.losing != "":
+		m.state = Losing
+		return []Effect{WriteLoss{m.losing}}
 	}
 	return nil
 }
@@ -184,6 +191,12 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 		return nil
 	}
 	wasCommitted := m.revision != 0
+	lost := m.loses(in.Lost, in.Revision)
+	return append(lost, m.obey(in, wasCommitted)...)
+}
+
+// obey continues where a record is.
+func (m *Machine) obey(in RecordRead, wasCommitted bool) []Effect {
 	switch in.State {
 	case grant.RecordAbsent:
 		if wasCommitted {
@@ -197,7 +210,10 @@ func (m *Machine) recordRead(in RecordRead) []Effect {
 	case grant.RecordCommitted:
 		if wasCommitted {
 			m.revision = in.Revision // another may have written it since
-			return m.resume()
+			if effects := m.resume(); m.state != Committed {
+				return effects
+			}
+			return m.tellCommit() // a stream may have begun during the read
 		}
 		return m.committed(in.Revision)
 	case grant.RecordEvicting:
@@ -228,7 +244,7 @@ func (m *Machine) reconnected(in Reconnected) []Effect {
 		}
 	case Displacing: // a Yes may have been lost with an incarnation
 		return []Effect{SendReserve{p.node}}
-	case Committed, Claimed:
+	case Committed, Losing, Claimed:
 		return []Effect{SendCommit{p.node, m.revision}}
 	case Evicting:
 		if !p.freed {

@@ -51,6 +51,7 @@ const (
 	Fencing                 // the Txn that creates ABORTED is under way
 	Reading                 // the record is being read
 	Committed               // COMMITTED is durable
+	Losing                  // the Txn is under way by which the record loses its members on a dead node
 	Claimed                 // a preemptor's Txn that makes the record EVICTING is under way
 	Noticing                // the Txn to EVICTING, for no preemptor, is under way
 	Evicting                // EVICTING is durable, Freed outstanding or the preemptor undecided
@@ -62,7 +63,7 @@ const (
 )
 
 var stateNames = [...]string{
-	"Reserving", "Clearing", "Displacing", "Committing", "Fencing", "Reading", "Committed", "Claimed", "Noticing", "Evicting", "Ending", "Releasing", "Closing",
+	"Reserving", "Clearing", "Displacing", "Committing", "Fencing", "Reading", "Committed", "Losing", "Claimed", "Noticing", "Evicting", "Ending", "Releasing", "Closing",
 	"Released", "Aborted",
 }
 
@@ -115,8 +116,9 @@ type Machine struct {
 	refusals                        []Refused
 	release                         *ReleaseAsked // requested; carried out as soon as the state allows
 	releaseAcked                    bool
-	notice                          *EvictAsked   // the eviction, once it is requested
-	by                              resource.TxID // the undecided preemptor that has claimed this victim
+	notice                          *EvictAsked     // the eviction, once it is requested
+	by                              resource.TxID   // the undecided preemptor that has claimed this victim
+	losing                          resource.NodeID // the dead node without whose members the record goes on; see lost.go
 }
 
 // New returns a transaction over the given nodes and the effects that start
@@ -220,6 +222,9 @@ func (m *Machine) Freed() bool {
 	}
 	return true
 }
+
+// Has reports whether a node has members of the transaction.
+func (m *Machine) Has(node resource.NodeID) bool { return m.part(node) != nil }
 
 // FreedBy reports whether a node has freed its members for good.
 func (m *Machine) FreedBy(node resource.NodeID) bool {

@@ -2,6 +2,7 @@ package txn_test
 
 import (
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -30,6 +31,7 @@ type world struct {
 	late     []write      // Txns without an answer that may still land
 	reads    int          // reads that are under way
 
+	lost     []resource.NodeID // whose members the record has lost
 	commits  int
 	acked    map[string]int
 	released bool // a release was asked for
@@ -40,6 +42,7 @@ type agentModel struct {
 	registered resource.Revision
 	state      agentState
 	reserved   resource.Revision // the registration under which it promised
+	dead       bool              // fenced and confirmed dead at the revision registered
 }
 
 type agentState string
@@ -56,6 +59,8 @@ type write struct {
 	kind  string
 	at    resource.Revision            // compared with the record's
 	votes map[resource.NodeID]txn.Vote // compared with the registrations
+	node  resource.NodeID              // of a loss
+	fence resource.Revision            // compared with the node's identity
 }
 
 func newWorld(t *rapid.T) *world {
@@ -117,6 +122,16 @@ func (w *world) land(x write) (bool, resource.Revision) {
 			return false, 0
 		}
 		return true, w.become(grant.RecordAborted)
+	case "loss":
+		i := slices.IndexFunc(w.agents, func(a *agentModel) bool { return a.node == x.node && a.dead && a.registered == x.fence })
+		if w.record != grant.RecordCommitted || w.modRev != x.at || i < 0 {
+			return false, 0
+		}
+		if w.agents = slices.Delete(w.agents, i, i+1); len(w.agents) == 0 {
+			w.t.Fatal("the record has lost all members")
+		}
+		w.lost = append(w.lost, x.node)
+		return true, w.become(grant.RecordCommitted)
 	case "releasing":
 		if w.record != grant.RecordCommitted || w.modRev != x.at {
 			return false, 0
@@ -135,8 +150,10 @@ func (w *world) land(x write) (bool, resource.Revision) {
 	}
 }
 
-func answer(kind string, o txn.Outcome, rev resource.Revision) txn.Input {
-	switch kind {
+func answer(x write, o txn.Outcome, rev resource.Revision) txn.Input {
+	switch x.kind {
+	case "loss":
+		return txn.LossAnswered{Node: x.node, Outcome: o, Revision: rev}
 	case "commit":
 		return txn.CommitAnswered{Outcome: o, Revision: rev}
 	case "aborted":
@@ -154,22 +171,22 @@ func (w *world) send(x write, faults bool) {
 	if faults {
 		switch rapid.SampledFrom([]string{"answered", "answered", "lost", "answer lost", "late"}).Draw(w.t, x.kind) {
 		case "lost":
-			w.answers = append(w.answers, answer(x.kind, txn.Unknown, 0))
+			w.answers = append(w.answers, answer(x, txn.Unknown, 0))
 			return
 		case "answer lost":
 			w.land(x)
-			w.answers = append(w.answers, answer(x.kind, txn.Unknown, 0))
+			w.answers = append(w.answers, answer(x, txn.Unknown, 0))
 			return
 		case "late":
 			w.late = append(w.late, x)
-			w.answers = append(w.answers, answer(x.kind, txn.Unknown, 0))
+			w.answers = append(w.answers, answer(x, txn.Unknown, 0))
 			return
 		}
 	}
 	if ok, rev := w.land(x); ok {
-		w.answers = append(w.answers, answer(x.kind, txn.Landed, rev))
+		w.answers = append(w.answers, answer(x, txn.Landed, rev))
 	} else {
-		w.answers = append(w.answers, answer(x.kind, txn.Conflict, w.rev))
+		w.answers = append(w.answers, answer(x, txn.Conflict, w.rev))
 	}
 }
 
@@ -201,6 +218,11 @@ func (w *world) perform(effects []txn.Effect, faults bool) {
 		case txn.WriteAborted:
 			w.must(w.acked["AckCommitted"] == 0, e)
 			w.send(write{kind: "aborted"}, faults)
+		case txn.WriteLoss:
+			w.send(write{kind: "loss", at: w.m.Revision(), node: e.Node, fence: w.identity(e.Node)}, faults)
+		case txn.AckLoss:
+			w.must(slices.Contains(w.lost, e.Node) && !w.m.Has(e.Node), e)
+			w.ack("AckLoss of " + string(e.Node))
 		case txn.WriteReleasing:
 			w.must(w.released, e)
 			w.send(write{kind: "releasing", at: w.m.Revision()}, faults)
@@ -245,15 +267,19 @@ func (w *world) step(in txn.Input, faults bool) { w.perform(w.m.Step(in), faults
 // read answers a read that is under way.
 func (w *world) read() {
 	w.reads--
-	in := txn.RecordRead{State: w.record, Revision: w.modRev}
+	in := txn.RecordRead{State: w.record, Revision: w.modRev, Lost: slices.Clone(w.lost)}
 	if w.record == grant.RecordAbsent {
 		in.Revision = w.rev
 	}
 	w.answers = append(w.answers, in)
 }
 
-// obey lets an agent act on a command.
+// obey lets an agent act on a command. One that is dead, or whose members the record has
+// lost, does not.
 func (w *world) obey(e txn.Effect, refuses bool) {
+	if node := nodeOf(e); slices.Contains(w.lost, node) || w.agent(node).dead {
+		return
+	}
 	switch e := e.(type) {
 	case txn.SendReserve:
 		a := w.agent(e.Node)
@@ -285,7 +311,7 @@ func (w *world) obey(e txn.Effect, refuses bool) {
 
 // resolve is an agent that lost patience: it fences or learns.
 func (w *world) resolve(a *agentModel) {
-	if a.state != reserved {
+	if a.state != reserved || a.dead {
 		return
 	}
 	if w.record == grant.RecordAbsent && !w.collected {
@@ -297,8 +323,42 @@ func (w *world) resolve(a *agentModel) {
 // restart is an OS crash: a new registration, then the record is read.
 func (w *world) restart(a *agentModel) {
 	w.rev++
-	a.registered = w.rev
+	a.registered, a.dead = w.rev, false
 	w.adopt(a)
+}
+
+// die fences a node and confirms its death; the machine is asked to go on without it.
+func (w *world) die(a *agentModel) {
+	if !a.dead {
+		w.rev++
+		a.registered, a.dead = w.rev, true
+	}
+	w.step(txn.NodeLost{Node: a.node}, true)
+}
+
+// identity is the revision of a node's identity; 0 where the record has lost its members.
+func (w *world) identity(n resource.NodeID) resource.Revision {
+	if slices.Contains(w.lost, n) {
+		return 0
+	}
+	return w.agent(n).registered
+}
+
+// nodeOf is the node that a command is for.
+func nodeOf(e txn.Effect) resource.NodeID {
+	switch e := e.(type) {
+	case txn.SendReserve:
+		return e.Node
+	case txn.SendCommit:
+		return e.Node
+	case txn.SendAbort:
+		return e.Node
+	case txn.SendRelease:
+		return e.Node
+	case txn.SendForget:
+		return e.Node
+	}
+	return ""
 }
 
 func (w *world) adopt(a *agentModel) {
