@@ -31,7 +31,8 @@ type ID uint64
 
 // Write is a set of operations that land together or not at all.
 //
-// Writes that write the same key share no Txn. They may still be under way at one
+// Writes that write the same key share no Txn, and neither do two of which one compares a
+// key that the other writes: both would hold before a Txn that breaks one of them. They may still be under way at one
 // time, and land in any order: the compares of each have to allow for that.
 type Write struct {
 	// Token is the owner's name for the write; it comes back with the answer.

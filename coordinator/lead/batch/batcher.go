@@ -32,7 +32,9 @@ type Batcher struct {
 	paused  map[ID]refusal          // what is answered once a pause is over
 	seen    map[record.Compare]bool // scratch of join
 	written map[string]bool         // scratch of take
-	over    error                   // why the term has ended; nil while it goes on
+	// compared are the keys that the writes compare; scratch of take.
+	compared map[string]bool
+	over     error // why the term has ended; nil while it goes on
 }
 
 // flight is a batch of writes on its way. A flight without writes is free.
@@ -58,7 +60,7 @@ type refusal struct {
 
 // New returns a Batcher without writes.
 func New(c Config) *Batcher {
-	return &Batcher{config: c, paused: map[ID]refusal{}, seen: map[record.Compare]bool{}, written: map[string]bool{}}
+	return &Batcher{config: c, paused: map[ID]refusal{}, seen: map[record.Compare]bool{}, written: map[string]bool{}, compared: map[string]bool{}}
 }
 
 // Submit queues a write; Next sends it. After GiveUp the write is answered at
@@ -93,6 +95,7 @@ func (b *Batcher) Next(out []Effect) []Effect {
 // store refuses it.
 func (b *Batcher) take() []Write {
 	clear(b.written)
+	clear(b.compared)
 	compares, ops := 1, 0
 	for i, w := range b.waiting {
 		compares += len(w.Compares)
@@ -108,13 +111,20 @@ func (b *Batcher) take() []Write {
 	return taken
 }
 
-// addWritten notes the keys of a write for take, and reports whether one of them
-// was noted before.
+// addWritten notes the keys of a write for take, and reports whether the write writes a
+// key that one before it writes or compares, or compares a key that one before it writes.
 func (b *Batcher) addWritten(w Write) (shares bool) {
 	for i := range w.Ops {
-		key := w.Ops[i].Key
-		shares = shares || b.written[key]
-		b.written[key] = true
+		shares = shares || b.written[w.Ops[i].Key] || b.compared[w.Ops[i].Key]
+	}
+	for i := range w.Compares {
+		shares = shares || b.written[w.Compares[i].Key]
+	}
+	for i := range w.Ops {
+		b.written[w.Ops[i].Key] = true
+	}
+	for i := range w.Compares {
+		b.compared[w.Compares[i].Key] = true
 	}
 	return shares
 }
