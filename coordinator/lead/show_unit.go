@@ -40,6 +40,13 @@ func (u *unit) shownEnding() (e shown.Ending) {
 func (l *Leader) showMember(u *unit, index int) shown.Member {
 	m := shown.Member{Unit: l.showUnit(u), Index: index, Settled: !unitWaiting(u)}
 	m.FindLost(l.lossOf)
+	if u.group != nil {
+		for _, mate := range u.group.units {
+			if mate.phase() == api.Running {
+				m.Together++
+			}
+		}
+	}
 	switch {
 	case m.Places != nil:
 		at := m.Places[index]
