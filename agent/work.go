@@ -196,7 +196,7 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 		env = append(env, name+"="+value)
 	}
 	env = append(env,
-		"MUSTER_RANK="+strconv.Itoa(m.Index), "MUSTER_WORLD_SIZE="+strconv.Itoa(len(s.Hosts)), "MUSTER_INDEX="+strconv.Itoa(s.First+m.Index),
+		"MUSTER_RANK="+strconv.Itoa(s.Rank+m.Index), "MUSTER_WORLD_SIZE="+strconv.Itoa(len(s.Hosts)), "MUSTER_INDEX="+strconv.Itoa(s.First+m.Index),
 		"MASTER_PORT="+strconv.Itoa(s.Port))
 	if len(s.Hosts) > 0 {
 		env = append(env, "MASTER_ADDR="+s.Hosts[0])

@@ -24,7 +24,11 @@ type Start struct {
 	Dir string
 	// First is the index in the job of the unit's member 0.
 	First int
-	// Hosts are the addresses of the hosts of all members of the unit, by member.
+	// Rank is the rank of the unit's member 0 among Hosts: 0 but for a unit that replaces a
+	// member of a gang.
+	Rank int
+	// Hosts are the addresses of the hosts of all members of the unit, or of the gang, by
+	// rank; "" for a member that waits for a place.
 	Hosts []string
 	// Port is for the rendezvous of the members, on the host of member 0.
 	Port int

@@ -15,7 +15,7 @@ import (
 func startOf(m *musterv1.Start) (*grant.Start, error) {
 	s := &grant.Start{
 		Tx: resource.TxID(m.GetTx()), Epoch: resource.Epoch(m.GetEpoch()), Args: m.GetArgs(), Env: m.GetEnv(), Dir: m.GetDir(),
-		First: int(m.GetFirstMember()), Hosts: m.GetHosts(), Port: int(m.GetPort()),
+		First: int(m.GetFirstMember()), Rank: int(m.GetRank()), Hosts: m.GetHosts(), Port: int(m.GetPort()),
 		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()),
 	}
 	switch {
@@ -50,6 +50,9 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 		if i > 0 && s.Members[i].Index <= s.Members[i-1].Index {
 			return nil, fmt.Errorf("start.members[%d]: member %d follows member %d, want ascending", i, s.Members[i].Index, s.Members[i-1].Index)
 		}
+	}
+	if last := s.Members[len(s.Members)-1].Index; s.Rank > 0 && s.Rank+last >= len(s.Hosts) {
+		return nil, fmt.Errorf("start.rank: %d with member %d, of %d hosts", s.Rank, last, len(s.Hosts))
 	}
 	return s, needTx("start", m.GetTx())
 }

@@ -65,7 +65,7 @@ func encodeReserve(c grant.Reserve) *musterv1.Reserve {
 
 func encodeStart(c grant.Start) *musterv1.Start {
 	s := &musterv1.Start{
-		Tx: string(c.Tx), Epoch: int64(c.Epoch), Args: c.Args, Env: c.Env, Dir: c.Dir, FirstMember: int32(c.First), Hosts: c.Hosts, Port: int32(c.Port),
+		Tx: string(c.Tx), Epoch: int64(c.Epoch), Args: c.Args, Env: c.Env, Dir: c.Dir, FirstMember: int32(c.First), Rank: int32(c.Rank), Hosts: c.Hosts, Port: int32(c.Port),
 		CpuLimitMillis: int64(c.CPULimit), MemoryLimitBytes: int64(c.MemoryLimit),
 	}
 	if n := c.Notice; n.Signal != 0 {

@@ -162,8 +162,17 @@ type LostMember struct {
 // LostGraceSeconds is the grace of a lost member whose node comes back after all.
 const LostGraceSeconds = 30
 
-// HasLost reports whether the transaction has lost its members on a node. For the agent
-// of that node the record counts as RELEASED.
+// SeenBy is the state of the record for the agent of a node, and the seconds of grace for
+// its members there: a node whose members the transaction has lost sees it RELEASED, also
+// while the others run.
+func (r *Tx) SeenBy(node resource.NodeID) (state grant.RecordState, graceSeconds int64) {
+	if r.HasLost(node) {
+		return grant.RecordReleased, LostGraceSeconds
+	}
+	return r.State, r.GraceSeconds
+}
+
+// HasLost reports whether the transaction has lost its members on a node.
 func (r *Tx) HasLost(node resource.NodeID) bool {
 	return slices.ContainsFunc(r.LostMembers, func(m LostMember) bool { return m.Node == node })
 }

@@ -236,9 +236,9 @@ func (s *Server) record(ctx context.Context, node resource.NodeID, tx resource.T
 		return nil, status.Errorf(codes.DataLoss, "%v", err)
 	}
 	m.Unit, m.Epoch, m.Revision = string(rec.UnitUID), int64(rec.Epoch), int64(kv.ModRev)
-	m.GraceMillis = rec.GraceSeconds * 1000
-	m.Name, m.Tenant, m.UnitMembers = rec.Unit.String(), string(rec.Tenant), int32(len(rec.Members))
-	m.State = wire.ToRecordState(rec.State)
+	m.Name, m.Tenant, m.UnitMembers = rec.Unit.String(), string(rec.Tenant), int32(len(rec.Members)+len(rec.LostMembers))
+	state, grace := rec.SeenBy(node)
+	m.State, m.GraceMillis = wire.ToRecordState(state), grace*1000
 	for _, member := range rec.Members {
 		if member.Node == node {
 			m.Incarnation = wire.ToIncarnation(member.Incarnation)

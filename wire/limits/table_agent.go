@@ -54,6 +54,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.env":          listOf(MaxArgs, document(MaxArg)),
 	"muster.v1.Start.dir":          document(maxDir),
 	"muster.v1.Start.first_member": memberIndex,
+	"muster.v1.Start.rank":         memberIndex,
 	"muster.v1.Start.hosts":        listOf(maxWorld, id(maxAddress)),
 	"muster.v1.Start.port":         between(0, 65535),
 	"muster.v1.Start.members":      listOf(maxMembers, message),

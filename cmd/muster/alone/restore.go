@@ -107,7 +107,7 @@ func recordsByNode(d *capture.Document) (map[resource.NodeID][]ledger.Record, er
 			if parts[m.Node] == nil {
 				parts[m.Node] = &ledger.Record{
 					Tx: tx, Unit: r.UnitUID, Epoch: r.Epoch, State: r.State, Grace: time.Duration(r.GraceSeconds) * time.Second,
-					Revision: kv.ModRev, Name: r.Unit.String(), Tenant: r.Tenant, UnitMembers: len(r.Members),
+					Revision: kv.ModRev, Name: r.Unit.String(), Tenant: r.Tenant, UnitMembers: len(r.Members) + len(r.LostMembers),
 				}
 				nodes = append(nodes, m.Node)
 			}

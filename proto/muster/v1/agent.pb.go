@@ -1980,7 +1980,8 @@ type Start struct {
 	Dir string `protobuf:"bytes,5,opt,name=dir,proto3" json:"dir,omitempty"`
 	// first_member is the index in the job of the unit's member 0.
 	FirstMember int32 `protobuf:"varint,6,opt,name=first_member,json=firstMember,proto3" json:"first_member,omitempty"`
-	// hosts are the addresses of the hosts of the unit's members, by member.
+	// hosts are the addresses of the hosts of the unit's members, or of its gang, by rank; an
+	// entry is empty for a member that waits for a place.
 	Hosts []string `protobuf:"bytes,7,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	// port is for the rendezvous of the members, on the host of member 0.
 	Port int32 `protobuf:"varint,8,opt,name=port,proto3" json:"port,omitempty"`
@@ -1992,8 +1993,11 @@ type Start struct {
 	// they are greater than the requests; 0 stands for the request.
 	CpuLimitMillis   int64 `protobuf:"varint,11,opt,name=cpu_limit_millis,json=cpuLimitMillis,proto3" json:"cpu_limit_millis,omitempty"`
 	MemoryLimitBytes int64 `protobuf:"varint,12,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// rank is that of the unit's member 0 among hosts: 0, but for a unit that replaces a
+	// lost member of a gang.
+	Rank          int32 `protobuf:"varint,13,opt,name=rank,proto3" json:"rank,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Start) Reset() {
@@ -2106,6 +2110,13 @@ func (x *Start) GetCpuLimitMillis() int64 {
 func (x *Start) GetMemoryLimitBytes() int64 {
 	if x != nil {
 		return x.MemoryLimitBytes
+	}
+	return 0
+}
+
+func (x *Start) GetRank() int32 {
+	if x != nil {
+		return x.Rank
 	}
 	return 0
 }
@@ -3255,7 +3266,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\xe7\x02\n" +
+	"\amessage\"\xfb\x02\n" +
 	"\x05Start\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
@@ -3269,7 +3280,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x06notice\x18\n" +
 	" \x01(\v2\x11.muster.v1.NoticeR\x06notice\x12(\n" +
 	"\x10cpu_limit_millis\x18\v \x01(\x03R\x0ecpuLimitMillis\x12,\n" +
-	"\x12memory_limit_bytes\x18\f \x01(\x03R\x10memoryLimitBytes\"h\n" +
+	"\x12memory_limit_bytes\x18\f \x01(\x03R\x10memoryLimitBytes\x12\x12\n" +
+	"\x04rank\x18\r \x01(\x05R\x04rank\"h\n" +
 	"\x06Notice\x12\x16\n" +
 	"\x06signal\x18\x01 \x01(\x05R\x06signal\x12#\n" +
 	"\rbefore_millis\x18\x02 \x01(\x03R\fbeforeMillis\x12!\n" +

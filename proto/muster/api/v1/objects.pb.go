@@ -3559,6 +3559,7 @@ type JobSpec struct {
 	Dependencies            []*JobDependency       `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	TtlSecondsAfterFinished *int32                 `protobuf:"varint,12,opt,name=ttl_seconds_after_finished,json=ttlSecondsAfterFinished,proto3,oneof" json:"ttl_seconds_after_finished,omitempty"`
 	Members                 []*MemberSet           `protobuf:"bytes,13,rep,name=members,proto3" json:"members,omitempty"`
+	OnMemberLost            string                 `protobuf:"bytes,14,opt,name=on_member_lost,json=onMemberLost,proto3" json:"on_member_lost,omitempty"`
 	unknownFields           protoimpl.UnknownFields
 	sizeCache               protoimpl.SizeCache
 }
@@ -3682,6 +3683,13 @@ func (x *JobSpec) GetMembers() []*MemberSet {
 		return x.Members
 	}
 	return nil
+}
+
+func (x *JobSpec) GetOnMemberLost() string {
+	if x != nil {
+		return x.OnMemberLost
+	}
+	return ""
 }
 
 type MemberSet struct {
@@ -9713,7 +9721,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\bListMeta\x12)\n" +
 	"\x10resource_version\x18\x01 \x01(\tR\x0fresourceVersion\x12\x1a\n" +
 	"\bcontinue\x18\x02 \x01(\tR\bcontinue\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since\"\xda\x05\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\"\x80\x06\n" +
 	"\aJobSpec\x12%\n" +
 	"\vparallelism\x18\x01 \x01(\x05H\x00R\vparallelism\x88\x01\x01\x12%\n" +
 	"\vcompletions\x18\x02 \x01(\x05H\x01R\vcompletions\x88\x01\x01\x12(\n" +
@@ -9728,7 +9736,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\asuspend\x18\t \x01(\bH\x05R\asuspend\x88\x01\x01\x12@\n" +
 	"\fdependencies\x18\v \x03(\v2\x1c.muster.api.v1.JobDependencyR\fdependencies\x12@\n" +
 	"\x1attl_seconds_after_finished\x18\f \x01(\x05H\x06R\x17ttlSecondsAfterFinished\x88\x01\x01\x122\n" +
-	"\amembers\x18\r \x03(\v2\x18.muster.api.v1.MemberSetR\amembersB\x0e\n" +
+	"\amembers\x18\r \x03(\v2\x18.muster.api.v1.MemberSetR\amembers\x12$\n" +
+	"\x0eon_member_lost\x18\x0e \x01(\tR\fonMemberLostB\x0e\n" +
 	"\f_parallelismB\x0e\n" +
 	"\f_completionsB\x10\n" +
 	"\x0e_backoff_limitB\x1a\n" +
