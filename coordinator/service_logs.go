@@ -72,7 +72,9 @@ func selectedMembers(j *shown.Job, q service.LogQuery) (int, *api.Status) {
 	}
 	members := 0
 	for i := range j.Units {
-		members += j.Units[i].Record.Members
+		if u := j.Units[i].Record; !u.Replaces { // a replacement is one of the members of its gang
+			members += u.Members
+		}
 	}
 	switch {
 	case !q.AllMembers && q.Member >= members:
@@ -92,12 +94,12 @@ func startsOf(j *shown.Job, q service.LogQuery) (starts []memberStart) {
 		for index := range u.Members {
 			s := memberStart{member: u.FirstMember + index, tx: u.TxID, index: index}
 			switch {
-			case !q.AllMembers && s.member != q.Member:
+			case !q.AllMembers && s.member != q.Member, u.HasLost(index):
 				continue
 			case s.tx != "" && index < len(j.Units[i].Places):
 				s.node = j.Units[i].Places[index].Node
 			case s.tx == "":
-				s.tx, s.node = u.LastTx, exitNode(u, index)
+				s.tx, s.node, s.index = lastStart(u, index)
 			}
 			if s.tx != "" && s.node != "" {
 				starts = append(starts, s)
@@ -107,14 +109,20 @@ func startsOf(j *shown.Job, q service.LogQuery) (starts []memberStart) {
 	return starts
 }
 
-// exitNode is the node on which a member of a unit has ended; "" where none is known.
-func exitNode(u *record.Unit, index int) resource.NodeID {
+// lastStart is the last start of a member that has ended: the transaction, its node, ""
+// where none is known, and the index there. A member that another unit has replaced is the
+// one member of the transaction of that unit.
+func lastStart(u *record.Unit, index int) (resource.TxID, resource.NodeID, int) {
 	for _, e := range u.Exits {
-		if e.Member == index {
-			return e.Node
+		switch {
+		case e.Member != index:
+		case e.Tx != "":
+			return e.Tx, e.Node, 0
+		default:
+			return u.LastTx, e.Node, index
 		}
 	}
-	return ""
+	return u.LastTx, "", index
 }
 
 // agentAddress is where the agent of a node serves, as it has registered. A follower

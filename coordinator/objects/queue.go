@@ -39,9 +39,9 @@ func (c *Cache) countQueued(u *cachedUnit, sign int) {
 	var more queueMembers
 	switch p := u.Phase(); {
 	case p == api.Pending:
-		more.waiting = sign * u.record.Members
+		more.waiting = sign * u.record.Held()
 	case !p.Ended():
-		more.running = sign * u.record.Members
+		more.running = sign * u.record.Held()
 	default:
 		return
 	}

@@ -153,7 +153,7 @@ func (c *Cache) readReady(u *cachedUnit, kvs map[string]record.KV) error {
 // follow from its shares.
 func (c *Cache) outdateUnit(u *cachedUnit) {
 	namespace := u.record.Namespace
-	for i := range u.record.Members {
+	for i := range u.record.Members { // also those that other units replace: they get the names back
 		c.stale[Name{Allocations, namespace, u.MemberName(i)}] = true
 	}
 	if u.job != nil {
@@ -190,7 +190,7 @@ func (c *Cache) outdateMembers(s *share) {
 
 // waiting is the unit as an entry of the queue.
 func (u *cachedUnit) waiting() waiting {
-	return waiting{u.key, u.record.Queue, u.record.Namespace + "/" + u.record.Name, u.record.Members}
+	return waiting{u.key, u.record.Queue, u.record.Namespace + "/" + u.record.Name, u.record.Held()}
 }
 
 // readUnit reads a unit's key. A unit that was there before, nil for none, saves the
@@ -283,12 +283,21 @@ func (c *Cache) addUnit(u *cachedUnit) {
 	c.units[u.path] = u
 	c.countQueued(u, 1)
 	c.countGang(u, true)
-	for i := range u.record.Members {
-		c.members[u.record.Namespace+"/"+u.MemberName(i)] = cachedMember{u, i}
-	}
+	c.nameMembers(u)
 	if j := u.job; j != nil {
 		at, _ := slices.BinarySearchFunc(j.units, u.record.N, func(u *cachedUnit, n int) int { return cmp.Compare(u.record.N, n) })
 		j.units = slices.Insert(j.units, at, u)
+	}
+}
+
+// nameMembers gives the members of a unit their names, but for those that other units
+// replace: those have the names as long as they are there.
+func (c *Cache) nameMembers(u *cachedUnit) {
+	for i := range u.record.Members {
+		name := u.record.Namespace + "/" + u.MemberName(i)
+		if other := c.members[name].unit; !u.record.HasLost(i) && (u.record.Replaces || other == nil || other.job != u.job || !other.record.Replaces) {
+			c.members[name] = cachedMember{u, i}
+		}
 	}
 }
 
@@ -315,7 +324,7 @@ func (c *Cache) hold(u *cachedUnit, rec *record.Tx, kv record.KV) {
 	for _, charged := range rec.Charges {
 		if charged.Tree == quota.Tree {
 			charge := u.scope
-			charge.Group, charge.Request = charged.Group, charged.Request
+			charge.Group, charge.Request, charge.Members = charged.Group, charged.Request, int64(u.record.Held())
 			c.quotas.limits.Charge(h.tx, charge)
 		}
 	}
@@ -337,6 +346,9 @@ func (c *Cache) dropUnit(u *cachedUnit) {
 	}
 	if j := u.job; j != nil {
 		j.units = slices.DeleteFunc(j.units, func(other *cachedUnit) bool { return other == u })
+		if u.record.Replaces && len(j.units) > 0 && c.units[j.units[0].path] == j.units[0] {
+			c.nameMembers(j.units[0])
+		}
 	}
 	if h := u.holding; h != nil {
 		delete(c.live, h.tx)

@@ -38,7 +38,7 @@ func (j *Job) Show() *api.Job {
 	revision, members := j.Revision, 0
 	for i := range j.Units {
 		revision = max(revision, j.Units[i].Revision)
-		members += j.Units[i].Record.Members
+		members += j.Units[i].Record.Held()
 	}
 	s := &o.Status
 	if members > 0 {
@@ -47,6 +47,7 @@ func (j *Job) Show() *api.Job {
 	for i := range j.Units {
 		j.Units[i].showIn(s)
 	}
+	j.orderMembers(s)
 	s.QueuePosition, s.Dependencies = j.Position, j.showDependencies()
 	if b := j.Record.Boost; b != nil && !api.Phase(j.Record.Phase).Ended() {
 		s.Boost = &api.JobBoost{Priority: b.Priority, Expires: Instant(b.UntilMillis), Reason: b.Reason, ApprovedBy: b.ApprovedBy}
@@ -60,6 +61,30 @@ func (j *Job) Show() *api.Job {
 	j.showLostIn(s)
 	j.ShowUses(s)
 	return o
+}
+
+// orderMembers puts the members that replace others into their places, and leaves each
+// member out whose replacement has its name.
+func (j *Job) orderMembers(s *api.JobStatus) {
+	at := slices.IndexFunc(j.Units, func(u Unit) bool { return u.Record.Replaces })
+	if at < 0 {
+		return
+	}
+	own := len(s.Allocations) - (len(j.Units) - at) // a replacement has one member
+	for _, m := range s.Allocations[own:] {
+		i := slices.IndexFunc(s.Allocations, func(o api.JobMember) bool { return o.Name == m.Name })
+		if i < own {
+			s.Allocations[i] = m
+			continue
+		}
+		i = slices.IndexFunc(s.Allocations[:own], func(o api.JobMember) bool { return len(o.Name) > len(m.Name) || len(o.Name) == len(m.Name) && o.Name > m.Name })
+		if i < 0 {
+			i = own
+		}
+		s.Allocations = slices.Insert(slices.Delete(s.Allocations, own, own+1), i, m)
+		own++
+	}
+	s.Allocations = s.Allocations[:own]
 }
 
 // showDependencies shows how far the dependencies of the job are.
@@ -82,6 +107,9 @@ func (j *Job) showDependencies() []api.JobDependencyStatus {
 func (u *Unit) showIn(s *api.JobStatus) {
 	phase := u.Phase()
 	for i := range u.Record.Members {
+		if u.Record.HasLost(i) {
+			continue // the unit that replaces it shows it
+		}
 		m := api.JobMember{Name: u.MemberName(i), Phase: u.endOf(i)}
 		switch m.Phase {
 		case api.Running:
@@ -152,14 +180,17 @@ func (j *Job) ShowUses(s *api.JobStatus) {
 	if j.UseOf == nil {
 		return
 	}
-	at := 0
+	at := make(map[string]*api.JobMember, len(s.Allocations))
+	for i := range s.Allocations {
+		at[s.Allocations[i].Name] = &s.Allocations[i]
+	}
 	for i := range j.Units {
 		u := &j.Units[i]
-		for member := range u.Record.Members {
-			if member < len(u.Places) && u.Record.TxID != "" && at < len(s.Allocations) && s.Allocations[at].Use == nil {
-				s.Allocations[at].Use = Use(j.UseOf(u.Places[member].Node, u.Record.TxID, member))
+		for member := range u.Places {
+			m := at[u.MemberName(member)]
+			if m != nil && m.Use == nil && u.Record.TxID != "" && !u.Record.HasLost(member) {
+				m.Use = Use(j.UseOf(u.Places[member].Node, u.Record.TxID, member))
 			}
-			at++
 		}
 	}
 }

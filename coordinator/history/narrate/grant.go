@@ -51,6 +51,9 @@ func (n *Narrator) takeTx(c *change, e record.Event) error {
 	switch rec.State {
 	case grant.RecordCommitted:
 		c.note(committedAt(rec))
+		for _, m := range rec.LostMembers {
+			c.note(instant(m.AtMillis))
+		}
 	case grant.RecordEvicting, grant.RecordReleasing:
 		c.note(instant(rec.EndingMillis))
 	default:
@@ -122,15 +125,21 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 	held := n.ready[id]
 	row.Ready, row.Signaled, row.Revision = instant(held.millis), instant(held.signaled), max(row.Revision, held.revision)
 	row.Exits = exitsOf(id, t, u)
-	members := slices.Clone(r.Members)
-	slices.SortFunc(members, func(a, b record.Placement) int { return a.Member - b.Member })
-	for _, m := range members {
-		var f form
+	formOf := func(member int) (f form) {
 		if u != nil {
-			f = u.work.formOf(r.Alternative, m.Member)
+			f = u.work.formOf(r.Alternative, member)
 		}
-		row.Members = append(row.Members, n.memberRow(m, f))
+		return f
 	}
+	for _, m := range r.Members {
+		row.Members = append(row.Members, n.memberRow(m, formOf(m.Member)))
+	}
+	for _, m := range r.LostMembers {
+		lost := n.memberRow(m.Placement, formOf(m.Member))
+		lost.Ended = instant(m.AtMillis)
+		row.Members = append(row.Members, lost)
+	}
+	slices.SortFunc(row.Members, func(a, b history.Member) int { return a.Index - b.Index })
 	return row
 }
 
@@ -143,6 +152,7 @@ func exitsOf(id resource.TxID, t *tx, u *unit) json.RawMessage {
 	if len(exits) == 0 && u != nil && u.record.LastTx == id {
 		exits = u.record.Exits
 	}
+	exits = slices.DeleteFunc(slices.Clone(exits), func(e record.Exit) bool { return e.Tx != "" && e.Tx != id }) // those are of other grants
 	return jsonOf(exits, len(exits) > 0)
 }
 
