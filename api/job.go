@@ -35,6 +35,11 @@ type JobSpec struct {
 	// the members that started together again, FailJob ends the job, and Ignore lets the
 	// other members go on.
 	OnMemberFailure string `json:"onMemberFailure,omitempty" default:"Restart" oneof:"Restart,FailJob,Ignore" example:"FailJob"`
+	// OnMemberLost is the consequence of the loss of a node, once its death is confirmed, for
+	// the members that started together: with Restart all of them start again, with Replace
+	// the others go on, and the lost member waits for another place. Members of a job that
+	// is no gang are replaced in any case.
+	OnMemberLost string `json:"onMemberLost,omitempty" default:"Restart" oneof:"Restart,Replace" example:"Replace"`
 	// ActiveDeadlineSeconds is the time after which a unit of the job ends, since the
 	// unit has last come from the queue and begun to run, with its retries: the unit and
 	// the job are Failed then. Resource quotas
@@ -69,6 +74,9 @@ type JobSpec struct {
 	// PATCH may change it at any time.
 	Suspend *bool `json:"suspend,omitempty" default:"false" example:"true"`
 }
+
+// ReplacesLost reports whether a gang goes on without members whose nodes are lost.
+func (s *JobSpec) ReplacesLost() bool { return s.OnMemberLost == "Replace" }
 
 // IsSuspended reports whether the owner keeps the job's units from running.
 func (j *Job) IsSuspended() bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }

@@ -49,6 +49,8 @@ func (j *Job) CheckDomains() *Status {
 	at := gangPath(path, t)
 	first, growth, _ := JobUnits(j)
 	switch s := g.Subgroup; {
+	case j.Spec.ReplacesLost():
+		return invalid("spec.onMemberLost", "Replace: not with %s.topology, whose rules about domains hold for all members together; leave one of them out", at)
 	case growth > 0:
 		return invalid(at+".minMembers", "%d of %d members: a gang with topology starts with all its members; leave out minMembers", first, j.Members())
 	case s != nil && first%int(s.Members) != 0:

@@ -76,6 +76,12 @@ type attempt struct {
 	// outcome is set where the work is why the attempt ends.
 	work    map[int]grant.WorkState
 	outcome *record.Outcome
+	// loss is the loss of members whose Txn is under way, nil for none. lostMembers are
+	// those that the record has lost, elsewhere the ends of members that other transactions
+	// had, by member.
+	loss        *memberLoss
+	lostMembers []record.LostMember
+	elsewhere   map[int]record.Exit
 	// port is where the members of work meet, on the host of member 0; 0 for no work,
 	// and before the commit is sent.
 	port int

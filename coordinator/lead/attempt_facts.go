@@ -76,6 +76,10 @@ func (a *attempt) exits() []record.Exit {
 			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message, Use: useOf(s.Use)})
 		}
 	}
+	if elsewhere := a.exitsElsewhere(); len(elsewhere) > 0 {
+		list = append(list, elsewhere...)
+		slices.SortFunc(list, func(a, b record.Exit) int { return cmp.Compare(a.Member, b.Member) })
+	}
 	foldDevices(list)
 	return list
 }
@@ -98,6 +102,10 @@ func (a *attempt) restoreOutcome(o *record.Outcome) {
 	}
 	a.outcome = &record.Outcome{Phase: o.Phase, Message: o.Message, End: o.EndedBy(), Retry: o.Retry}
 	for _, e := range o.Exits {
+		if e.Tx != "" {
+			a.keepExit(e)
+			continue
+		}
 		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
 	}
 }
@@ -145,7 +153,7 @@ func joinReasons(reasons []resource.Reason, more string) string {
 
 // countsOn counts the members on each of the nodes, nil where each has one.
 func (a *attempt) countsOn(nodes []resource.NodeID) []int32 {
-	if a.unit.record.Members == len(nodes) {
+	if a.unit.record.Held() == len(nodes) {
 		return nil
 	}
 	counts := make([]int32, len(nodes))

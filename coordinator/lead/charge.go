@@ -202,7 +202,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 			if c.Tree == quota.Tree {
 				u := a.unit
 				l.quotas.Charge(a.machine.ID(), u.record.Tenant, quota.Charge{
-					Group: c.Group, Request: c.Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
+					Group: c.Group, Request: c.Request, Members: int64(u.record.Held()), User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 				}, l.now)
 			}
 		}

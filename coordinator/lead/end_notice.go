@@ -19,11 +19,15 @@ func (a *attempt) endNotice(now int64) grant.Notice {
 		return grant.Notice{}
 	}
 	n := grant.Notice{Signal: number, Before: min(before, longestLimit)}
-	instant := a.ready.instant
+	of := a.judged()
+	if of == nil {
+		return n
+	}
+	instant := of.ready.instant
 	if instant == 0 { // the key is on its way to the store
 		instant = now
 	}
-	if t, limited := a.unit.limitSince(instant); limited {
+	if t, limited := of.unit.limitSince(instant); limited {
 		n.After = max(0, time.Duration(t.since-now)*time.Millisecond+t.length-n.Before)
 	}
 	return n

@@ -163,6 +163,8 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 			continue
 		}
 		switch m := a.machine; {
+		case !m.Has(n.view.ID): // its record has lost the members here
+			n.removeReservation(tx)
 		case !m.Undecided() && m.State() != txn.Aborted && !m.FreedBy(n.view.ID):
 			h.setRecorded()
 		default:
@@ -181,11 +183,12 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 // attempt that waits for Freed continues; where no attempt waits, the agent may
 // forget the transaction.
 func (l *Leader) onTombstone(n *node, tx resource.TxID) {
-	if a := l.attempts[tx]; a != nil {
+	if a := l.attempts[tx]; a != nil && a.machine.Has(n.view.ID) {
 		a.clearAssumedFreed(n.view.ID)
 		l.step(a, txn.Freed{Node: n.view.ID})
 		return
 	}
+	l.noteRid(tx, n.view.ID)
 	l.retired.report(tx, n.view.ID, l.now)
 	l.reply(n, grant.Forget{Tx: tx})
 }
@@ -232,13 +235,14 @@ func (l *Leader) replied(e grant.Replied) {
 		if n.reservations[e.Tx] == nil {
 			break
 		}
-		if n.drop(e.Tx); a == nil {
+		if n.drop(e.Tx); a == nil || !a.machine.Has(e.Node) {
 			l.wakeFor(n)
 		}
 	}
-	if a == nil {
+	if a == nil || !a.machine.Has(e.Node) {
 		switch e.State {
 		case grant.Tombstone:
+			l.noteRid(e.Tx, e.Node)
 			l.retired.report(e.Tx, e.Node, l.now)
 			l.reply(n, grant.Forget{Tx: e.Tx})
 		case grant.Reserved, grant.Waiting:

@@ -58,12 +58,14 @@ func (l *Leader) underNotice(a *attempt, e txn.AckEvicting) {
 	l.writeWish(u)
 	l.notify(u)
 	l.evictMates(a, e)
+	l.evictGang(a, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
 	if u.job == nil || !u.job.gang || u.record.N > 0 {
 		return
 	}
 	for _, growth := range u.job.units[1:] {
 		l.evict(growth, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
 	}
+	l.endReplacements(u.job)
 }
 
 // evictMates gives notice to the other members of a group that has lost one by an
@@ -87,7 +89,8 @@ type unitEnd struct {
 	record record.Unit
 	// waiting is why a unit that waits again is not tried at once; nil for another unit.
 	waiting *record.Waiting
-	// removed: an allocation that its owner has deleted.
+	// removed: an allocation that its owner has deleted, or a replacement whose gang does not
+	// run any more.
 	removed bool
 	// requeued: a job's unit that was evicted or whose work starts again, or an
 	// allocation that its owner has suspended, is back at its place in the order.
@@ -101,11 +104,13 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
 	r := &e.record
-	r.TxID, r.Ended, r.EndedMillis = "", l.stamp(), l.millis()
+	r.TxID, r.Lost, r.Ended, r.EndedMillis = "", nil, l.stamp(), l.millis()
 	if u.work() != nil { // also of a unit that waits again: its output is kept
 		r.Exits, r.LastTx = a.exits(), a.machine.ID()
 	}
 	switch {
+	case u.record.Replaces && (u.ending != nil || !u.isWanted()):
+		r.Phase, e.removed = string(api.Cancelled), true
 	case a.outcome != nil && a.outcome.Phase == string(api.Pending):
 		if e.requeued = l.startsAgain(a, r); e.requeued && r.RetryMillis != 0 {
 			w := shown.RestartBackOff(r.Failure, r.Retry, u.job.policy().BackoffLimit, r.RetryMillis)
@@ -165,7 +170,9 @@ func (l *Leader) onUnitReleased(a *attempt) {
 	if e.requeued && e.record.Priority != u.record.Priority {
 		l.removeConsumer(u) // the trees know its priority
 	}
+	l.keepExit(a)
 	u.setReleased(e, a.machine.Revision())
+	l.mapMembers(u)
 	l.census.note(u)
 	switch {
 	case e.requeued:

@@ -1,6 +1,9 @@
 package lead
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -8,7 +11,8 @@ import (
 
 // onNodeFenced continues an attempt that has members on fenced nodes. An
 // undecided attempt is refused there. A decided attempt stays, unless its node
-// is dead: then the whole unit ends as lost, and the node counts as freed.
+// is dead: then the whole unit ends as lost, and the node counts as freed, or the unit
+// goes on without the members there.
 func (l *Leader) onNodeFenced(a *attempt) {
 	for _, part := range a.machine.Nodes() {
 		n := l.nodes[part]
@@ -20,6 +24,11 @@ func (l *Leader) onNodeFenced(a *attempt) {
 			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
 		case !n.fence.dead: // model: mutant END_BEFORE_FREED
 		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
+			if l.mayLose(a, part) {
+				a.setLoss(nil)
+				l.step(a, txn.NodeLost{Node: part})
+				return // another node of the unit comes after it
+			}
 			a.setLost()
 			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.rules.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
 		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
@@ -61,6 +70,11 @@ func (l *Leader) retractAssumedFreed(n *node) {
 func (l *Leader) retireAbsentRecords(n *node, present map[resource.TxID]bool) {
 	if !n.registered() {
 		return
+	}
+	for _, tx := range slices.Sorted(maps.Keys(l.lostHolds[n.view.ID])) {
+		if !present[tx] {
+			l.noteRid(tx, n.view.ID)
+		}
 	}
 	for _, tx := range l.retired.waitingFor(n.view.ID) {
 		if !present[tx] {

@@ -157,6 +157,7 @@ func (l *Leader) endUnwanted(j *job) {
 		return
 	}
 	l.endSurplus(j)
+	l.endReplacements(j)
 	reason := j.whyUnwanted()
 	if reason == "" {
 		return

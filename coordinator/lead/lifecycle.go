@@ -171,7 +171,7 @@ func (l *Leader) endQueued(u *unit) {
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Cancelled), u.ending.Reason
 	unit.Ended, unit.EndedMillis = l.stamp(), l.millis()
-	if u.job == nil {
+	if u.job == nil || u.record.Replaces {
 		d.ops = append(d.ops, record.Delete(key))
 	} else {
 		d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
@@ -181,7 +181,7 @@ func (l *Leader) endQueued(u *unit) {
 		if o != txn.Landed {
 			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
 		}
-		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.isSurplus() || u.job.whyUnwanted() != "") {
+		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.record.Replaces || u.isSurplus() || u.job.whyUnwanted() != "") {
 			l.after(lastBackoff, write) // the cause is durable: nobody asks for the end again
 			return
 		}
@@ -211,11 +211,14 @@ func (l *Leader) endQueued(u *unit) {
 func (l *Leader) finish(u *unit) {
 	l.removeConsumer(u)
 	l.notify(u)
-	if u.job == nil {
+	switch {
+	case u.record.Replaces:
+		l.dropReplacement(u)
+	case u.job == nil:
 		l.removeUnit(u)
-		return
+	default:
+		l.finishJob(u.job)
 	}
-	l.finishJob(u.job)
 }
 
 // finishJob records a job's end, or removes it if it was deleted, once all its

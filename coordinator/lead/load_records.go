@@ -61,6 +61,12 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		n.reservationOf(id).addMember(m.AsMember())
 	}
 	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
+	a.restoreLost(rec.LostMembers)
+	for _, node := range lostNodes(&rec) {
+		if v.nodes[node] != nil { // else it was deleted
+			v.noteLostOn(id, node)
+		}
+	}
 	found := txn.Found{
 		State: rec.State, Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
 	}

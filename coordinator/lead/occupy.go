@@ -88,7 +88,7 @@ func (l *Leader) statusOf(u *unit) cluster.Status {
 		return cluster.Leaving
 	case u.isLeavingSoon():
 		return cluster.Displaced
-	case a.machine.State() == txn.Reading: // the write of its end may be in doubt
+	case a.machine.State() == txn.Reading || a.machine.State() == txn.Losing: // the write of its end may be in doubt
 		return cluster.InDoubt
 	case u.evictable() && l.isContested(u):
 		return cluster.Contested

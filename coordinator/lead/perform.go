@@ -49,6 +49,8 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.writeAborted(a)
 		case txn.ReadRecord:
 			l.readRecord(a)
+		case txn.WriteLoss:
+			l.writeLoss(a, e.Node)
 		case txn.WriteEvicting:
 			l.writeEvicting(a, e)
 		case txn.WriteReleasing:
@@ -57,6 +59,8 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 			l.writeReleased(a)
 		case txn.AckCommitted:
 			l.committed(a, e.Revision)
+		case txn.AckLoss:
+			l.membersLost(a, e)
 		case txn.AckEvictions:
 			l.victimsNoticed(a, e.Revision)
 		case txn.AckEvicting:
@@ -130,6 +134,12 @@ func (l *Leader) growWith(u *unit) {
 	if u.job != nil && u.record.N == 0 {
 		l.grow(u.job)
 	}
+	if g := u.gang(); g != nil {
+		l.occupancy.noteUnit(g)
+		if u.rank() == 0 {
+			l.startGang(g)
+		}
+	}
 	if u.group != nil {
 		l.offerGrowth(u.group)
 	}
@@ -190,6 +200,9 @@ func (l *Leader) releasing(a *attempt, e txn.AckReleasing) {
 		a.dropNotice()
 	}
 	l.notify(u)
+	if u.isMended() {
+		l.endReplacements(u.job)
+	}
 }
 
 // released ends an attempt: its charge and its devices are free. Its unit has
@@ -221,7 +234,7 @@ func (l *Leader) readRecord(a *attempt) {
 				l.out.error("record_unreadable", "key", key, "error", err)
 				return
 			}
-			in.State = rec.State
+			in.State, in.Lost = rec.State, lostNodes(&rec)
 			if a.machine.Undecided() && rec.State != grant.RecordCommitted && rec.State != grant.RecordAborted {
 				l.out.end(fmt.Errorf("%w: %s is %s, and a later leader has written that", ErrDeposed, key, rec.State))
 				return

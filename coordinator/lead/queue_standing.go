@@ -23,7 +23,7 @@ func standingOf(u *unit) rule.Standing {
 		return rule.Starts
 	case u.ending != nil:
 		return rule.Gone
-	case u.isSuspended() || u.grows() || u.awaitsMembers() || u.hold != noHold:
+	case u.isSuspended() || u.grows() || u.isMending() || u.awaitsMembers() || u.hold != noHold:
 		return rule.Aside
 	}
 	return rule.Waits
@@ -104,7 +104,7 @@ func (l *Leader) noteQueues() {
 		u := l.units[path]
 		part := rule.Unit{Standing: standingOf(u)}
 		if part.Key.Path = path; u != nil {
-			part.Queue, part.Key, part.Members = u.record.Queue, u.key, u.record.Members
+			part.Queue, part.Key, part.Members = u.record.Queue, u.key, u.record.Held()
 		}
 		l.queues.Put(part)
 	}
@@ -114,7 +114,8 @@ func (l *Leader) noteQueues() {
 // noteAdded notes the units that a change of a job adds, which belong to the job once the
 // store has the change: that the first unit runs lets them take their place in the queue.
 func (l *Leader) noteAdded(j *job) {
-	next := j.units[len(j.units)-1].record.Path()
+	own := j.ownUnits()
+	next := own[len(own)-1].record.Path()
 	for next.N++; l.units[next.String()] != nil; next.N++ {
 		l.queueNews.note(next.String())
 	}

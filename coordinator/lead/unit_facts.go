@@ -44,9 +44,13 @@ func (u *unit) awaitsMembers() bool {
 	return u.gathers() && u.group.arrived() < u.group.rule.MinMembers
 }
 
-// gangName is the name of the unit's group among occupants, "" for none.
+// gangName is the name of the unit's group, or of its gang with replacements, among
+// occupants, "" for none.
 func (u *unit) gangName() string {
-	if u.group == nil {
+	switch {
+	case u.record.Replaces || u.isMended():
+		return fmt.Sprintf("job %s/%s %s", u.record.Namespace, u.record.Name, u.job.record.UID)
+	case u.group == nil:
 		return ""
 	}
 	return fmt.Sprintf("%s %d.%d", groupKey(u.record.Namespace, u.group.id), u.group.first.Epoch, u.group.first.Counter)
@@ -74,7 +78,7 @@ func (u *unit) version() resource.Revision {
 func (u *unit) gpus() resource.Milli {
 	var sum resource.Milli
 	for members, r := range u.Demand.EachSet() {
-		sum += r.GPUMilli() * resource.Milli(members)
+		sum += r.GPUMilli() * resource.Milli(members-len(u.record.Lost)) // members are lost of a job whose members are equal
 	}
 	return sum
 }
@@ -195,7 +199,7 @@ func unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }
 
 func workOf(u *unit) why.Work {
 	return why.Work{
-		Unit: u.path, Namespace: u.record.Namespace, Priority: u.record.Priority, Members: u.record.Members,
+		Unit: u.path, Namespace: u.record.Namespace, Priority: u.record.Priority, Members: u.record.Held(),
 		GPUs: u.gpus(),
 	}
 }

@@ -257,5 +257,5 @@ func (u *unit) isBeingAdopted() bool { return u.writing == writeAdoption }
 // mayBeTried reports whether nothing else goes on with a unit that is to be
 // placed, and neither its owner nor its job keeps the unit from running.
 func (u *unit) mayBeTried() bool {
-	return !u.isBeingWritten() && !u.isSuspended() && u.hold == noHold && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
+	return !u.isBeingWritten() && !u.isSuspended() && u.hold == noHold && !u.isMending() && (u.lifecycle == phaseCreating || u.lifecycle == phaseWaiting)
 }

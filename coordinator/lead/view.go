@@ -38,19 +38,22 @@ type view struct {
 	groups     map[string]*group  // by namespace/groupId
 	members    map[string]*member // by namespace/name: all allocations clients see
 	attempts   map[resource.TxID]*attempt
-	room       *sched.Room // of the waiting units
-	queues     rule.Book   // the named queues
-	queueNews  *queueNews
-	quotas     *charges.Book
-	spaces     *spaces
-	objects    *edit.Objects
-	declared   declarations
+	// lostHolds are the live transactions that have lost members on a node whose agent has not
+	// told yet that it holds nothing of them.
+	lostHolds map[resource.NodeID]map[resource.TxID]bool
+	room      *sched.Room // of the waiting units
+	queues    rule.Book   // the named queues
+	queueNews *queueNews
+	quotas    *charges.Book
+	spaces    *spaces
+	objects   *edit.Objects
+	declared  declarations
 }
 
 func newView(o quota.Options, floor resource.Revision, now time.Time) view {
 	return view{
 		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, quotas: charges.New(o, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
+		attempts: map[resource.TxID]*attempt{}, lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(o, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
 	}
 }
 
@@ -86,6 +89,7 @@ func NotFound(kind, namespace, name string) *api.Status {
 // removeNode takes a node out.
 func (v *view) removeNode(id resource.NodeID) {
 	delete(v.nodes, id)
+	delete(v.lostHolds, id)
 	v.declare(id)
 	v.state.Remove(id)
 }
@@ -99,9 +103,7 @@ func (v *view) insertUnit(u *unit) {
 	v.units[u.path] = u
 	u.setQueueNews(v.queueNews)
 	v.learner.Observe(&u.Demand)
-	for i := range u.record.Members {
-		v.members[u.record.Namespace+"/"+u.memberName(i)] = &member{unit: u, index: i}
-	}
+	v.mapMembers(u)
 	v.joinGroup(u)
 }
 
@@ -112,7 +114,9 @@ func (v *view) deleteUnit(u *unit) {
 	v.leaveGroup(u)
 	v.occupancy.noteUnit(u)
 	for i := range u.record.Members {
-		delete(v.members, u.record.Namespace+"/"+u.memberName(i))
+		if name := u.record.Namespace + "/" + u.memberName(i); v.members[name] != nil && v.members[name].unit == u {
+			delete(v.members, name)
+		}
 	}
 }
 
@@ -138,6 +142,9 @@ func (v *view) insertAttempt(tx resource.TxID, a *attempt) {
 func (v *view) deleteAttempt(tx resource.TxID) {
 	if a := v.attempts[tx]; a != nil {
 		v.occupancy.noteUnit(a.unit)
+		for _, m := range a.lostMembers {
+			v.noteRid(tx, m.Node)
+		}
 	}
 	delete(v.attempts, tx)
 }

@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -35,10 +33,17 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	if w == nil || a.machine.State() != txn.Committed || len(a.held) < len(a.machine.Nodes()) || a.unit.ending != nil {
 		return
 	}
+	hosts := l.gangHosts(a)
+	if len(hosts) == 0 || hosts[0] == "" {
+		return // the place of rank 0 is not known yet
+	}
 	start := grant.Start{
 		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir,
-		First: a.unit.record.FirstMember, Hosts: l.hostsOf(a), Port: cmp.Or(a.port, rendezvous.Default.Preferred(a.machine.ID())),
+		First: a.unit.record.FirstMember, Hosts: hosts, Port: l.gangPort(a),
 		Notice: a.endNotice(l.millis()),
+	}
+	if a.unit.record.Replaces {
+		start.Rank = a.unit.rank()
 	}
 	doc := a.unit.job.doc
 	for set, spec := range doc.MemberSpecs() {
@@ -116,6 +121,9 @@ func (l *Leader) worked(e grant.Worked) {
 // judgeWork ends a unit whose work is over, for good or until its next try. A unit that
 // ends for another reason goes on doing so.
 func (l *Leader) judgeWork(a *attempt) {
+	if a = a.judged(); a == nil {
+		return
+	}
 	u := a.unit
 	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil || u.work() == nil {
 		return
@@ -132,12 +140,13 @@ func (l *Leader) judgeWork(a *attempt) {
 // outcomeOf is the outcome of an attempt's work, nil while there is none.
 func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 	var exits []life.Exit
-	for _, member := range slices.Sorted(maps.Keys(a.work)) {
-		if s := a.work[member]; s.Phase == grant.WorkEnded {
+	states, members := l.gangWork(a)
+	for _, member := range slices.Sorted(maps.Keys(states)) {
+		if s := states[member]; s.Phase == grant.WorkEnded {
 			exits = append(exits, life.Exit{Member: member, Success: s.IsSuccess(), Blameless: s.Reason == nodeRestarted || s.Reason == grant.PrologFailed})
 		}
 	}
-	verdict, member := a.unit.job.policy().Judge(a.unit.record.Members, exits)
+	verdict, member := a.unit.job.policy().Judge(members, exits)
 	switch verdict {
 	case life.Runs:
 		return nil
@@ -145,7 +154,7 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 		return &record.Outcome{Phase: string(api.Succeeded), Message: "its work is done"}
 	case life.Failed, life.Lost:
 	}
-	text := a.unit.memberName(member) + " " + describeExit(a.work[member])
+	text := a.unit.memberName(member) + " " + describeExit(states[member])
 	if verdict == life.Lost { // as after an eviction
 		return &record.Outcome{Phase: string(api.Pending), Message: text}
 	}

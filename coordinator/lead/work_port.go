@@ -20,6 +20,13 @@ func (l *Leader) choosePort(a *attempt) int {
 		return a.port
 	}
 	host := l.addressOf(a.firstNode())
+	if a.unit.record.Replaces {
+		port := l.gangPort(a)
+		if a.unit.rank() != 0 || port != 0 && !l.isPortTaken(port, host) {
+			l.keepPort(a, port)
+			return port
+		}
+	}
 	port, ok := l.rules.Ports.Choose(a.machine.ID(), func(port int) bool { return l.isPortTaken(port, host) })
 	if !ok {
 		l.out.warn("rendezvous_ports_used_up", "host", host, "ports", l.rules.Ports.Len(), "unit", a.unit.path, "shared_port", port)
@@ -60,7 +67,9 @@ func (l *Leader) isPortTaken(port int, host string) bool {
 // keepPort notes the port of an attempt.
 func (v *view) keepPort(a *attempt, port int) {
 	a.setPort(port)
-	v.ports.add(port, a.machine.ID())
+	if !a.unit.record.Replaces || a.unit.rank() == 0 { // else the port is on the host of another unit
+		v.ports.add(port, a.machine.ID())
+	}
 }
 
 // restorePort takes over the port of a record. A record of an older version has none:

@@ -2,9 +2,8 @@ package lead
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
@@ -44,6 +43,11 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
+	parent, ok := l.parentCompares(a)
+	if !ok {
+		return d, errors.New("its gang does not run without the member any more")
+	}
+	d.compares = append(d.compares, parent...)
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		// model: mutant NO_INCARNATION_COMPARE
@@ -139,7 +143,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
 		}
 	}
-	rec.By, rec.Lost, rec.Outcome = a.by, a.lost, a.outcomeNow()
+	rec.By, rec.Lost, rec.LostMembers, rec.Outcome = a.by, a.lost, a.lostMembers, a.outcomeNow()
 	switch {
 	case u.ending != nil:
 		rec.Reason, rec.GraceSeconds, rec.EndingMillis = u.ending.Reason, u.ending.GraceSeconds, u.asked
@@ -195,8 +199,11 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 		a.setClosing(l.endOfUnit(a))
 	}
 	rec := l.recordOf(a, grant.RecordReleased)
-	a.setUnheard(slices.Sorted(maps.Keys(a.assumedFreed)))
+	a.setUnheard(l.unheardOf(a))
 	rec.Ended, rec.EndedMillis, rec.Unheard = l.stamp(), l.millis(), a.unheard
+	if exits := a.exits(); a.closing.removed && rec.Outcome == nil && len(exits) > 0 { // the unit keeps none
+		rec.Outcome = &record.Outcome{Phase: a.closing.record.Phase, Exits: exits}
+	}
 	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))

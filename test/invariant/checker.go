@@ -139,6 +139,11 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 	c.state.decided[tx] = r.State
 	switch r.State {
 	case grant.RecordCommitted:
+		if c.before[tx].State == grant.RecordCommitted {
+			c.checkLoss(tx, r)
+			c.checkMembers(tx, r)
+			return
+		}
 		switch {
 		case leader == r.Epoch:
 		case c.restored || c.adopting:
@@ -149,6 +154,7 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 		c.checkIncarnations(tx, r)
 		c.checkMembers(tx, r)
 		c.checkGroup(tx, r)
+		c.checkReplacement(tx, r)
 		c.checkDemand(tx, r)
 		c.checkNominated(tx, r)
 	case grant.RecordEvicting:
@@ -223,9 +229,11 @@ func (c *Checker) checkMembers(tx resource.TxID, r record.Tx) {
 		return // its record cannot be read
 	}
 	have := memberIndices(r)
-	want := make([]int, max(u.Members, 1))
-	for i := range want {
-		want[i] = i
+	var want []int
+	for i := range max(u.Members, 1) {
+		if !u.HasLost(i) {
+			want = append(want, i)
+		}
 	}
 	if !slices.Equal(have, want) {
 		c.report(of(I3Members, string(tx), string(r.UnitUID)), "%s is COMMITTED with the members %v, its unit has %d", tx, have, len(want))

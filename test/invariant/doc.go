@@ -66,6 +66,7 @@
 //	I10 word         yes           yes                     no words
 //	I10 workloads    yes           no workloads            no workloads
 //	I10 held         yes           no moments              no moments
+//	I10 lost         yes           yes                     yes
 //	I11 edges        yes           yes                     yes
 //	I11 deleted      yes           yes                     yes
 //	I11 again        yes           yes                     yes
@@ -82,6 +83,7 @@
 //	I13 units        yes           yes                     yes
 //	I14 tenants      no principals no principals           no principals
 //	I17 group        yes           yes                     yes
+//	I18 replacement  yes           yes                     yes
 //	names attempts   no messages   yes                     no messages
 //	quarantine kept  yes           no commands             no commands
 //	alarm raised     yes           no commands             no commands

@@ -111,7 +111,7 @@ func (c *Checker) releasing(tx resource.TxID, r record.Tx) {
 	for _, m := range r.Members {
 		c.graces.revoke(part{m.Node, tx})
 	}
-	if !c.state.ended[r.Unit] && c.before[tx].State != grant.RecordEvicting {
+	if !c.state.ended[r.Unit] && !c.isUnwanted(r) && c.before[tx].State != grant.RecordEvicting {
 		c.report(of(I4Asked, string(tx), r.Unit.String()), "%s is RELEASING and nobody has asked for the end of %s", tx, r.Unit)
 	}
 }

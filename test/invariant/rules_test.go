@@ -77,6 +77,23 @@ func recordStories() map[invariant.Rule]story {
 					put(second, recordOf(committed, "u2", "g2")), s.ofGroup("u2", "Running", second), listed(second))
 			},
 		},
+		invariant.I10Lost: {
+			breaks: func(s *scene) { s.gang("u1"); s.batch(dead("n2")); s.batch(alive("n2")); s.lose("u1") },
+			holds:  func(s *scene) { s.gang("u1"); s.batch(dead("n2")); s.lose("u1") },
+		},
+		invariant.I18Replacement: {
+			breaks: func(s *scene) {
+				s.gang("u1")
+				s.batch(dead("n2"))
+				s.lose("u1")
+				s.c.EndAsked(path("u1"))
+				ending := recordOf(grant.RecordReleasing, "u1", "g1")
+				ending.LostMembers = []record.LostMember{{Placement: gangOf(committed, "u1").Members[1], AtMillis: 1}}
+				s.batch(put(tx("u1"), ending), s.gangUnit("u1", "Terminating", 1))
+				s.replace("u1")
+			},
+			holds: func(s *scene) { s.gang("u1"); s.batch(dead("n2")); s.lose("u1"); s.replace("u1") },
+		},
 		invariant.I3Members: {
 			breaks: func(s *scene) {
 				t, r := s.reserve("u1", "g1"), recordOf(committed, "u1", "g1")

@@ -190,3 +190,68 @@ func (s *scene) wait(name, uuid string, victims ...resource.TxID) resource.TxID 
 
 // quiet is the end of a run.
 func (s *scene) quiet() { s.note(s.c.Quiet()) }
+
+// dead is the identity of n2, fenced and confirmed dead; alive is it registered.
+func dead(node resource.NodeID) invariant.Identity {
+	return invariant.Identity{Node: node, New: &record.NodeIdentity{Incarnation: incarnation("b2"), Fenced: true, ConfirmedDead: true}}
+}
+
+func alive(node resource.NodeID) invariant.Identity {
+	return invariant.Identity{Node: node, New: &record.NodeIdentity{Incarnation: incarnation("b2")}}
+}
+
+// gangOf is the record of a gang with a member on n1 and one on n2.
+func gangOf(state grant.RecordState, name string) record.Tx {
+	r := recordOf(state, name, "g1")
+	r.Members = append(r.Members, record.Placement{Member: 1, Node: "n2", Incarnation: incarnation("b2"), Assignment: assignment("h1")})
+	for i := range r.Charges {
+		r.Charges[i].Request = gpus(2)
+	}
+	return r
+}
+
+// gangUnit is the unit of a gang that has lost these members.
+func (s *scene) gangUnit(name, phase string, lost ...int) invariant.Change {
+	u := s.unit(name, phase, tx(name)).(invariant.Unit)
+	u.New.Members, u.New.Lost = 2, lost
+	return u
+}
+
+// gang commits a gang with a member on n1 and one on n2.
+func (s *scene) gang(name string) {
+	s.c.Cards("n2", "h1")
+	s.batch(alive("n2"))
+	t := s.reserve(name, "g1")
+	s.batch(put(t, gangOf(grant.RecordCommitted, name)), s.gangUnit(name, "Running"), listed(t), invariant.Index{Node: "n2", Tx: t})
+	s.hold(t, grant.Held, "g1")
+	s.show()
+}
+
+// lose has a gang lose its member on n2.
+func (s *scene) lose(name string) {
+	r, whole := recordOf(grant.RecordCommitted, name, "g1"), gangOf(grant.RecordCommitted, name)
+	r.LostMembers = []record.LostMember{{Placement: whole.Members[1], AtMillis: 1}}
+	s.batch(put(tx(name), r), s.gangUnit(name, "Running", 1), invariant.Index{Node: "n2", Tx: tx(name), Gone: true}, s.replacement(name, "Pending", ""))
+}
+
+// replacement is the unit that replaces the lost member of a gang.
+func (s *scene) replacement(name, phase string, t resource.TxID) invariant.Change {
+	u := s.unit(name, phase, t).(invariant.Unit)
+	u.Path.N = record.FirstReplacement + 1
+	u.New.UID, u.New.N, u.New.FirstMember, u.New.Replaces, u.New.Parent = resource.UnitUID(name+"r7"), u.Path.N, 1, true, resource.UnitUID(name)
+	return u
+}
+
+// replace commits the replacement of a gang's member on n1.
+func (s *scene) replace(name string) {
+	t := tx(name + "r7")
+	s.c.Admitted(t, gpus(8))
+	s.note(s.c.Asked(t, 1))
+	s.hold(t, grant.Reserved, "g2")
+	s.show()
+	r := recordOf(grant.RecordCommitted, name, "g2")
+	r.Unit.N, r.UnitUID = record.FirstReplacement+1, resource.UnitUID(name+"r7")
+	s.batch(put(t, r), s.replacement(name, "Running", t), listed(t))
+	s.hold(t, grant.Held, "g2")
+	s.show()
+}

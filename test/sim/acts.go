@@ -81,6 +81,9 @@ func (s *Sim) act() {
 		if s.evictions && s.rng.IntN(48) == 0 && s.actDisturb() {
 			return
 		}
+		if s.fences && s.heals && s.rng.IntN(40) == 0 && s.actDeath() {
+			return
+		}
 		if s.fences && s.rng.IntN(24) == 0 && pick(s, outages)(s) {
 			return
 		}

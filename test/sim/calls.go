@@ -24,7 +24,8 @@ func (s *Sim) record(node resource.NodeID, tx resource.TxID) ledger.Record {
 		return r
 	}
 	r.Unit, r.Epoch, r.Revision, r.Grace = rec.UnitUID, rec.Epoch, e.ModRev, seconds(rec.GraceSeconds)
-	r.State, r.UnitMembers = rec.State, len(rec.Members)
+	r.State, _ = rec.SeenBy(node)
+	r.UnitMembers = len(rec.Members) + len(rec.LostMembers)
 	for _, m := range rec.Members {
 		if m.Node == node {
 			r.Members = append(r.Members, ledger.Holding{Index: m.Member, Assignment: m.Assignment})

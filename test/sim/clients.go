@@ -35,7 +35,8 @@ type client struct {
 	inRack    bool // all members of the job run in one rack
 	differs   bool // the last member asks for so many GPUs
 	last      int
-	units     int // the most that its job may have had; 0 and 1 are one
+	heals     bool // the job goes on without members whose nodes are dead
+	units     int  // the most that its job may have had; 0 and 1 are one
 
 	evicted int // how often, since the faults have ended
 
@@ -95,11 +96,18 @@ func (s *Sim) actClient() bool {
 		c.inRack = true
 		s.stats["gangs in one rack"]++
 	}
+	if s.heals && s.fences && c.kind == record.JobUnit && !c.inRack && c.demand.Members > 1 && s.rng.IntN(4) > 0 {
+		c.heals = true
+		if c.rule == noRule { // one loss is not to take all of them
+			c.rule = members
+		}
+		s.stats["gangs that heal"]++
+	}
 	if s.alternatives && c.gang == "" && s.rng.IntN(2) == 0 {
 		c.other = 3 - c.demand.Request.GPUs
 		s.stats["units with an alternative"]++
 	}
-	if s.sets && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
+	if !c.heals && s.sets && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
 		c.differs, c.last = true, pick(s, []int{0, 3 - c.demand.Request.GPUs})
 		s.stats["gangs whose members differ"]++
 	}
@@ -178,6 +186,9 @@ func (c *client) submission() lead.Request {
 		spec.Scheduling.GangScheduling = &api.GangScheduling{Topology: []api.TopologyLevel{{TopologyKey: rackLabel}}}
 	}
 	job := api.JobSpec{Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec}}
+	if c.heals {
+		job.OnMemberLost = "Replace"
+	}
 	if c.differs {
 		last := api.Requirements{Requests: map[resource.Name]string{resource.CPU: "1", resource.GPU: fmt.Sprint(c.last)}}
 		job.Members = []api.MemberSet{{Name: "first", Count: members - 1}, {Name: "last", Count: 1, Resources: &last}}

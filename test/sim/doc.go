@@ -110,6 +110,9 @@
 //
 //   - In one run of three the last member of a gang asks for other amounts (sets).
 //
+//   - In one run of two most gangs go on without members whose nodes are confirmed dead
+//     (heals), where nodes are.
+//
 //   - In one run of three an operator raises and lowers the limits of the quota tree
 //     (edits); in one of three the mode of the trees changes (quotas).
 //

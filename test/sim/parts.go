@@ -42,6 +42,8 @@ const (
 	Sets
 	// Users: clients are users, and limits bound each of them.
 	Users
+	// Heals: gangs go on without members whose nodes are confirmed dead. Only with Fences.
+	Heals
 )
 
 // salts are the numbers with which parts are drawn.
@@ -49,7 +51,7 @@ var salts = map[Parts]uint64{
 	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179, Liars: 0x6c69617273,
 	Claims: 0x636c61696d73, LostDevices: 0x6c6f7374, Modes: 0x6d6f646573,
 	Edits: 0x6564697473, Rules: 0x72756c6573, Trees: 0x7472656573, Alternatives: 0x656c7365, Lines: 0x6c696e6573, Domains: 0x7261636b,
-	Users: 0x7573657273, Sets: 0x73657473,
+	Users: 0x7573657273, Sets: 0x73657473, Heals: 0x6865616c73,
 }
 
 // draw returns whether a run has a part, with the numbers that it is drawn from.
@@ -60,7 +62,7 @@ func (o Options) draw(p Parts, times, of int) (*rand.Rand, bool) {
 	switch {
 	case o.Bug != NoBug && o.Bug.needs()&p == 0, o.Only != 0 && o.Only&p == 0:
 		return rng, false
-	case o.Bug != NoBug && p != Restores:
+	case o.Bug != NoBug && p != Restores, o.All:
 		return rng, true
 	}
 	return rng, drawn

@@ -65,7 +65,11 @@ func (t *term) noteWrite(w lead.Write) {
 		}
 	}
 	for tx, r := range s.store.records(w) {
+		if r.State == grant.RecordCommitted && r.Unit.N >= record.FirstReplacement {
+			s.stats["members replaced"]++
+		}
 		switch {
+		case r.State == grant.RecordCommitted && len(r.LostMembers) > 0: // it goes on without them
 		case r.State == grant.RecordCommitted && !t.began[tx]: // an operator adopts it, maybe once more after a refusal
 			s.admitted(tx, unbounded)
 			s.checker.Adopted(tx)

@@ -3,11 +3,13 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -89,6 +91,31 @@ func (s *Sim) actFence() bool {
 	}
 	o := api.FenceOptions{ConfirmDead: h.off && s.rng.IntN(4) > 0, Force: s.rng.IntN(3) == 0, Reason: "an operator's wish"}
 	return s.withTerm(nil, func(t *term) { t.fence(h, o) })
+}
+
+// actDeath switches a machine off and has an operator say that it is dead: some member of a
+// gang is lost with it.
+func (s *Sim) actDeath() bool {
+	var ready []*host
+	for _, kv := range s.store.all(record.TxPrefix) {
+		r, tx := s.store.txs.of(kv), strings.TrimPrefix(kv.Key, record.TxPrefix)
+		if c := s.clientOf(r.Unit.String()); r.State == grant.RecordCommitted && c != nil && c.heals && len(r.Members) > 1 && s.store.keys[record.ReadyKey(resource.TxID(tx))].ModRev != 0 {
+			ready = append(ready, s.host(pick(s, r.Members).Node))
+		}
+	}
+	if len(ready) == 0 {
+		return false
+	}
+	h := pick(s, ready)
+	if !h.off {
+		h.reboot()
+		h.off = true
+		s.logf("%s: is off", h.node)
+		s.stats["outages"]++
+	}
+	return s.withTerm(nil, func(t *term) {
+		t.fence(h, api.FenceOptions{ConfirmDead: true, Force: true, Reason: "its power supply has burnt"})
+	})
 }
 
 // fence asks for a fence. The word that a machine is dead is about the incarnation

@@ -22,7 +22,9 @@ type Options struct {
 	Steps int // with faults; then the faults end and everything must agree
 	// Only bounds the parts that the seed may draw; 0 is all of them.
 	Only Parts
-	Bug  Bug
+	// All: the seed draws all parts of Only.
+	All bool
+	Bug Bug
 }
 
 // Result is what became of a run.
@@ -100,8 +102,9 @@ type Sim struct {
 	claims, evictsLost                   bool                          // as of the parts
 	edits, rules, trees                  bool                          // as of the parts
 	alternatives, lines, domains, sets   bool                          // as of the parts
-	perUser                              int64                         // the limit of each user in GPUs; 0: clients are no users
-	quota                                quota.Options                 // of all leaders
+	heals                                bool
+	perUser                              int64         // the limit of each user in GPUs; 0: clients are no users
+	quota                                quota.Options // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 
@@ -163,6 +166,7 @@ func newSim(o Options) *Sim {
 	_, s.lines = o.draw(Lines, 1, 2)
 	_, s.domains = o.draw(Domains, 1, 3)
 	_, s.sets = o.draw(Sets, 1, 3)
+	_, s.heals = o.draw(Heals, 1, 2)
 	s.planUsers(o)
 	for i := range nodeCount {
 		h := &host{

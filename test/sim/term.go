@@ -263,6 +263,8 @@ func (t *term) log(e lead.Event) {
 		s.stats["views astray"]++
 	case "evicting":
 		t.sim.noteEviction(e.Fields[1].(string), e.Fields[5].(string))
+	case "member_lost":
+		s.stats["members lost"]++
 	case "device_lost":
 		s.stats["lost devices held"]++
 	case "preempting":

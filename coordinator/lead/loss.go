@@ -1,0 +1,272 @@
+package lead
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// This file lets a gang go on without members whose node is confirmed dead (ADR 110).
+// One Txn takes the members out of the gang's record and makes a unit for each of them.
+
+// memberLoss is the loss of an attempt's members on one node, while its Txn is under way.
+//
+// Invariant: it is fixed with the first Txn that writes it, whichever of several lands.
+type memberLoss struct {
+	node    resource.NodeID
+	members []record.LostMember
+	charges []record.Charge // of the attempt without the members
+	units   []*unit         // that replace the members
+}
+
+// setLoss notes the loss whose Txn is under way, nil for none.
+func (a *attempt) setLoss(x *memberLoss) { a.loss = x }
+
+// mayLose reports whether an attempt may go on without its members on a dead node. A gang
+// whose members were not yet all held has done nothing that it could go on with.
+func (l *Leader) mayLose(a *attempt, node resource.NodeID) bool {
+	u := a.unit
+	if u.job == nil || !u.job.mendsGang() || u.record.N != 0 || u.isSuspended() || u.leaving() || a.ready.instant == 0 {
+		return false
+	}
+	survives := slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool {
+		n := l.nodes[id]
+		return n == nil || n.fence == nil || !n.fence.dead
+	})
+	vote, _ := a.machine.Vote(node)
+	return survives && opsOfLoss+opsOfAdded*len(vote.Members) <= l.maxOps
+}
+
+// opsOfLoss are the writes of a loss besides those of the new units.
+const opsOfLoss = 3
+
+// writeLoss asks for COMMITTED → COMMITTED without the members on a node, if the node
+// still is dead.
+func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
+	refused := func() { l.step(a, txn.LossAnswered{Node: node, Outcome: txn.Conflict}) }
+	n := l.nodes[node]
+	if n == nil || n.fence == nil || !n.fence.dead {
+		refused() // a Txn that has no answer compares with an identity of before
+		return
+	}
+	if a.loss == nil || a.loss.node != node {
+		x, status := l.memberLossOf(a, node)
+		if status != nil {
+			l.out.error("loss_not_made", "unit", a.unit.path, "node", node, "error", Clip(status.Message))
+			refused()
+			return
+		}
+		a.setLoss(x)
+	}
+	x, tx := a.loss, a.machine.ID()
+	rec := l.recordOf(a, grant.RecordCommitted)
+	rec.Members = slices.DeleteFunc(rec.Members, func(m record.Placement) bool { return m.Node == node })
+	rec.LostMembers, rec.Charges = append(slices.Clip(rec.LostMembers), x.members...), x.charges
+	unit := a.unit.record
+	unit.Lost = a.unit.lostWith(x.members)
+	d := decision{
+		compares: []record.Compare{
+			record.ModRevIs(record.TxKey(tx), a.machine.Revision()),         // model: mutant LOSS_WITHOUT_STATE
+			record.ModRevIs(record.NodeIdentityKey(node), n.fence.revision), // model: mutant LOSS_WITHOUT_FENCE_COMPARE
+		},
+		ops: []record.Op{
+			record.Put(record.TxKey(tx), record.MustEncode(rec)),
+			record.Put(unit.Path().Key(), record.MustEncode(unit)),
+			record.Delete(record.NodeTxKey(node, tx)),
+		},
+	}
+	for _, r := range x.units {
+		key := r.record.Path().Key()
+		d.compares = append(d.compares, record.Absent(key))
+		d.ops = append(d.ops, record.Put(key, record.MustEncode(r.record)), record.Put(r.record.Order().Key(), record.MustEncode(record.Order{UnitUID: r.record.UID})))
+	}
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		answer := txn.LossAnswered{Node: node, Outcome: o, Revision: rev}
+		switch {
+		case o == txn.Conflict && err != nil: // refused, e.g. for want of space: an earlier Txn may still land
+			answer.Outcome = txn.Unknown
+			l.after(lastBackoff, func() { l.step(a, answer) })
+		case o == txn.Conflict:
+			l.recheckNodes([]resource.NodeID{node}, func() { l.step(a, answer) })
+		default:
+			l.step(a, answer)
+		}
+	}
+	l.submit(d)
+}
+
+// memberLossOf makes the loss of an attempt's members on a node.
+func (l *Leader) memberLossOf(a *attempt, node resource.NodeID) (*memberLoss, *api.Status) {
+	x := &memberLoss{node: node, charges: l.chargesWithout(a, node)}
+	vote, _ := a.machine.Vote(node)
+	for _, m := range vote.Members {
+		x.members = append(x.members, record.LostMember{
+			Placement: record.Placement{Member: m.Index, Node: node, Incarnation: vote.Incarnation, Assignment: m.Assignment}, AtMillis: l.millis(),
+		})
+		r, status := l.replacementOf(a.unit, m.Index)
+		if status != nil {
+			return nil, status
+		}
+		x.units = append(x.units, r)
+	}
+	return x, nil
+}
+
+// replacementOf makes the unit that replaces a member of a gang: it has the gang's place
+// in the order.
+func (l *Leader) replacementOf(gang *unit, index int) (*unit, *api.Status) {
+	of, j := gang.record, gang.job
+	member := of.FirstMember + index
+	u, status := newUnit(Namespace{Tenant: of.Tenant}, record.Unit{
+		UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: of.Namespace, Name: of.Name, N: record.FirstReplacement + member,
+		Queue: of.Queue, Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: member, Created: l.stamp(),
+		Parent: of.UID, Replaces: true, NodeResources: of.NodeResources, Sequence: of.Sequence,
+	}, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
+	if status != nil {
+		return nil, status
+	}
+	u.setJob(j)
+	u.setSequence(of.Sequence)
+	return u, nil
+}
+
+// lostWith are the lost members of a unit with some more, ascending.
+func (u *unit) lostWith(members []record.LostMember) []int {
+	lost := slices.Clone(u.record.Lost)
+	for _, m := range members {
+		lost = append(lost, m.Member)
+	}
+	slices.Sort(lost)
+	return slices.Compact(lost)
+}
+
+// chargesWithout are the charges of an attempt without its members on a node.
+func (l *Leader) chargesWithout(a *attempt, node resource.NodeID) []record.Charge {
+	left := map[resource.NodeID][]grant.Member{}
+	members := int64(0)
+	for _, id := range a.machine.Nodes() {
+		if vote, _ := a.machine.Vote(id); id != node {
+			left[id] = vote.Members
+			members += int64(len(vote.Members))
+		}
+	}
+	request := make(resource.Vector, len(a.unit.Charge.Request))
+	for name, amount := range a.unit.Charge.Request {
+		request[name] = amount / int64(a.unit.record.Members) * members
+	}
+	charges := slices.Clone(a.charges)
+	for i := range charges {
+		charges[i].Request = request
+	}
+	return sched.WithModels(charges, l.modelsOf(a.unit, left))
+}
+
+// membersLost takes over that the record goes on without the members on a node: their
+// charge has ended, and other units wait for a place in their stead.
+func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
+	u, j, tx, x := a.unit, a.unit.job, a.machine.ID(), a.loss
+	if x == nil || x.node != e.Node {
+		l.out.end(ErrDeposed) // another leader has written it
+		return
+	}
+	a.setLoss(nil)
+	a.dropMembers(x)
+	if n := l.nodes[e.Node]; n != nil {
+		n.drop(tx)
+	}
+	l.noteLostOn(tx, e.Node)
+	for _, m := range x.members {
+		v := l.members[u.record.Namespace+"/"+u.memberName(m.Member)]
+		if v != nil && v.unit == u {
+			delete(l.members, u.record.Namespace+"/"+u.memberName(m.Member))
+		}
+	}
+	u.keepLost(u.lostWith(x.members), e.Revision)
+	l.recharge(a, x.charges)
+	l.census.note(u)
+	for _, r := range x.units {
+		j.restoreUnit(r)
+		l.add(r)
+		r.enterOrder(e.Revision)
+		l.offer(r)
+		l.census.note(r)
+		l.out.warn("member_lost", "unit", u.path, "member", r.memberName(0), "node", e.Node, "replacement", r.path)
+	}
+	l.occupancy.noteUnit(u)
+	l.noteChange()
+	l.notify(u)
+	l.notifyJob(j)
+	l.endUnwanted(j)
+	l.judgeWork(a)
+}
+
+// recharge charges an attempt less than before.
+func (l *Leader) recharge(a *attempt, charges []record.Charge) { // model: mutant LOSS_UNCHARGED_EARLY
+	u, tx := a.unit, a.machine.ID()
+	l.quotas.Uncharge(tx, u.record.Tenant, l.now)
+	l.noteFreed(a)
+	a.setCharges(charges)
+	c := u.Charge
+	c.Request, c.Members = charges[0].Request, int64(u.record.Held())
+	l.quotas.Charge(tx, u.record.Tenant, c, l.now)
+	if u.enrolled {
+		l.quotas.Release(u.path)
+		l.removeConsumer(u)
+		l.chargeCommitted(a)
+		l.noteCharged(a)
+	}
+}
+
+// dropMembers forgets the members of a loss.
+func (a *attempt) dropMembers(x *memberLoss) {
+	a.lostMembers = append(slices.Clip(a.lostMembers), x.members...)
+	delete(a.held, x.node)
+	delete(a.assumedFreed, x.node)
+	for _, m := range x.members {
+		delete(a.work, m.Member)
+	}
+	a.keepPlaces(nil)
+}
+
+// restoreLost takes over the members that a record has lost.
+func (a *attempt) restoreLost(members []record.LostMember) { a.lostMembers = members }
+
+// keepLost takes over that the store has the unit without some members at rev.
+func (u *unit) keepLost(lost []int, rev resource.Revision) { u.record.Lost, u.stored = lost, rev }
+
+// noteLostOn notes that a node whose members a live transaction has lost has not told yet
+// that it holds nothing of it.
+func (v *view) noteLostOn(tx resource.TxID, node resource.NodeID) {
+	if v.lostHolds[node] == nil {
+		v.lostHolds[node] = map[resource.TxID]bool{}
+	}
+	v.lostHolds[node][tx] = true
+}
+
+// noteRid notes that a node holds nothing of a transaction.
+func (v *view) noteRid(tx resource.TxID, node resource.NodeID) {
+	if delete(v.lostHolds[node], tx); len(v.lostHolds[node]) == 0 {
+		delete(v.lostHolds, node)
+	}
+}
+
+// unheardOf are the nodes, ascending, that count as freed and have not told of
+// themselves: dead ones, and those whose members the record has lost.
+func (l *Leader) unheardOf(a *attempt) []resource.NodeID { // model: mutant COLLECT_LOST_UNHEARD
+	unheard := maps.Clone(a.assumedFreed)
+	for _, m := range a.lostMembers {
+		if l.lostHolds[m.Node][a.machine.ID()] {
+			if unheard == nil {
+				unheard = map[resource.NodeID]bool{}
+			}
+			unheard[m.Node] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(unheard))
+}

@@ -1,0 +1,242 @@
+package lead
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// mended is a gang of three with work that has lost a member, whose replacement runs on n4.
+func mended(t *testing.T, spec string, member int) (x *scene, gang, replacement *unit) {
+	t.Helper()
+	x = newWorkScene(t)
+	u, r, _ := x.lose(replace+spec, command, member)
+	x.connect("n4")
+	x.answers()
+	x.clear()
+	x.holdsAll(r)
+	return x, u, r
+}
+
+// startsOf are the starts of a unit since clear.
+func (x *scene) startsOf(u *unit) []grant.Start {
+	return slices.DeleteFunc(x.starts(), func(s grant.Start) bool { return s.Tx != u.attempt.machine.ID() })
+}
+
+// A replacement starts with the rank, the index and the world size of its member, the port
+// of the gang, and the hosts of now.
+func TestAReplacementStartsInThePlaceOfItsMember(t *testing.T) {
+	for _, member := range []int{0, 1, 2} {
+		x, u, r := mended(t, "", member)
+		starts := x.startsOf(r)
+		if len(starts) != 1 {
+			t.Fatalf("%d starts, want one", len(starts))
+		}
+		want := make([]string, 3)
+		for i := range want {
+			if want[i] = "n4"; i != member {
+				want[i] = string(x.memberNode(u, i))
+			}
+		}
+		s := starts[0]
+		if s.Tx != r.attempt.machine.ID() || s.Rank != member || s.First != member || !slices.Equal(s.Hosts, want) || s.Port != u.attempt.port || s.Port == 0 {
+			t.Errorf("member %d: %+v, want rank and index %d, the hosts %v and port %d", member, s, member, want, u.attempt.port)
+		}
+		if got := x.tx(r.attempt.machine.ID()).Port; got != u.attempt.port {
+			t.Errorf("member %d: the record has port %d, the gang %d", member, got, u.attempt.port)
+		}
+		x.check()
+	}
+}
+
+// The replacement of rank 0 takes another port where another unit has the gang's on its
+// host, and the replacements that start later take that one.
+func TestTheReplacementOfRankZeroMayHaveAnotherPort(t *testing.T) {
+	x := newWorkScene(t)
+	u, r, _ := x.lose(replace, command, 0)
+	x.connect("n4")
+	x.answers()
+	x.ports.add(u.attempt.port, r.attempt.machine.ID()) // as if another unit had the port on that host
+	x.says(r, grant.Reserved)
+	x.answers()
+	if r.attempt.port == u.attempt.port || r.attempt.port == 0 || x.gangPort(u.attempt) != r.attempt.port {
+		t.Errorf("port %d of the gang's %d, of those to come %d", r.attempt.port, u.attempt.port, x.gangPort(u.attempt))
+	}
+}
+
+// Nothing starts before the place of rank 0 is known: of two lost members the first waits
+// for the other.
+func TestAReplacementWaitsForRankZero(t *testing.T) {
+	x := newWorkScene(t)
+	u := x.gangOf(4, replace, command)
+	zero, two := x.memberNode(u, 0), x.memberNode(u, 2)
+	x.dies(two)
+	x.answers()
+	x.dies(zero)
+	x.answers()
+	r := u.job.replacements() // of member 0 and of member 2
+	if len(r) != 2 || r[0].rank() != 0 || r[1].rank() != 2 {
+		t.Fatalf("%d replacements", len(r))
+	}
+	x.do(func() { r[0].setHold(holdDelay); x.offer(r[0]) })
+	x.connect("n5")
+	x.answers()
+	x.clear()
+	x.holdsAll(r[1])
+	if got := x.startsOf(r[1]); len(got) > 0 {
+		t.Fatalf("%+v before rank 0 has a place", got)
+	}
+	x.do(func() { r[0].setHold(noHold); x.offer(r[0]) })
+	x.connect("n6")
+	x.answers()
+	x.says(r[0], grant.Reserved)
+	x.answers()
+	starts := x.startsOf(r[1])
+	if len(starts) != 1 || starts[0].Hosts[0] != "n6" {
+		t.Errorf("%+v, want that of member 2 with rank 0 on n6", starts)
+	}
+	x.check()
+}
+
+// A gang has succeeded once all members that run have, those that replace others among
+// them; their ends are on record with the transaction that they ran in.
+func TestAGangSucceedsWithItsReplacements(t *testing.T) {
+	x, u, r := mended(t, "", 1)
+	tx := r.attempt.machine.ID()
+	x.ends(u, 0, 0, "Completed")
+	x.ends(u, 2, 0, "Completed")
+	if u.ending != nil {
+		t.Fatal("the gang ends while the replacement runs")
+	}
+	x.hear(grant.Worked{Node: "n4", Tx: tx, States: []grant.WorkState{{Phase: grant.WorkEnded, Reason: "Completed"}}})
+	x.answers()
+	x.says(r, grant.Tombstone)
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+	if u.phase() != api.Succeeded || !r.gone || u.job.record.Phase != string(api.Succeeded) {
+		t.Fatalf("the gang is %s, the job %s", u.phase(), u.job.record.Phase)
+	}
+	exits := x.stored(u).Exits
+	if len(exits) != 3 || exits[1].Member != 1 || exits[1].Node != "n4" || exits[1].Tx != tx || exits[0].Tx != "" {
+		t.Errorf("exits %+v", exits)
+	}
+	x.check()
+}
+
+// A member that waits for another place is not needed once the others have succeeded.
+func TestAGangSucceedsWithoutAMemberThatWaits(t *testing.T) {
+	x := newWorkScene(t)
+	u, r, _ := x.lose(replace, command, 1)
+	x.ends(u, 0, 0, "Completed")
+	x.ends(u, 2, 0, "Completed")
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+	if u.phase() != api.Succeeded || !r.gone || u.job.record.Phase != string(api.Succeeded) {
+		t.Errorf("the gang is %s, the replacement gone %t, the job %s", u.phase(), r.gone, u.job.record.Phase)
+	}
+	x.check()
+}
+
+// A failure of a replacement is one of its gang: all start again, with all members.
+func TestAFailureOfAReplacementIsOneOfTheGang(t *testing.T) {
+	x, u, r := mended(t, "", 1)
+	x.hear(grant.Worked{Node: "n4", Tx: r.attempt.machine.ID(), States: []grant.WorkState{{Phase: grant.WorkEnded, Code: 3, Reason: "Completed"}}})
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.answers()
+	x.says(r, grant.Tombstone)
+	x.answers()
+	if u.phase() != api.Pending || u.record.Retries != 1 || len(u.record.Lost) > 0 || !r.gone || u.record.Failure != "train-1 exited with code 3" {
+		t.Errorf("the gang is %s after %d retries (%s), the replacement gone %t", u.phase(), u.record.Retries, u.record.Failure, r.gone)
+	}
+	x.check()
+}
+
+// A preemption takes a gang with its replacements in one Txn, or leaves all alone.
+func TestAGangGivesWayWithItsReplacements(t *testing.T) {
+	x := newScene(t)
+	u, r, _ := x.lose(replace, "", 1)
+	x.connect("n4")
+	x.answers()
+	x.holdsAll(r)
+	p := x.submit("urgent", 8, `"priority":100,"preemptionPolicy":"PreemptLowerPriority",`)
+	x.answers()
+	x.says(p, grant.Waiting)
+	x.answers()
+	if u.phase() != api.Terminating || r.phase() != api.Terminating || len(p.attempt.victims) != 2 {
+		t.Fatalf("the gang is %s, the replacement %s", u.phase(), r.phase())
+	}
+	x.says(u, grant.Tombstone)
+	x.says(r, grant.Tombstone)
+	x.says(p, grant.Reserved)
+	x.answers()
+	if p.phase() != api.Running || u.phase() != api.Pending || !r.gone || len(u.record.Lost) > 0 {
+		t.Errorf("the preemptor is %s, the gang %s, the replacement gone %t", p.phase(), u.phase(), r.gone)
+	}
+	x.check()
+}
+
+// The charge of a lost member ends, and the replacement is charged where it has a place.
+func TestALostMemberIsChargedToNobody(t *testing.T) {
+	x := newScene(t)
+	u, r, _ := x.lose(replace, "", 1)
+	charged := func(u *unit) int64 {
+		c, _ := x.quotas.Limits().Charged(u.attempt.machine.ID())
+		return c.Request[resource.GPU]*10 + c.Members
+	}
+	if got := charged(u); got != 160002 {
+		t.Errorf("the gang is charged %d", got)
+	}
+	x.connect("n4")
+	x.answers()
+	x.holdsAll(r)
+	if got := charged(r); got != 80001 {
+		t.Errorf("the replacement is charged %d", got)
+	}
+	next := x.succeeded()
+	if c, _ := next.quotas.Limits().Charged(u.attempt.machine.ID()); c.Members != 2 || c.Request[resource.GPU] != 16000 {
+		t.Errorf("the next leader charges the gang %+v", c)
+	}
+	next.check()
+	x.do(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+	x.answers()
+	x.says(u, grant.Tombstone)
+	x.says(r, grant.Tombstone)
+	x.answers()
+	if !u.gone || !r.gone || x.keeps(r.record.Path().Key()) {
+		t.Errorf("gone: the gang %t, the replacement %t", u.gone, r.gone)
+	}
+	x.check()
+}
+
+// A gang that was suspended or evicted with a replacement that an earlier leader left
+// behind waits for its end.
+func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {
+	x := newScene(t)
+	u, r, _ := x.lose(replace, "", 1)
+	x.connect("n4")
+	x.answers()
+	x.holdsAll(r)
+	gang, rec := u.record, x.tx(u.attempt.machine.ID()) // the leader dies before it ends the replacement
+	gang.Phase, gang.TxID, gang.Lost = "Pending", "", nil
+	rec.State, rec.Ended = grant.RecordReleased, "2026-01-02T03:04:06Z"
+	x.put(record.TxKey(u.attempt.machine.ID()), record.MustEncode(rec))
+	x.put(gang.Path().Key(), record.MustEncode(gang))
+	x.put(gang.Order().Key(), record.MustEncode(record.Order{UnitUID: gang.UID}))
+	next := x.succeeded()
+	next.do(next.resume)
+	next.answers()
+	if got := next.units[r.path]; got.phase() != api.Terminating {
+		t.Fatalf("the replacement is %s", got.phase())
+	}
+	if next.units[u.path].mayBeTried() {
+		t.Error("the gang may be tried")
+	}
+	next.check()
+}
