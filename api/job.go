@@ -118,8 +118,8 @@ type JobStatus struct {
 	// Boost is the greater priority that the members which wait have for a while; absent
 	// where there is none.
 	Boost *JobBoost `json:"boost,omitempty"`
-	// Conditions are aspects of the state: Queued, Running, and at the end Complete or
-	// Failed.
+	// Conditions are aspects of the state: Queued, Running, GangBelowMinimum while lost
+	// members of a gang wait for another place, and at the end Complete or Failed.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Allocations are the members.
 	Allocations []JobMember `json:"allocations,omitempty"`

@@ -78,6 +78,7 @@ func effective(t *testing.T) map[string]string {
 		"Job.spec.ttlSecondsAfterFinished":      strconv.Itoa(int(life.KeptAfterEnd.Seconds())),
 		"Job.spec.backoffLimit":                 strconv.Itoa(life.DefaultBackoffLimit),
 		"Job.spec.onMemberFailure":              string(life.Restart),
+		"Job.spec.onMemberLost":                 "Restart",
 		"BootstrapToken.spec.ttl":               short(enroll.DefaultTokenTTL),
 		"BootstrapToken.spec.uses":              "1",
 		"RotateOptions.overlap":                 short(api.DefaultOverlap),

@@ -55,7 +55,7 @@ func (u *unit) isMending() bool {
 	return u.job != nil && u.record.N == 0 && u.waiting() && len(u.job.replacements()) > 0
 }
 
-// replaces reports whether other units replace members of this one.
+// isMended reports whether other units replace members of this one.
 func (u *unit) isMended() bool {
 	return u.job != nil && u.record.N == 0 && len(u.job.replacements()) > 0
 }
@@ -226,17 +226,21 @@ func (l *Leader) startGang(g *unit) {
 	}
 }
 
-// parentCompares are the compares by which the gang of a replacement runs without the
-// member. False: it does not.
-func (l *Leader) parentCompares(a *attempt) (compares []record.Compare, ok bool) { // model: mutant MEND_WITHOUT_PARENT
+// mayMend reports whether the commit of a unit may be sent: that of a replacement while its
+// gang runs without the member.
+func (a *attempt) mayMend() bool {
+	g := a.unit.gang()
+	return g == nil || a.unit.isWanted() && g.attempt != nil && g.ending == nil
+}
+
+// gangCompares are the compares by which the gang of a replacement still is COMMITTED
+// without the member, none for another unit. model: mutant MEND_WITHOUT_PARENT
+func (a *attempt) gangCompares() []record.Compare {
 	g := a.unit.gang()
 	if g == nil {
-		return nil, true
+		return nil
 	}
-	if !a.unit.isWanted() || g.attempt == nil || g.ending != nil {
-		return nil, false
-	}
-	return []record.Compare{record.ModRevIs(record.TxKey(g.attempt.machine.ID()), g.attempt.machine.Revision())}, true
+	return []record.Compare{record.ModRevIs(record.TxKey(g.attempt.machine.ID()), g.attempt.machine.Revision())}
 }
 
 // mapMembers names the members of a unit among all allocations, as far as no other unit

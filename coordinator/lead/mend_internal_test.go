@@ -215,6 +215,38 @@ func TestALostMemberIsChargedToNobody(t *testing.T) {
 	x.check()
 }
 
+// A job says that its gang is below the minimum until the lost member has another place,
+// and shows each member once, in order.
+func TestAJobShowsItsLostMembers(t *testing.T) {
+	x := newScene(t)
+	u, r, node := x.lose(replace, "", 1)
+	show := func() (members, conditions []string) {
+		j := x.showJob(u.job)
+		s := j.Show().Status
+		for _, m := range s.Allocations {
+			members = append(members, m.Name+" "+string(m.Phase)+" "+m.Node)
+		}
+		for _, c := range s.Conditions {
+			conditions = append(conditions, c.Type+" "+c.Message)
+		}
+		return members, conditions
+	}
+	members, conditions := show()
+	zero, two := string(x.memberNode(u, 0)), string(x.memberNode(u, 2))
+	want := []string{"train-0 Running " + zero, "train-1 Pending ", "train-2 Running " + two}
+	if !slices.Equal(members, want) || len(conditions) != 2 || conditions[1] != "GangBelowMinimum 2 of 3 members of the gang run; the nodes of the others are lost, and they wait for another place" {
+		t.Errorf("after the loss of %s: %q, %q", node, members, conditions)
+	}
+	x.connect("n4")
+	x.answers()
+	x.holdsAll(r)
+	members, conditions = show()
+	want[1] = "train-1 Running n4"
+	if !slices.Equal(members, want) || len(conditions) != 1 {
+		t.Errorf("%q, %q", members, conditions)
+	}
+}
+
 // A gang that was suspended or evicted with a replacement that an earlier leader left
 // behind waits for its end.
 func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
@@ -20,7 +19,7 @@ import (
 //
 // That of a preemptor also releases its victims (PROTOCOL.md 6.5).
 func (l *Leader) writeCommit(a *attempt) {
-	if !l.mayDisplace(a) {
+	if !l.mayDisplace(a) || !a.mayMend() {
 		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict}) // nothing was sent
 		return
 	}
@@ -43,11 +42,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	}
 	// model: mutant NO_ABSENT_COMPARE
 	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
-	parent, ok := l.parentCompares(a)
-	if !ok {
-		return d, errors.New("its gang does not run without the member any more")
-	}
-	d.compares = append(d.compares, parent...)
+	d.compares = append(d.compares, a.gangCompares()...)
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		// model: mutant NO_INCARNATION_COMPARE

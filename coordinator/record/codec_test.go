@@ -480,3 +480,14 @@ func TestObjectRecordsKeepTheirRules(t *testing.T) {
 		t.Errorf("a mode of no time: %v", err)
 	}
 }
+
+// The node of a lost member sees a record that has ended, the others see the record as it is.
+func TestTheNodeOfALostMemberSeesAnEnd(t *testing.T) {
+	r := lostRecord()
+	if state, grace := r.SeenBy("gpu-02"); state != grant.RecordReleased || grace != record.LostGraceSeconds {
+		t.Errorf("the lost node sees %s with %d s", state, grace)
+	}
+	if state, grace := r.SeenBy("gpu-01"); state != grant.RecordCommitted || grace != 0 {
+		t.Errorf("the other node sees %s with %d s", state, grace)
+	}
+}

@@ -58,9 +58,30 @@ func (j *Job) Show() *api.Job {
 	}
 	o.Metadata.ResourceVersion = strconv.FormatInt(int64(revision), 10)
 	j.showPhase(s)
+	j.showBelow(s)
 	j.showLostIn(s)
 	j.ShowUses(s)
 	return o
+}
+
+// showBelow adds the condition of a gang that runs without members which it has lost, as
+// long as one of them has no place.
+func (j *Job) showBelow(s *api.JobStatus) {
+	if len(j.Units) == 0 || j.Units[0].Phase() != api.Running {
+		return
+	}
+	gang, wait := j.Units[0].Record, 0
+	for i := range j.Units {
+		if u := j.Units[i].Record; u.Replaces && j.Units[i].Phase() != api.Running {
+			wait++
+		}
+	}
+	if wait > 0 {
+		s.Conditions = append(s.Conditions, api.Condition{
+			Type: "GangBelowMinimum", Status: "True", Reason: "MembersLost",
+			Message: fmt.Sprintf("%d of %d members of the gang run; the nodes of the others are lost, and they wait for another place", gang.Members-wait, gang.Members),
+		})
+	}
 }
 
 // orderMembers puts the members that replace others into their places, and leaves each
@@ -77,7 +98,9 @@ func (j *Job) orderMembers(s *api.JobStatus) {
 			s.Allocations[i] = m
 			continue
 		}
-		i = slices.IndexFunc(s.Allocations[:own], func(o api.JobMember) bool { return len(o.Name) > len(m.Name) || len(o.Name) == len(m.Name) && o.Name > m.Name })
+		i = slices.IndexFunc(s.Allocations[:own], func(o api.JobMember) bool {
+			return len(o.Name) > len(m.Name) || len(o.Name) == len(m.Name) && o.Name > m.Name
+		})
 		if i < 0 {
 			i = own
 		}

@@ -26,6 +26,9 @@ func TestGangsThatHeal(t *testing.T) {
 		}
 	}
 	t.Logf("in all: %v", total)
+	if *seeds < 300 || testing.Short() { // too few steps
+		return
+	}
 	if total["members lost"] == 0 || total["members replaced"] == 0 {
 		t.Errorf("%d members were lost, %d replaced: the simulation does not get far", total["members lost"], total["members replaced"])
 	}

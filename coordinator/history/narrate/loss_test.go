@@ -1,0 +1,34 @@
+package narrate_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+)
+
+// The part of a lost member ends at its loss, that of the others with the grant; the exit
+// of a member in another transaction is that one's.
+func TestALostMember(t *testing.T) {
+	k, u, rec := newKeys(), unit(), committed(5)
+	u.Members, u.Phase, u.TxID = 2, "Running", tx
+	lost := record.Placement{Member: 1, Node: "n2", Assignment: rec.Members[0].Assignment}
+	rec.Members = append(rec.Members, lost)
+	k.write(record.MustPutRecord(u.Path().Key(), u), record.MustPutRecord(record.TxKey(tx), rec))
+	rec.Members = rec.Members[:1]
+	rec.LostMembers = []record.LostMember{{Placement: lost, AtMillis: began + 20_000}}
+	k.write(record.MustPutRecord(record.TxKey(tx), rec))
+	grants := k.n.Take().Grants
+	if len(grants) != 1 || len(grants[0].Members) != 2 || !grants[0].Members[1].Ended.Equal(at(20)) || !grants[0].Members[0].Ended.IsZero() || grants[0].Members[1].Node != "n2" {
+		t.Fatalf("after the loss: %+v", grants)
+	}
+	rec.State, rec.EndedMillis, rec.Ended = grant.RecordReleased, began+65_000, "2000-01-01T00:01:05Z"
+	rec.Outcome = &record.Outcome{Phase: "Succeeded", Exits: []record.Exit{{Member: 0, Node: "n1", Reason: "Completed"}, {Member: 1, Node: "n3", Reason: "Completed", Tx: "another"}}}
+	k.write(record.MustPutRecord(record.TxKey(tx), rec))
+	grants = k.n.Take().Grants
+	var exits []record.Exit
+	if len(grants) != 1 || json.Unmarshal(grants[0].Exits, &exits) != nil || len(exits) != 1 || exits[0].Member != 0 || !grants[0].Members[1].Ended.Equal(at(20)) {
+		t.Errorf("at the end: %+v with the exits %s", grants, grants[0].Exits)
+	}
+}
