@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -12,21 +13,35 @@ import (
 // openTerminal makes a pseudoterminal: the end of the person, and the end of the command,
 // which belongs to the command's user.
 func openTerminal(u *User, size Window) (person, command *os.File, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("a terminal: %w", os.NewSyscallError("open /dev/ptmx", err))
-	}
-	person = os.NewFile(uintptr(fd), "terminal")
-	if command, err = otherEnd(fd); err == nil && u != nil {
-		if err = errors.Join(command.Chown(int(u.UID), int(u.GID)), command.Chmod(0o620)); err != nil {
-			command.Close()
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if u != nil {
+			// The kernel gives the command's end to the file system user of this thread. A
+			// shim that is not root may not change the owner later (chown).
+			_ = unix.Setfsuid(int(u.UID))
 		}
-	}
+		person, command, err = openEnds()
+	}()
+	<-opened
 	if err != nil {
-		person.Close()
 		return nil, nil, fmt.Errorf("a terminal: %w", err)
 	}
 	_ = resize(person, size) // a terminal without a size works, too
+	return person, command, nil
+}
+
+func openEnds() (person, command *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("open /dev/ptmx", err)
+	}
+	person = os.NewFile(uintptr(fd), "terminal")
+	if command, err = otherEnd(fd); err != nil {
+		person.Close()
+		return nil, nil, err
+	}
 	return person, command, nil
 }
 
