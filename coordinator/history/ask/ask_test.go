@@ -198,7 +198,7 @@ func anyUnits(random *rand.Rand) (b history.Batch) {
 			}
 		}
 		if !u.Started.IsZero() && random.IntN(3) == 0 {
-			b.Grants = append(b.Grants, history.Grant{Tx: resource.TxID("g-" + string(u.UID)), Unit: u.UID, Tenant: u.Tenant, Signaled: u.Started.Add(time.Minute), Revision: 1})
+			b.Grants = append(b.Grants, history.Grant{Tx: resource.TxID("g-" + string(u.UID)), Unit: u.UID, Namespace: u.Namespace, Tenant: u.Tenant, Signaled: u.Started.Add(time.Minute), Revision: 1})
 		}
 		if random.IntN(5) == 0 {
 			b.Preemptions = append(b.Preemptions, history.Preemption{
