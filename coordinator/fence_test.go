@@ -65,9 +65,20 @@ func TestANodeThatIsHeardIsNotFencedWithoutForce(t *testing.T) {
 		refused(t, err, 409, "node n1 is alive: coordinator c1 hears its agent")
 		_, err = k.FenceNode(t.Context(), "nowhere", api.FenceOptions{})
 		refused(t, err, 404, "node nowhere not found")
-		fence(t, c, "n1", api.FenceOptions{Force: true, Reason: "a drill"})
+		registrations := func() int {
+			n, err := k.GetNode(t.Context(), "n1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(n.Status.Registrations)
+		}
+		before := registrations()
+		if _, err = k.FenceNode(t.Context(), "n1", api.FenceOptions{Force: true, Reason: "a drill"}); err != nil {
+			t.Fatal(err)
+		}
+		c.Eventually("the agent registers again by itself", func() bool { return registrations() > before })
 		phase(t, c, "a", api.Running)
-		c.AwaitReady(1) // its agent registers again by itself
+		c.AwaitReady(1)
 		c.Converge()
 		remove(t, k, "a")
 		c.Converge()
