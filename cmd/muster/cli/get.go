@@ -129,6 +129,7 @@ func (a *app) getCommand() *cobra.Command {
 				return a.kubeletGrants(ctx)
 			}
 			if f.on() {
+				f.awaited = f.ignoreNotFound
 				return a.watch(cmd.Context(), groups[0], f.list, f.watchFlags)
 			}
 			if len(groups[0].names) > 0 {
@@ -150,7 +151,7 @@ func (a *app) getCommand() *cobra.Command {
 	flags.Var(&f.about, "for", "show the events of one object, e.g. job/train")
 	flags.StringVar(&f.origin, "origin", "", "kubelet: show the devices that kubelets hand out to pods, of all nodes, instead of Muster's own allocations")
 	flags.Var(&f.limit, "limit", "show at most this many (0 = all)")
-	flags.BoolVar(&f.ignoreNotFound, "ignore-not-found", false, "end with 0 where a name, or everything, is not found")
+	flags.BoolVar(&f.ignoreNotFound, "ignore-not-found", false, "end with 0 where a name, or everything, is not found; with -w: await it")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "then show each change, until it is interrupted")
 	flags.BoolVar(&f.only, "watch-only", false, "show the changes alone, and not what is there")
 	flags.BoolVar(&f.events, "output-watch-events", false, "show with each change whether the object was ADDED, MODIFIED or DELETED")

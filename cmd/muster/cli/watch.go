@@ -12,6 +12,8 @@ import (
 // watchFlags are the flags of get that follow changes.
 type watchFlags struct {
 	watch, only, events bool
+	// awaited: an object that is named and not there is awaited, and no error.
+	awaited bool
 }
 
 func (f watchFlags) on() bool { return f.watch || f.only }
@@ -40,11 +42,24 @@ func (a *app) watch(ctx context.Context, g group, list sdk.ListOptions, f watchF
 	if len(g.names) == 1 {
 		namespace = a.namespace
 		o.FieldSelector = "metadata.name=" + g.names[0]
+		if !f.awaited {
+			if err := a.isThere(ctx, g.kind, g.names[0]); err != nil {
+				return err
+			}
+		}
 	}
 	if len(g.names) == 0 && !f.only && (a.isTable() || g.kind == eventKind) {
 		return a.watchListed(ctx, g.kind, namespace, o, f)
 	}
 	return a.follow(ctx, g.kind, namespace, o, f)
+}
+
+// isThere returns the error of a get of one object.
+func (a *app) isThere(ctx context.Context, k kind, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := a.fetch(ctx, k, a.namespace, name, sdk.GetOptions{})
+	return err
 }
 
 // watchListed shows the objects that are there in the order of a get and in columns of one
