@@ -2,6 +2,7 @@ package rights
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -105,7 +106,8 @@ var commandLines = map[string][]string{
 var readBefore = map[string][]func(*http.Request) (int, []byte){
 	"annotate":     {anotherStored},
 	"apply":        {nothingStored, anotherStored},
-	"events":       {noEvents},
+	"events":       {nothingListed},
+	"get":          {nothingListed},
 	"label":        {anotherStored},
 	"node approve": {anotherStored},
 	"quota apply":  {nothingStored, anotherStored},
@@ -169,9 +171,14 @@ func nothingStored(*http.Request) (int, []byte) {
 	return http.StatusNotFound, []byte(`{"kind":"Status","code":404,"reason":"NotFound","message":"not found"}`)
 }
 
-// noEvents is the answer to a list of events where there are none: a watch goes on behind it.
-func noEvents(*http.Request) (int, []byte) {
-	return http.StatusOK, []byte(`{"kind":"EventList","metadata":{"resourceVersion":"7"},"items":[]}`)
+// nothingListed is the answer to a list where there is no object: a watch goes on behind it.
+func nothingListed(r *http.Request) (int, []byte) {
+	for _, k := range sdk.Kinds {
+		if strings.HasSuffix(r.URL.Path, "/"+k.Plural) {
+			return http.StatusOK, fmt.Appendf(nil, `{"kind":%q,"metadata":{"resourceVersion":"7"},"items":[]}`, k.Document+"List")
+		}
+	}
+	return nothingStored(r)
 }
 
 // anotherStored is the answer where the object has another label than the document, and

@@ -162,9 +162,13 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// serve answers a request and keeps the answer.
+// serve answers a request and keeps the answer, before the client has it.
 func (h *house) serve(w http.ResponseWriter, r *http.Request) {
-	kept := &kept{ResponseWriter: w}
+	kept := &kept{ResponseWriter: w, begins: func(code int) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.seen = append(h.seen, answered{r.Pattern, r.URL.Path, strings.Contains(r.URL.RawQuery, "watch=true"), code})
+	}}
 	h.mu.Lock()
 	stored := h.stored
 	h.mu.Unlock()
@@ -175,9 +179,6 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request) {
 	} else {
 		h.handler.ServeHTTP(kept, r)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.seen = append(h.seen, answered{r.Pattern, r.URL.Path, strings.Contains(r.URL.RawQuery, "watch=true"), kept.code})
 }
 
 // pretend sends an answer, or in place of one that reached the service what is stored.
@@ -198,17 +199,26 @@ func (h *house) pretends(stored func(*http.Request) (int, []byte)) {
 	h.stored = stored
 }
 
-// kept keeps the status code of an answer.
+// kept reports the status code of an answer when the answer begins.
 type kept struct {
 	http.ResponseWriter
-	code int
+	begins func(code int)
+	begun  bool
 }
 
 func (k *kept) WriteHeader(code int) {
-	if k.code == 0 {
-		k.code = code
+	if !k.begun {
+		k.begun = true
+		k.begins(code)
 	}
 	k.ResponseWriter.WriteHeader(code)
+}
+
+func (k *kept) Write(p []byte) (int, error) {
+	if !k.begun {
+		k.WriteHeader(http.StatusOK)
+	}
+	return k.ResponseWriter.Write(p)
 }
 
 // Unwrap serves http.ResponseController.
