@@ -74,12 +74,16 @@ func sentence(text string) string {
 	return after
 }
 
-// each makes a mode that sends each of some requests, 2 times its size.
-func each(requests func(*run) []ask) func(context.Context, *run) error {
+// each makes a mode that sends each of some requests, 2 times its size, four at a time in
+// no order. The requests of first, in order, have their answers before.
+func each(requests func(*run) []ask, first ...ask) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		c, err := r.client(8)
 		if err != nil {
 			return err
+		}
+		for _, one := range first {
+			r.send(ctx, c, one)
 		}
 		all := requests(r)
 		r.ready()

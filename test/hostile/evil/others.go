@@ -26,7 +26,7 @@ import (
 var tenantTricks = map[string]func(context.Context, *run) error{
 	"others-objects":  othersObjects,
 	"bad-tokens":      badTokens,
-	"high-priority":   each(highPriority),
+	"high-priority":   each(highPriority, jobToBoost),
 	"bad-documents":   each(badDocuments),
 	"odd-paths":       oddPaths,
 	"keys-of-others":  keysOfOthers,
@@ -146,6 +146,11 @@ func badTokens(ctx context.Context, r *run) error {
 	return nil
 }
 
+// jobToBoost is a job of the attacker that takes no room.
+var jobToBoost = ask{
+	label: "job to boost", method: "POST", path: jobs, body: `{"metadata":{"name":"boosted"},"spec":{"suspend":true,"template":{"spec":{"resources":{"requests":{"cpu":"1m"}}}}}}`,
+}
+
 // highPriority asks for more than the token's ceiling, and for rights of others.
 func highPriority(*run) []ask {
 	const request = `"resources":{"requests":{"cpu":"1m"}}`
@@ -161,7 +166,6 @@ func highPriority(*run) []ask {
 		{label: "rights", method: "POST", path: "/api/v1/nodes/node-1/drain", body: `{}`},
 		{label: "rights", method: "POST", path: "/api/v1/bootstraptokens", body: `{"spec":{"nodes":"*"}}`},
 		{label: "rights", method: "PATCH", path: "/api/v1/quota", body: `{"mode":"Maintenance"}`},
-		{label: "job to boost", method: "POST", path: jobs, body: `{"metadata":{"name":"boosted"},"spec":{"suspend":true,"template":{"spec":{` + request + `}}}}`},
 		{label: "boost", method: "POST", path: jobs + "/boosted/boost", body: `{"newPriority":1000000,"duration":"1h"}`},
 	}
 }
