@@ -404,8 +404,8 @@ func TestRESTAndGRPCAnswerAlike(t *testing.T) {
 		t.Run("at "+at, func(t *testing.T) {
 			now := func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 			node := resttest.Node{Name: "n1", CPUs: 16, Memory: 64 << 30, GPUs: 4}
-			web := through(t, resttest.New(now, node))
-			conn := connect(t, through(t, resttest.New(now, node)))
+			web := through(t, resttest.New(now, node).StandStill())
+			conn := connect(t, through(t, resttest.New(now, node).StandStill()))
 			for _, s := range story() {
 				t.Run(s.method+" "+s.path, func(t *testing.T) {
 					code, body := s.overREST(t, web)

@@ -156,14 +156,14 @@ func (a *API) sending(ctx context.Context, method string, req, answer any) error
 	return nil
 }
 
-// guardStream surrounds each call with a stream of answers: the watches.
+// guardStream surrounds each call with a stream: watches and sessions.
 func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	if in := intakeOf(stream.Context()); in != nil && in.asked != nil {
+		stream = pacedStream{stream, in.asked}
+	}
 	if !strings.HasPrefix(info.FullMethod, ours) {
 		if err := refusedHere(stream.Context()); err != nil {
 			return err
-		}
-		if in := intakeOf(stream.Context()); in != nil && in.asked != nil {
-			stream = pacedStream{stream, in.asked}
 		}
 		return next(srv, stream)
 	}

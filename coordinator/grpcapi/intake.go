@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -35,6 +36,9 @@ const (
 	// mostOfWatch bounds the request for a stream of answers, which is kept as long as the
 	// stream, in bytes.
 	mostOfWatch = 64 << 10
+	// mostOfSession bounds a message of a session of exec, in bytes: a piece of input, or the
+	// command, with room for the rest.
+	mostOfSession = 64 << 10
 	// mostOfStranger bounds a message of the services that need no token, in bytes.
 	mostOfStranger = 4 << 10
 	// strangers bounds the calls without a token that one connection makes at a time.
@@ -132,22 +136,22 @@ func (s *PublicServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !known:
 		r.Body = http.NoBody // the answer is that there is no such method
-	case method.IsClientStream: // reflection
-		in.asked = make(chan struct{}, 1)
-		if in.refused = s.enterStranger(in, r); in.refused == nil {
-			r.Body = newPaced(r, in.asked)
-		}
 	case strings.HasPrefix(r.URL.Path, ours):
 		in.arrival = s.a.arrive(contextOf(r), metadataOf(r.Header))
-		if in.refused = in.status; in.refused == nil {
-			most := api.MaxDocument
-			if method.IsServerStream {
-				most = mostOfWatch
-			}
-			s.read(in, r, most)
-		}
-		if method.IsServerStream {
+		in.refused = in.status
+		switch {
+		case in.refused != nil:
+		case method.IsClientStream: // sessions of exec
+			in.pace(r, mostOfSession)
+		case method.IsServerStream:
+			s.read(in, r, mostOfWatch)
 			in.releaseBody()
+		default:
+			s.read(in, r, api.MaxDocument)
+		}
+	case method.IsClientStream: // reflection
+		if in.refused = s.enterStranger(in, r); in.refused == nil {
+			in.pace(r, mostOfStranger)
 		}
 	default:
 		if in.refused = s.enterStranger(in, r); in.refused == nil {
@@ -257,10 +261,18 @@ func (o *once) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (o *once) Close() error { return nil }
 
+// pace gives a stream of requests, each of at most most bytes, to the handler as the
+// handler asks.
+func (in *intake) pace(r *http.Request, most int) {
+	in.asked = make(chan struct{}, 1)
+	r.Body = newPaced(r, in.asked, most)
+}
+
 // paced is the body of a stream of requests. It has the next message once the handler
 // asks for it: gRPC's server keeps the messages that nobody has asked for.
 type paced struct {
 	io.ReadCloser
+	most   int // bytes of a message
 	asked  <-chan struct{}
 	ended  <-chan struct{} // the client has gone
 	closed chan struct{}
@@ -268,8 +280,8 @@ type paced struct {
 	close  sync.Once
 }
 
-func newPaced(r *http.Request, asked <-chan struct{}) *paced {
-	return &paced{ReadCloser: r.Body, asked: asked, ended: r.Context().Done(), closed: make(chan struct{})}
+func newPaced(r *http.Request, asked <-chan struct{}, most int) *paced {
+	return &paced{ReadCloser: r.Body, most: most, asked: asked, ended: r.Context().Done(), closed: make(chan struct{})}
 }
 
 // Read implements io.Reader.
@@ -287,8 +299,8 @@ func (b *paced) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		length := binary.BigEndian.Uint32(head[1:])
-		if length > mostOfStranger {
-			return 0, errTooLong
+		if int64(length) > int64(b.most) {
+			return 0, fmt.Errorf("a message of this stream has %d bytes, the limit is %d", length, b.most)
 		}
 		b.left = append(head, make([]byte, length)...)
 		if _, err := io.ReadFull(b.ReadCloser, b.left[prefix:]); err != nil {
@@ -299,9 +311,6 @@ func (b *paced) Read(p []byte) (int, error) {
 	b.left = b.left[n:]
 	return n, nil
 }
-
-// errTooLong ends a stream of requests.
-var errTooLong = errors.New("a request of this stream has at most 4096 bytes")
 
 // Close implements io.Closer. It ends a Read that waits.
 func (b *paced) Close() error {

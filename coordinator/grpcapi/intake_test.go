@@ -183,10 +183,10 @@ func (f *framing) send(stream uint32, data []byte, piece int, within time.Durati
 
 // answer waits for the status of a stream.
 func (f *framing) answer(stream uint32) string {
-	late := time.AfterFunc(5*time.Second, func() {
+	late := time.AfterFunc(30*time.Second, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.answers[stream] += " (no answer within 5 s)"
+		f.answers[stream] += " (no answer within 30 s)"
 		f.changed.Broadcast()
 	})
 	defer late.Stop()

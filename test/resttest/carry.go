@@ -167,7 +167,7 @@ func (c *Cluster) arm() {
 		c.timer.Stop()
 		c.timer = nil
 	}
-	if next.IsZero() {
+	if next.IsZero() || c.still {
 		return
 	}
 	c.timer = time.AfterFunc(max(0, next.Sub(c.time())), func() {

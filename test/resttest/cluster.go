@@ -49,6 +49,7 @@ type Cluster struct {
 	reached time.Time // the time is this at least: a timer has gone off
 	wakeAt  time.Time // when the leader wants to be woken, zero for never
 	timer   *time.Timer
+	still   bool // no timer goes off
 }
 
 var _ service.Service = (*Cluster)(nil)
@@ -94,6 +95,16 @@ func (c *Cluster) lead(epoch resource.Epoch) {
 	must(err)
 	c.carryOut(effects)
 	c.inputs = append(c.inputs, lead.ConfigWritten{}, lead.BeginAccount{}, lead.ResumeWork{})
+}
+
+// StandStill keeps timers that are due later than at once from going off: the time is that
+// of the clock of New, however long a test takes.
+func (c *Cluster) StandStill() *Cluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.still = true
+	c.arm()
+	return c
 }
 
 // time is now, or when a timer went off last.
