@@ -185,3 +185,28 @@ func (a *attempt) requestOf(m place.Choice) grant.MemberRequest {
 	}
 	return request
 }
+
+// setLoss notes the loss whose Txn is under way, nil for none.
+func (a *attempt) setLoss(x *memberLoss) { a.loss = x }
+
+// dropMembers forgets the members of a loss.
+func (a *attempt) dropMembers(x *memberLoss) {
+	a.lostMembers = append(slices.Clip(a.lostMembers), x.members...)
+	delete(a.held, x.node)
+	delete(a.assumedFreed, x.node)
+	for _, m := range x.members {
+		delete(a.work, m.Member)
+	}
+	a.keepPlaces(nil)
+}
+
+// restoreLost takes over the members that a record has lost.
+func (a *attempt) restoreLost(members []record.LostMember) { a.lostMembers = members }
+
+// keepExit keeps how a member has ended that another transaction had.
+func (a *attempt) keepExit(e record.Exit) {
+	if a.elsewhere == nil {
+		a.elsewhere = map[int]record.Exit{}
+	}
+	a.elsewhere[e.Member] = e
+}

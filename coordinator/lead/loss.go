@@ -25,9 +25,6 @@ type memberLoss struct {
 	units   []*unit         // that replace the members
 }
 
-// setLoss notes the loss whose Txn is under way, nil for none.
-func (a *attempt) setLoss(x *memberLoss) { a.loss = x }
-
 // mayLose reports whether an attempt may go on without its members on a dead node. A gang
 // whose members were not yet all held has done nothing that it could go on with.
 func (l *Leader) mayLose(a *attempt, node resource.NodeID) bool {
@@ -181,12 +178,7 @@ func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
 		n.drop(tx)
 	}
 	l.noteLostOn(tx, e.Node)
-	for _, m := range x.members {
-		v := l.members[u.record.Namespace+"/"+u.memberName(m.Member)]
-		if v != nil && v.unit == u {
-			delete(l.members, u.record.Namespace+"/"+u.memberName(m.Member))
-		}
-	}
+	l.unmapMembers(u, x.members)
 	u.keepLost(u.lostWith(x.members), e.Revision)
 	l.recharge(a, x.charges)
 	l.census.note(u)
@@ -220,39 +212,6 @@ func (l *Leader) recharge(a *attempt, charges []record.Charge) { // model: mutan
 		l.removeConsumer(u)
 		l.chargeCommitted(a)
 		l.noteCharged(a)
-	}
-}
-
-// dropMembers forgets the members of a loss.
-func (a *attempt) dropMembers(x *memberLoss) {
-	a.lostMembers = append(slices.Clip(a.lostMembers), x.members...)
-	delete(a.held, x.node)
-	delete(a.assumedFreed, x.node)
-	for _, m := range x.members {
-		delete(a.work, m.Member)
-	}
-	a.keepPlaces(nil)
-}
-
-// restoreLost takes over the members that a record has lost.
-func (a *attempt) restoreLost(members []record.LostMember) { a.lostMembers = members }
-
-// keepLost takes over that the store has the unit without some members at rev.
-func (u *unit) keepLost(lost []int, rev resource.Revision) { u.record.Lost, u.stored = lost, rev }
-
-// noteLostOn notes that a node whose members a live transaction has lost has not told yet
-// that it holds nothing of it.
-func (v *view) noteLostOn(tx resource.TxID, node resource.NodeID) {
-	if v.lostHolds[node] == nil {
-		v.lostHolds[node] = map[resource.TxID]bool{}
-	}
-	v.lostHolds[node][tx] = true
-}
-
-// noteRid notes that a node holds nothing of a transaction.
-func (v *view) noteRid(tx resource.TxID, node resource.NodeID) {
-	if delete(v.lostHolds[node], tx); len(v.lostHolds[node]) == 0 {
-		delete(v.lostHolds, node)
 	}
 }
 

@@ -118,14 +118,6 @@ func (l *Leader) keepExit(r *attempt) {
 	}
 }
 
-// keepExit keeps how a member has ended that another transaction had.
-func (a *attempt) keepExit(e record.Exit) {
-	if a.elsewhere == nil {
-		a.elsewhere = map[int]record.Exit{}
-	}
-	a.elsewhere[e.Member] = e
-}
-
 // exitsElsewhere are the ends of members that other transactions have or had.
 func (a *attempt) exitsElsewhere() (list []record.Exit) {
 	known := map[int]bool{}
@@ -241,17 +233,6 @@ func (a *attempt) gangCompares() []record.Compare {
 		return nil
 	}
 	return []record.Compare{record.ModRevIs(record.TxKey(g.attempt.machine.ID()), g.attempt.machine.Revision())}
-}
-
-// mapMembers names the members of a unit among all allocations, as far as no other unit
-// has the name.
-func (v *view) mapMembers(u *unit) {
-	for i := range u.record.Members {
-		name := u.record.Namespace + "/" + u.memberName(i)
-		if other := v.members[name]; !u.record.HasLost(i) && (other == nil || other.unit.gang() != u) {
-			v.members[name] = &member{unit: u, index: i}
-		}
-	}
 }
 
 // lostNodes are the nodes whose members a record has lost, ascending.

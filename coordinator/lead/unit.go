@@ -188,3 +188,6 @@ func (u *unit) grows() bool {
 
 // waiting reports whether the unit still waits for its place.
 func (u *unit) waiting() bool { return u.phase() == api.Pending }
+
+// keepLost takes over that the store has the unit without some members at rev.
+func (u *unit) keepLost(lost []int, rev resource.Revision) { u.record.Lost, u.stored = lost, rev }

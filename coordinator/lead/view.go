@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/quota"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
@@ -165,4 +166,41 @@ func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
 		return nil, NotFound("job", namespace, name)
 	}
 	return j, nil
+}
+
+// noteLostOn notes that a node whose members a live transaction has lost has not told yet
+// that it holds nothing of it.
+func (v *view) noteLostOn(tx resource.TxID, node resource.NodeID) {
+	if v.lostHolds[node] == nil {
+		v.lostHolds[node] = map[resource.TxID]bool{}
+	}
+	v.lostHolds[node][tx] = true
+}
+
+// noteRid notes that a node holds nothing of a transaction.
+func (v *view) noteRid(tx resource.TxID, node resource.NodeID) {
+	if delete(v.lostHolds[node], tx); len(v.lostHolds[node]) == 0 {
+		delete(v.lostHolds, node)
+	}
+}
+
+// mapMembers names the members of a unit among all allocations, as far as no other unit
+// has the name.
+func (v *view) mapMembers(u *unit) {
+	for i := range u.record.Members {
+		name := u.record.Namespace + "/" + u.memberName(i)
+		if other := v.members[name]; !u.record.HasLost(i) && (other == nil || other.unit.gang() != u) {
+			v.members[name] = &member{unit: u, index: i}
+		}
+	}
+}
+
+// unmapMembers forgets the names of some members of a unit.
+func (v *view) unmapMembers(u *unit, members []record.LostMember) {
+	for _, m := range members {
+		name := u.record.Namespace + "/" + u.memberName(m.Member)
+		if other := v.members[name]; other != nil && other.unit == u {
+			delete(v.members, name)
+		}
+	}
 }
