@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -198,9 +199,12 @@ func (d *devCluster) fillAndDrain(live map[string]bool) {
 func watchSnapshots(ctx context.Context, client *sdk.Client, taken *int) error {
 	for ctx.Err() == nil {
 		list, err := client.Allocations("").List(ctx, sdk.ListOptions{})
+		var status *api.Status
 		switch {
 		case errors.Is(err, context.Canceled):
 			return nil
+		case errors.As(err, &status) && status.Code == http.StatusServiceUnavailable:
+			continue // the coordinator has not caught up with the store: the machine is busy
 		case err != nil:
 			return err
 		}
