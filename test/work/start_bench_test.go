@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
@@ -31,7 +32,7 @@ func BenchmarkSubmitToFirstInstruction(b *testing.B) {
 	}
 	for _, members := range []int{1, 64} {
 		b.Run(fmt.Sprintf("members-%d", members), func(b *testing.B) {
-			w := openWith(b, 8, program)
+			w := openWith(b, 8, agent.RunConfig{Program: program})
 			pipe := filepath.Join(b.TempDir(), "pipe")
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 				b.Fatal(err)

@@ -40,21 +40,22 @@ func open(t testing.TB, nodes int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return openWith(t, nodes, self)
+	return openWith(t, nodes, agent.RunConfig{Program: self})
 }
 
-// openWith starts a cluster of so many nodes with the program of its supervisors.
-func openWith(t testing.TB, nodes int, program string) *world {
+// openWith starts a cluster of so many nodes whose agents start work in this way.
+func openWith(t testing.TB, nodes int, run agent.RunConfig) *world {
 	t.Helper()
 	if _, err := shim.BootID(); err != nil {
 		t.Skip("not permitted here: ", err)
 	}
+	run.Env, run.Dir = []string{"PATH=/usr/bin:/bin"}, "/"
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	cluster, err := dev.Start(ctx, dev.Config{
 		Nodes: nodes, Profile: "dgx-a100", DataDir: t.TempDir(), Listen: "127.0.0.1:0", Version: "v0.0.0-test",
 		Logger: slog.New(slog.DiscardHandler), Progress: func(int, int) {},
-		Work: &agent.RunConfig{Program: program, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/"},
+		Work: &run,
 	})
 	if err != nil {
 		t.Fatal(err)
