@@ -139,7 +139,7 @@ type JobMember struct {
 	// 128 and the signal's number where a signal ended it, 255 where nobody saw the end.
 	ExitCode *int32 `json:"exitCode,omitempty" range:"0..255" example:"0"`
 	// ExitReason says how the command ended: Completed by itself, Stopped or Killed after
-	// it was asked to end, NotStarted, SupervisorLost or NodeRestarted.
+	// it was asked to end, NotStarted, PrologFailed, SupervisorLost or NodeRestarted.
 	ExitReason string `json:"exitReason,omitempty" example:"Completed"`
 	// ExitMessage explains the reason, where there is more to say.
 	ExitMessage string `json:"exitMessage,omitempty" example:"command \"trian\" is in no folder of PATH /usr/bin:/bin"`
