@@ -105,7 +105,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	e := &unitEnd{record: u.record}
 	r := &e.record
 	r.TxID, r.Lost, r.Ended, r.EndedMillis = "", nil, l.stamp(), l.millis()
-	if u.work() != nil { // also of a unit that waits again: its output is kept
+	if u.work() != nil || len(a.work) > 0 { // also of a unit that waits again: its output is kept
 		r.Exits, r.LastTx = a.exits(), a.machine.ID()
 	}
 	switch {

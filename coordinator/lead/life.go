@@ -165,7 +165,7 @@ func (l *Leader) endUnwanted(j *job) {
 	for _, u := range j.units {
 		if !u.phase().Ended() && u.ending == nil {
 			asked := txn.ReleaseAsked{Reason: Clip(reason)}
-			if u.work() != nil {
+			if u.hasWork() {
 				asked.GraceSeconds = DefaultGrace
 			}
 			l.end(u, asked)

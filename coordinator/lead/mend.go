@@ -68,7 +68,7 @@ func (l *Leader) endReplacements(j *job) {
 			continue
 		}
 		asked := txn.ReleaseAsked{Reason: "its gang has ended or waits again"}
-		if r.work() != nil {
+		if r.hasWork() {
 			asked.GraceSeconds = DefaultGrace
 		}
 		l.end(r, asked)

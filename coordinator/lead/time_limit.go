@@ -43,7 +43,7 @@ func (l *Leader) expire(a *attempt, t timeLimit) {
 	a.setOutcome(&t.outcome)
 	l.out.info("time_is_over", "unit", u.path, "phase", t.outcome.Phase, "message", t.outcome.Message)
 	asked := txn.ReleaseAsked{Reason: t.outcome.Message}
-	if u.work() != nil { // nothing tells a launcher of others before the end
+	if u.hasWork() { // nothing tells a launcher that has attached nothing
 		asked.GraceSeconds = DefaultGrace
 	}
 	l.end(u, asked)

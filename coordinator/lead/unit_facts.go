@@ -113,6 +113,10 @@ func (u *unit) work() *api.AllocationSpec {
 	return &u.job.doc.Spec.Template.Spec
 }
 
+// hasWork reports whether processes of the unit may run that its agents follow: those of
+// its command, and those that launchers have attached.
+func (u *unit) hasWork() bool { return u.work() != nil || u.attempt != nil && len(u.attempt.work) > 0 }
+
 // hasWorkEnded reports whether a unit of a job has ended with its work, or with its time.
 // A unit that has failed because it did not start in time has not.
 func hasWorkEnded(u *unit) bool {

@@ -16,7 +16,7 @@ import (
 // This file starts the work of units and ends units with their work (ADR 59). A start
 // is sent once all agents hold their members, so the record is COMMITTED and durable;
 // agents repeat the state of the work until the record is terminal, so the leader keeps
-// it in memory alone.
+// it in memory alone. Agents report the work that launchers attach in the same way.
 
 // refusesWork refuses a job with a command where the cluster starts no processes.
 func (l *Leader) refusesWork(doc *api.Job) *api.Status {
@@ -119,13 +119,14 @@ func (l *Leader) worked(e grant.Worked) {
 }
 
 // judgeWork ends a unit whose work is over, for good or until its next try. A unit that
-// ends for another reason goes on doing so.
+// ends for another reason goes on doing so. Units without a command have the work that
+// launchers have attached.
 func (l *Leader) judgeWork(a *attempt) {
 	if a = a.judged(); a == nil {
 		return
 	}
 	u := a.unit
-	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil || u.work() == nil {
+	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil {
 		return
 	}
 	outcome := l.outcomeOf(a)
@@ -146,7 +147,7 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 			exits = append(exits, life.Exit{Member: member, Success: s.IsSuccess(), Blameless: s.Reason == nodeRestarted || s.Reason == grant.PrologFailed})
 		}
 	}
-	verdict, member := a.unit.job.policy().Judge(members, exits)
+	verdict, member := policyOf(a.unit).Judge(members, exits)
 	switch verdict {
 	case life.Runs:
 		return nil
@@ -155,10 +156,22 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 	case life.Failed, life.Lost:
 	}
 	text := a.unit.memberName(member) + " " + describeExit(states[member])
-	if verdict == life.Lost { // as after an eviction
+	if verdict == life.Lost && a.unit.job != nil { // as after an eviction
 		return &record.Outcome{Phase: string(api.Pending), Message: text}
 	}
+	if a.unit.job == nil {
+		return &record.Outcome{Phase: string(api.Failed), Message: text}
+	}
 	return l.afterFailure(a.unit, text)
+}
+
+// policyOf says what ends a unit with its work. An allocation has no policy of its own: its
+// launchers report the end of each member.
+func policyOf(u *unit) life.Policy {
+	if u.job == nil {
+		return life.Policy{OnFailure: life.FailJob}
+	}
+	return u.job.policy()
 }
 
 // nodeRestarted is the reason of a member whose host was started anew.
