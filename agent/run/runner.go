@@ -26,11 +26,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Config of a Runner. All fields but Launcher, Prolog, Epilog, Kept and Devices are required.
+// Config of a Runner. All fields but Program, Launcher, Prolog, Epilog, Kept and Devices are
+// required.
 type Config struct {
 	// Root is the folder of the folders of all starts.
 	Root string
-	// Program becomes a shim, see shim.Launch.
+	// Program becomes a shim, see shim.Launch; "" where nothing is started.
 	Program string
 	// BootID is the kernel's present boot.
 	BootID string
@@ -99,6 +100,7 @@ type Runner struct {
 	starts chan struct{} // bounds the forks at one time
 
 	measureEvery time.Duration
+	samples      samples
 
 	mu    sync.Mutex
 	tasks map[resource.TxID][]*task
@@ -115,7 +117,7 @@ func Open(c Config) (*Runner, error) {
 		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), measureEvery: measureEvery,
 		tasks: map[resource.TxID][]*task{},
 	}
-	if !filepath.IsAbs(c.Root) || !filepath.IsAbs(c.Program) {
+	if !filepath.IsAbs(c.Root) || c.Program != "" && !filepath.IsAbs(c.Program) {
 		return nil, fmt.Errorf("run: folder %q and program %q: want absolute paths", c.Root, c.Program)
 	}
 	if err := os.MkdirAll(c.Root, 0o700); err != nil {
@@ -132,8 +134,14 @@ func Open(c Config) (*Runner, error) {
 			continue
 		}
 		t := r.newTask(id)
+		switch attached, err := t.folder.Attached(); {
+		case err == nil:
+			t.external = &external{wanted: attached}
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("run: %w", err)
+		}
 		exit, exitErr := t.folder.Exit() // also of a member that was ended before its start
-		if _, err := t.folder.Spec(); exitErr != nil && errors.Is(err, fs.ErrNotExist) {
+		if _, err := t.folder.Spec(); exitErr != nil && t.external == nil && errors.Is(err, fs.ErrNotExist) {
 			if _, err := t.folder.Begun(); errors.Is(err, fs.ErrNotExist) {
 				r.discard(t.folder)
 				continue
@@ -179,7 +187,7 @@ func (r *Runner) Attach(tx resource.TxID, members []Member) {
 			r.fresh = append(r.fresh, t)
 			continue
 		}
-		if t := r.tasks[tx][at]; t.member == nil { // found by Open
+		if t := r.tasks[tx][at]; t.member == nil && t.external == nil { // found by Open
 			t.member = &m
 			t.wake()
 		}
@@ -289,7 +297,8 @@ func (r *Runner) Resume(tx resource.TxID, s grant.State, deadline time.Time) {
 // most of them were reported to their leader long ago.
 func (r *Runner) Retain(known func(resource.TxID) bool) {
 	for _, tx := range r.Transactions() {
-		if !known(tx) {
+		is := known(tx)
+		if r.setAbandoned(tx, !is); !is {
 			r.forget(tx)
 		}
 	}
@@ -320,7 +329,11 @@ func (r *Runner) Run(ctx context.Context) {
 		r.fresh = nil
 		r.mu.Unlock()
 		for _, t := range fresh {
-			followers.Go(func() { r.follow(ctx, t) })
+			follow := r.follow
+			if t.external != nil {
+				follow = r.followExternal
+			}
+			followers.Go(func() { follow(ctx, t) })
 		}
 		select {
 		case <-r.more:

@@ -60,7 +60,8 @@ type task struct {
 	folder shim.Folder
 	woken  chan struct{} // capacity 1: spec or deadline has changed
 
-	member   *Member // nil: found by Open, and nobody has asked for its start since
+	external *external // work of a launcher; nil: the runner starts it
+	member   *Member   // nil: found by Open, and nobody has asked for its start since
 	phase    grant.WorkPhase
 	exit     shim.Exit
 	deadline time.Time // of its end; zero: it may run

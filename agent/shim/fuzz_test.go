@@ -31,6 +31,7 @@ func FuzzFolder(f *testing.F) {
 		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},
 		Spec{Version: 1, Args: []string{"true"}, Dir: "/root", AnyDir: true, Cgroup: "/sys/fs/cgroup/a", Limits: map[string]string{"memory.max": "5"}},
 		Fault{1, "the disk is full"},
+		Attached{Version: 1, Processes: []Process{{1, 17, 42, "boot"}}, Cgroups: []Group{{"/sys/fs/cgroup/a", 7, "boot"}}, Code: new(int)},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
 		data, err := json.Marshal(v)
@@ -51,6 +52,7 @@ func FuzzFolder(f *testing.F) {
 		again(t, ParseUse, data)
 		again(t, ParseNoticed, data)
 		again(t, ParseFault, data)
+		again(t, ParseAttached, data)
 		if u, err := ParseUser(string(data)); err == nil && u.String() != string(data) {
 			t.Errorf("user %q is read as %s", data, u)
 		}
