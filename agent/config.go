@@ -77,6 +77,9 @@ type Config struct {
 	AssumeDeadAfter time.Duration
 	// Run has the agent start the processes of grants; nil starts none.
 	Run *RunConfig
+	// Attach lets launchers outside of Muster attach processes to grants over a local
+	// socket; nil has no socket.
+	Attach *AttachConfig
 	// Kubelet gives devices to the kubelet of this host; nil gives none.
 	Kubelet *deviceplugin.Config
 	// MemoryPressure says when the host is short of memory and takes no new work;

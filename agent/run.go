@@ -23,12 +23,23 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if err := a.joinRings(); err != nil {
 		return err
 	}
-	failed := make(chan error, 4) // one per server and the owner, so that none blocks
+	launchers, err := a.listenForLaunchers()
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 5) // one per server and the owner, so that none blocks
 	var tasks sync.WaitGroup
 	tasks.Go(func() { failed <- a.owner.run(ctx) })
 	tasks.Go(func() { a.owner.assignments.Run(ctx) })
 	if a.runner != nil {
 		tasks.Go(func() { a.runner.Run(ctx) })
+	}
+	if launchers != nil {
+		tasks.Go(func() {
+			if err := a.serveLaunchers(ctx, launchers); err != nil && ctx.Err() == nil {
+				failed <- fmt.Errorf("agent: serve launchers: %w", err)
+			}
+		})
 	}
 	tasks.Go(func() { a.kubelet.Run(ctx) })
 	tasks.Go(func() { a.registrar(ctx) })

@@ -63,8 +63,11 @@ const mostHosts = 120 << 10
 // openRunner finds the work of earlier agents.
 func (a *Agent) openRunner() error {
 	c := a.config.Run
-	if c == nil {
+	switch {
+	case c == nil && a.config.Attach == nil:
 		return nil
+	case c == nil: // it follows attached work alone
+		c = &RunConfig{}
 	}
 	var err error
 	a.runner, err = run.Open(run.Config{
@@ -160,7 +163,7 @@ func (o *owner) startWork(c *grant.Start) {
 		o.log.Info("start_refused", "tx", string(c.Tx), "reason", reasons[0].Detail)
 		return
 	}
-	if o.agent.runner == nil {
+	if o.agent.config.Run == nil {
 		o.tell(startsNothing(c))
 		return
 	}

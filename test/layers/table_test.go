@@ -115,6 +115,7 @@ var table = map[string]row{
 	"agent/bounds":                    {layer: adapter},
 	"agent/run":                       {layer: adapter, neighbours: []string{"agent/bounds", "agent/shim"}},
 	"agent/cgroup":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim"}},
+	"agent/attach":                    {layer: adapter, neighbours: []string{"agent/run", "agent/shim", "agent/users"}},
 	"agent/script":                    {layer: adapter},
 	"agent/launch":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim", "agent/users"}},
 	"agent/users":                     {layer: adapter, neighbours: []string{"agent/shim"}},
