@@ -30,7 +30,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop() // a program that takes a bad value ends at once
 		var out, problems bytes.Buffer
-		if args[0] != "inspect" && args[0] != "version" && args[0] != "completion" {
+		if args[0] != "inspect" && args[0] != "attach" && args[0] != "done" && args[0] != "version" && args[0] != "completion" {
 			args = append([]string{"--token-file=" + token, "--data-dir=" + data}, args...)
 		}
 		return Run(ctx, args, &out, &problems), problems.String()
@@ -57,6 +57,15 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster-agent --assume-dead-after":   values("-1m0s", "59s", "25h0m0s"),
 		"muster-agent --log-level":           values("loud"),
 		"muster-agent --log-format":          values("xml"),
+		"muster-agent attach --transaction":  {{Args: []string{"--pid=5"}, Value: "", Names: "--transaction"}},
+		"muster-agent attach --pid":          {{Args: []string{"--transaction=a", "--cgroup=/x"}, Value: "5", Names: "one of both"}},
+		"muster-agent attach --cgroup":       {{Args: []string{"--transaction=a", "--pid=5"}, Value: "/x", Names: "one of both"}},
+		"muster-agent attach --socket":       {{Args: []string{"--transaction=a", "--pid=5"}, Value: "s", Names: "--socket"}},
+		"muster-agent attach --member":       values("zzz"),
+		"muster-agent done --transaction":    {{Args: []string{"--status=0"}, Value: "", Names: "--transaction"}},
+		"muster-agent done --status":         {{Args: []string{"--transaction=a"}, Value: "256", Names: "--status"}, {Args: []string{"--transaction=a"}, Value: "term", Names: "--status"}},
+		"muster-agent done --socket":         {{Args: []string{"--transaction=a", "--status=0"}, Value: "s", Names: "--socket"}},
+		"muster-agent done --member":         values("zzz"),
 		"muster-agent inspect --output":      values("xml"),
 		"muster-agent inspect --timeout":     values("1ms", "-1s", "51s"),
 		"muster-agent inspect --sysfs-root":  {{Value: "/nowhere", Code: exitFailed, Names: "/nowhere"}},

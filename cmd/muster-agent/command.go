@@ -64,7 +64,7 @@ remembers every grant over restarts; nothing that runs is touched by one.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newInspect(), manual.Command(buildinfo.Version()), buildinfo.Command(func(err error) error { return usageError{err} }))
+	root.AddCommand(newInspect(), newAttach(), newDone(), manual.Command(buildinfo.Version()), buildinfo.Command(func(err error) error { return usageError{err} }))
 	return root
 }
 

@@ -60,6 +60,7 @@ type config struct {
 	MemoryPressure  memoryConfig                 `json:"memoryPressure"`
 	Kubelet         kubeletConfig                `json:"kubelet"`
 	Work            workConfig                   `json:"work"`
+	Attach          attachConfig                 `json:"attach"`
 	Log             logConfig                    `json:"log"`
 }
 
@@ -253,6 +254,7 @@ type settings struct {
 	memory         pressure.Policy
 	kubelet        *deviceplugin.Config // nil: the kubelet gets no devices
 	users          *users.Table         // nil: the agent starts no work
+	attach         *agent.AttachConfig  // nil: there is no socket for launchers
 	level          slog.Level
 }
 
@@ -359,6 +361,8 @@ func (c config) check(hostname func() (string, error)) (settings, error) {
 	s.users, err = c.Work.check(os.Geteuid(), users.Lookup)
 	keep(err)
 	keep(c.Work.checkBounds())
+	s.attach, err = c.Attach.check(s.users, users.Lookup)
+	keep(err)
 	for i, name := range c.Orphans.Ignore {
 		if name == "" || strings.ContainsAny(name, "/ ") {
 			refuse("orphans.ignore[%d]: %q: want the name of a command, without its folder", i, name)

@@ -73,6 +73,7 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"kubelet.pool": {"['0']", "['']"}, "kubelet.shares": {"{GPU-0: 2}", "{GPU-0: 1}"}, "kubelet.resource": {"gpu", `""`, "a/b/c"},
 		"kubelet.strategies": {"[volume-mounts]", "['']"}, "kubelet.cdiKind": {"nvidia.com", `""`}, "kubelet.sockets": {"here", `""`}, "kubelet.podResources": {"here", `""`},
 		"work.users": {"{A: nobody}", "{ml: no-such-user-here}", "{'*': root}", "{ml: ''}"}, "work.allowRoot": {"true"},
+		"attach.socket": {"attach.sock", "/run/../x", "/" + strings.Repeat("x", 107)}, "attach.users": {"{ml: nobody}"},
 		"work.helper": {"launch.sock", "/run/../x"}, "work.prolog": {"prolog"}, "work.epilog": {"/etc/../epilog"}, "work.cgroup": {"muster", "/sys/fs/cgroup/"}, "work.devices": {"[infiniband]", "[/etc/passwd]", "['/dev/[']", "[/dev/../x]"},
 	}, map[string]string{
 		"discovery.nvmlLibrary": "the loader knows whether there is such a library",

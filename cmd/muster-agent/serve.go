@@ -118,7 +118,7 @@ func agentConfig(s settings, newJournal bool) agent.Config {
 		Cluster: s.Cluster, Node: s.node, Version: buildinfo.Version(), DataDir: s.DataDir, AssignmentsDir: s.AssignmentsDir, AssignmentsMode: s.filesMode,
 		Listen: s.Listen, Advertise: s.Advertise, MetricsListen: s.MetricsListen, MetricsToken: s.metricsToken, Coordinators: s.Coordinators, Labels: s.Labels,
 		ReservedCPUs: s.reservedCPUs, ReservedMemory: s.reservedMemory, Counts: s.declared,
-		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, MemoryPressure: s.memory, NewJournal: newJournal, Kubelet: s.kubelet,
+		Heartbeat: s.heartbeat, AssumeDeadAfter: s.assumeDead, MemoryPressure: s.memory, NewJournal: newJournal, Kubelet: s.kubelet, Attach: s.attach,
 		Orphans: agent.OrphansConfig{Enabled: s.Orphans.Enabled, Ignore: s.Orphans.Ignore},
 	}
 	if g := s.Gossip; g.Enabled {

@@ -269,7 +269,7 @@ func (d *Cluster) startAgent(run context.Context, name string, found agent.Disco
 		AssignmentsDir: assignments,
 		Cluster:        clusterName, Node: resource.NodeID(name), Version: d.config.Version, DataDir: d.nodeDir(name), Listen: "127.0.0.1:0",
 		Labels:  map[string]string{"profile": profileLabel(d.config.Profile)},
-		Orphans: agent.OrphansConfig{Enabled: d.config.Profile == "host", Ignore: agent.DefaultIgnore}, Run: d.runConfig(),
+		Orphans: agent.OrphansConfig{Enabled: d.config.Profile == "host", Ignore: agent.DefaultIgnore}, Run: d.runConfig(), Attach: d.attachConfig(name),
 		Gossip: &agent.GossipConfig{
 			SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", Join: []string{d.Addresses.Serf}, Profile: gossip.Local, EndsTogether: true,
 			RPC: gossip.RPC{Addr: "127.0.0.1:0", Token: serfToken},

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/attach"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/agent/users"
 )
@@ -65,3 +67,18 @@ func (d *Cluster) endWork() {
 		a.AwaitWork(ctx)
 	}
 }
+
+// attachConfig is how launchers attach their processes to the grants of a node, as root or
+// as the user who has started the cluster; nil where the path of the socket is longer than
+// Linux takes.
+func (d *Cluster) attachConfig(node string) *agent.AttachConfig {
+	socket := filepath.Join(d.nodeDir(node), "attach.sock")
+	if len(socket) > mostSocket {
+		d.config.Logger.Warn("no_attach_socket", "path", socket, "most", mostSocket)
+		return nil
+	}
+	return &agent.AttachConfig{Socket: socket, Hierarchy: attach.Hierarchy()}
+}
+
+// mostSocket bounds the path of a socket, as Linux does.
+const mostSocket = 107
