@@ -22,7 +22,7 @@ import (
 type external struct {
 	wanted  shim.Attached
 	waiting []chan error // callers that wait until wanted is durable
-	changed time.Time    // of the last change: an older sample does not have it
+	changed time.Time    // of the last change or stop: an older sample does not count
 	// abandoned: neither the store nor the ledger has the grant any more.
 	abandoned bool
 }
@@ -121,7 +121,7 @@ const (
 type follower struct {
 	watch    *shim.Watch
 	dirty    bool                  // the folder is behind the wanted state
-	asked    map[shim.Process]bool // processes that have got SIGTERM
+	asked    map[shim.Process]bool // processes that were there when the end was asked for
 	killed   bool
 	refused  bool      // the log has that a signal was not sent
 	gone     time.Time // since when nothing runs; zero while something does
@@ -225,19 +225,20 @@ func (r *Runner) keepRoots(t *task, before, roots []shim.Process) bool {
 	return slices.ContainsFunc(roots, func(p shim.Process) bool { return !slices.Contains(before, p) })
 }
 
-// endAttached asks attached work to end, or kills it.
+// endAttached asks attached work to end, or kills it. The processes of the first look get
+// SIGTERM, and later those that a launcher attaches: a process that the work starts on its
+// way to the end, as to save its state, gets none.
 func (r *Runner) endAttached(ctx context.Context, t *task, f *follower, a shim.Attached, look shim.Look, kill bool) {
 	var failed error
+	first := len(f.asked) == 0
 	for _, p := range look.Alive {
-		var err error
 		switch {
 		case kill:
-			err = r.signal(ctx, t, p, syscall.SIGKILL)
-		case !f.asked[p]:
-			err = r.signal(ctx, t, p, syscall.SIGTERM)
+			failed = errors.Join(failed, r.signal(ctx, p, syscall.SIGKILL))
+		case first, !f.asked[p] && slices.Contains(a.Processes, p):
+			failed = errors.Join(failed, r.signal(ctx, p, syscall.SIGTERM))
 		}
 		f.asked[p] = true
-		failed = errors.Join(failed, err)
 	}
 	if kill {
 		f.killed = true
@@ -250,8 +251,12 @@ func (r *Runner) endAttached(ctx context.Context, t *task, f *follower, a shim.A
 }
 
 // signal sends a signal to a process of attached work.
-func (r *Runner) signal(_ context.Context, _ *task, p shim.Process, s syscall.Signal) error {
-	return p.Signal(s)
+func (r *Runner) signal(ctx context.Context, p shim.Process, s syscall.Signal) error {
+	err := p.Signal(s)
+	if err != nil && r.config.Signal != nil { // it belongs to another user
+		err = r.config.Signal(ctx, p, s)
+	}
+	return err
 }
 
 // noteLeft logs once the processes that a launcher has left behind: they keep the grant.

@@ -216,6 +216,21 @@ func TestAStopOfAttachedWork(t *testing.T) {
 	}
 }
 
+// TestAStopSparesWhatTheWorkStartsOnItsWayToTheEnd: a command of a handler runs to its end.
+func TestAStopSparesWhatTheWorkStartsOnItsWayToTheEnd(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	// The shell forks a command that outlives several looks.
+	l := h.launch("trap 'sh -c \"sleep 0.5; exit 5\"; echo $?; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+	l.says()
+	h.attach(l.cmd.Process.Pid)
+	h.runner.Stop("a", time.Now().Add(time.Hour))
+	if got := l.number(); got != 5 {
+		t.Errorf("the command of the handler has ended with %d, want 5", got)
+	}
+	h.until(grant.WorkEnded)
+}
+
 // TestAStopOfWorkThatHasEndedWaitsForNobody: nothing has got a signal, so no code is awaited.
 func TestAStopOfWorkThatHasEndedWaitsForNobody(t *testing.T) {
 	h := newHost(t)

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/musterd/muster/agent/bounds"
@@ -26,8 +27,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Config of a Runner. All fields but Program, Launcher, Prolog, Epilog, Kept and Devices are
-// required.
+// Config of a Runner. All fields but Program, Launcher, Prolog, Epilog, Kept, Signal and Devices
+// are required.
 type Config struct {
 	// Root is the folder of the folders of all starts.
 	Root string
@@ -45,6 +46,9 @@ type Config struct {
 	// Kept bounds the folders of ended members; the zero value is the default.
 	Kept Kept
 	Log  *slog.Logger
+	// Signal sends a signal to a process of attached work that is another user's; nil has
+	// no right to do so. It may block until ctx ends.
+	Signal func(ctx context.Context, p shim.Process, s syscall.Signal) error
 	// Devices is the present use of the host's devices and MIG instances, by UUID; nil
 	// measures none. Devices may block until ctx ends.
 	Devices func(ctx context.Context) map[string]DeviceNow
@@ -253,6 +257,9 @@ func (r *Runner) stop(tx resource.TxID, deadline time.Time, evicted bool) {
 			t.deadline = deadline
 		}
 		t.evicted = evicted && (first || t.evicted)
+		if t.external != nil {
+			t.external.changed = time.Now()
+		}
 		t.wake()
 	}
 }
