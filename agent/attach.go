@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 
 	"github.com/musterd/muster/agent/attach"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/run"
+	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/agent/users"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -22,6 +24,8 @@ type AttachConfig struct {
 	Users *users.Table
 	// Hierarchy is the folder of the unified hierarchy of cgroups; "" has none.
 	Hierarchy string
+	// Signal is that of run.Config.
+	Signal func(ctx context.Context, p shim.Process, s syscall.Signal) error
 }
 
 // attacher is the side of the agent that the socket asks.

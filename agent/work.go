@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/musterd/muster/agent/bounds"
@@ -69,9 +70,14 @@ func (a *Agent) openRunner() error {
 	case c == nil: // it follows attached work alone
 		c = &RunConfig{}
 	}
+	var signal func(context.Context, shim.Process, syscall.Signal) error
+	if a.config.Attach != nil {
+		signal = a.config.Attach.Signal
+	}
 	var err error
 	a.runner, err = run.Open(run.Config{
-		Root: filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow, Launcher: c.Launcher, Prolog: c.Prolog, Epilog: c.Epilog,
+		Signal: signal,
+		Root:   filepath.Join(a.config.DataDir, "run"), Program: c.Program, BootID: a.deps.Discovered.BootID, Log: a.log, Now: a.deps.Now, Devices: a.devicesNow, Launcher: c.Launcher, Prolog: c.Prolog, Epilog: c.Epilog,
 		// Nothing is of interest to an owner that has ended.
 		Changed: func(ctx context.Context, tx resource.TxID) { _ = a.owner.send(ctx, item{worked: tx}) },
 	})

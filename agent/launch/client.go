@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -82,6 +83,12 @@ func (c *Client) Launch(ctx context.Context, s run.Start, lock *os.File) (pid in
 // Run runs a script of the host around a start, and waits for its end.
 func (c *Client) Run(ctx context.Context, name string, f shim.Folder, env []string, limit time.Duration) error {
 	_, err := c.ask(ctx, request{Version: version, Folder: string(f), Script: name, Env: env, LimitMillis: limit.Milliseconds()}, nil)
+	return err
+}
+
+// Signal sends a signal to a process of a user of the operator's tables.
+func (c *Client) Signal(ctx context.Context, p shim.Process, s syscall.Signal) error {
+	_, err := c.ask(ctx, request{Version: version, Signal: &signal{Number: int(s), PID: p.PID, Start: p.Start}}, nil)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 func FuzzMessages(f *testing.F) {
 	for _, v := range []any{
 		request{Version: 1}, request{Version: 1, Folder: "/var/lib/muster-agent/run/a.0.0", Tenant: "ml", Bounds: bounds.Bounds{CPUs: []int{1, 5}, Memory: 7, Devices: []string{"/dev/nvidia0"}}},
+		request{Version: 1, Signal: &signal{Number: 15, PID: 17, Start: 5}},
 		answer{Version: 1, Refused: "no user"}, answer{Version: 1, Controllers: bounds.Controllers{"cpu"}},
 	} {
 		data, err := json.Marshal(v)
@@ -46,7 +47,8 @@ func again[T any](t *testing.T, parse func([]byte) (T, error), data []byte) {
 func TestBadRequestsAreRefused(t *testing.T) {
 	for want, text := range map[string]string{
 		"version 2, this program reads version 1": `{"version":2}`, `folder "a/b": want an absolute path`: `{"version":1,"folder":"a/b"}`, `folder "/a/../b"`: `{"version":1,"folder":"/a/../b"}`,
-		"bounds: millicores 0, memory -5": `{"version":1,"folder":"/a","bounds":{"memory":-5}}`, "unknown field": `{"version":1,"user":"root"}`, "data follows": `{"version":1}{}`,
+		"bounds: millicores 0, memory -5": `{"version":1,"folder":"/a","bounds":{"memory":-5}}`, "signal.number 1: want 15 or 9": `{"version":1,"signal":{"number":1,"pid":5}}`, "signal.pid 1 is outside": `{"version":1,"signal":{"number":9,"pid":1}}`, "signal.pid -5 is outside": `{"version":1,"signal":{"number":9,"pid":-5}}`,
+		"want either a folder or a signal": `{"version":1,"folder":"/a","signal":{"number":9,"pid":5}}`, "unknown field": `{"version":1,"user":"root"}`, "data follows": `{"version":1}{}`,
 	} {
 		if _, err := parseRequest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

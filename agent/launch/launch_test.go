@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -131,6 +133,69 @@ func (h *host) await(tx resource.TxID) {
 }
 
 func (h *host) folder() shim.Folder { return shim.Folder(filepath.Join(h.work, "a.0.0")) }
+
+// TestTheHelperSignalsProcessesOfTheTablesAlone: an agent without rights ends attached work
+// through the helper.
+func TestTheHelperSignalsProcessesOfTheTablesAlone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not permitted here: another user's process needs root")
+	}
+	boot, err := shim.BootID()
+	if err != nil {
+		t.Skip("not permitted here: ", err)
+	}
+	attachers, err := users.NewTable(map[string]string{"vision": "attacher"}, false, func(name string) (users.Account, error) {
+		return users.Account{Name: name, ID: shim.User{UID: 65533}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &launch.Server{Starter: &launch.Systemd{Connect: newFakeSystemd(t).connect}, Attachers: attachers}
+	client, err := launch.Dial(t.Context(), serve(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		uid   uint32
+		sent  bool
+		again bool // the number is that of another process by now
+	}{
+		"a user of work.users":   {65534, true, false},
+		"a user of attach.users": {65533, true, false},
+		"root":                   {0, false, false},
+		"another user":           {65532, false, false},
+		"a process that ended":   {65534, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child := exec.Command("/bin/sleep", "1000")
+			child.Dir, child.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.uid, Gid: c.uid}}
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+			p, err := shim.Identify(child.Process.Pid, boot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.again {
+				p.Start--
+			}
+			if err := client.Signal(t.Context(), p, syscall.SIGTERM); (err == nil) != (c.sent || c.again) || err != nil && !errors.Is(err, runner.ErrRefused) {
+				t.Errorf("error %v", err)
+			}
+			if c.sent {
+				_ = child.Wait()
+				if got := child.ProcessState.Sys().(syscall.WaitStatus).Signal(); got != syscall.SIGTERM {
+					t.Errorf("the process has ended by %s", got)
+				}
+			} else if !p.IsAlive(boot) && !c.again {
+				t.Error("the process has ended")
+			} else if c.again && child.Process.Signal(syscall.Signal(0)) != nil {
+				t.Error("another process has ended")
+			}
+		})
+	}
+}
 
 // TestAMemberRunsAsAServiceOfItsTenantsUser goes the whole way: the runner, the helper, the
 // service manager, the shim.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/resource"
@@ -43,7 +45,30 @@ type request struct {
 	Script      string   `json:"script,omitempty"`
 	Env         []string `json:"env,omitempty"`
 	LimitMillis int64    `json:"limitMillis,omitempty"`
+	// Signal is sent to a process of attached work; nil: none. Neither a folder nor files
+	// come along.
+	Signal *signal `json:"signal,omitempty"`
 }
+
+// signal is a signal to a process of a user of the operator's tables.
+type signal struct {
+	Number int    `json:"number"` // SIGTERM or SIGKILL
+	PID    int    `json:"pid"`
+	Start  uint64 `json:"start"` // as of shim.Process
+}
+
+func (s *signal) check() error {
+	switch {
+	case s.Number != int(unix.SIGTERM) && s.Number != int(unix.SIGKILL):
+		return fmt.Errorf("signal.number %d: want %d or %d", s.Number, unix.SIGTERM, unix.SIGKILL)
+	case s.PID < 2 || s.PID > maxPID:
+		return fmt.Errorf("signal.pid %d is outside 2..%d", s.PID, maxPID)
+	}
+	return nil
+}
+
+// maxPID bounds the numbers of processes, as Linux does.
+const maxPID = 1 << 22
 
 // The scripts of a host.
 const (
@@ -74,6 +99,13 @@ func parseRequest(data []byte) (request, error) {
 		return request{}, fmt.Errorf("request: %w", err)
 	case r.Version != version:
 		return request{}, fmt.Errorf("request: version %d, this program reads version %d: install muster-agent and muster-launch together", r.Version, version)
+	case r.Signal != nil && r.Folder != "":
+		return request{}, errors.New("request: want either a folder or a signal")
+	case r.Signal != nil:
+		if err := r.Signal.check(); err != nil {
+			return request{}, fmt.Errorf("request: %w", err)
+		}
+		return r, nil
 	case r.Folder == "":
 		return r, nil
 	case !filepath.IsAbs(r.Folder) || filepath.Clean(r.Folder) != r.Folder || strings.ContainsAny(r.Folder, "\x00\n"):

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,8 @@ type Starter interface {
 type Server struct {
 	// Users is the operator's table, which the agent cannot write.
 	Users *users.Table
+	// Attachers is the table of the users that may attach processes of their own; nil: none.
+	Attachers *users.Table
 	// UID and GID are the agent's user: no other user is served.
 	UID, GID uint32
 	// Scripts are the paths of the prolog and the epilog, by name; one without a path is
@@ -147,6 +150,8 @@ func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err err
 	switch {
 	case err != nil:
 		return err, nil
+	case r.Signal != nil:
+		return s.signal(r.Signal)
 	case r.Folder == "":
 		return nil, nil
 	case r.Script != "":
@@ -180,6 +185,21 @@ func (s *Server) script(ctx context.Context, r *request) (refused, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+limit)
 	defer cancel()
 	return nil, s.Starter.Run(ctx, Script{Unit: ScriptUnitOf(r.Script, shim.Folder(r.Folder)), Path: path, Env: r.Env, Limit: limit})
+}
+
+// signal sends a signal to a process. The agent names it; the user of the process has to be
+// in the operator's tables, as for work that is started.
+func (s *Server) signal(g *signal) (refused, err error) {
+	p, uid, err := shim.Judge(g.PID, "")
+	switch {
+	case errors.Is(err, shim.ErrNoProcess), err == nil && p.Start != g.Start:
+		return nil, nil // it has ended
+	case err != nil:
+		return nil, err
+	case !s.Users.IsUser(uid) && !s.Attachers.IsUser(uid):
+		return fmt.Errorf("process %d belongs to user %d, whom neither work.users nor attach.users names", g.PID, uid), nil
+	}
+	return nil, p.Signal(syscall.Signal(g.Number))
 }
 
 // receive reads one message and its files.

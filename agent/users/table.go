@@ -64,6 +64,20 @@ func (t *Table) Of(id resource.TenantID) (Account, error) {
 	return t.account(name)
 }
 
+// IsUser reports whether a user has the work of any tenant, as the host knows the names now;
+// it may block.
+func (t *Table) IsUser(uid uint32) bool {
+	if t == nil {
+		return false
+	}
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(t.names))) {
+		if a, err := t.account(name); err == nil && a.ID.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
 func (t *Table) account(name string) (Account, error) {
 	a, err := t.lookup(name)
 	if unknown := user.UnknownUserError(""); errors.As(err, &unknown) {

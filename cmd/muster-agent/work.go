@@ -117,15 +117,22 @@ func withWork(ctx context.Context, c agent.Config, s *settings) (agent.Config, e
 	if err != nil {
 		return c, fmt.Errorf("find this program: %w", err)
 	}
-	if c.Run = s.runConfig(program); c.Run == nil {
+	if c.Run = s.runConfig(program); c.Run == nil && c.Attach == nil {
 		return c, nil
 	}
-	switch {
-	case s.Work.Helper != "":
-		helper, err := launch.Dial(ctx, s.Work.Helper)
-		if err != nil {
+	var helper *launch.Client
+	if s.Work.Helper != "" {
+		if helper, err = launch.Dial(ctx, s.Work.Helper); err != nil {
 			return c, fmt.Errorf("work.helper: %w; is muster-launch.socket active?", err)
 		}
+		if c.Attach != nil {
+			c.Attach.Signal = helper.Signal
+		}
+	}
+	switch {
+	case c.Run == nil:
+		return c, nil
+	case helper != nil:
 		c.Run.Launcher, c.Run.Controllers = helper, helper.Controllers()
 		scripts(&s.Work, c.Run, helper.Run)
 	case s.Work.Cgroup != "":

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 
 // newServer reads the table of users and finds the programs.
 func newServer(config, agent string, log *slog.Logger) (*launch.Server, error) {
-	table, scripts, err := readConfig(config, users.Lookup)
+	c, err := readConfig(config, users.Lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +104,21 @@ func newServer(config, agent string, log *slog.Logger) (*launch.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &launch.Server{Users: table, Scripts: scripts, UID: uint32(uid), GID: uint32(gid), Program: program, Starter: manager, Controllers: has, Log: log}, nil
+	return &launch.Server{Users: c.users, Attachers: c.attachers, Scripts: c.scripts, UID: uint32(uid), GID: uint32(gid), Program: program, Starter: manager, Controllers: has, Log: log}, nil
 }
 
-// readConfig reads the table of users and the scripts from the agent's configuration, whose
+// configured is the part of the agent's configuration that the helper obeys.
+type configured struct {
+	users, attachers *users.Table
+	scripts          map[string]string
+}
+
+// readConfig reads the tables of users and the scripts from the agent's configuration, whose
 // other keys are the agent's to judge.
-func readConfig(path string, lookup func(string) (users.Account, error)) (*users.Table, map[string]string, error) {
+func readConfig(path string, lookup func(string) (users.Account, error)) (configured, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, err
+		return configured{}, err
 	}
 	var file struct {
 		Work struct {
@@ -121,21 +127,28 @@ func readConfig(path string, lookup func(string) (users.Account, error)) (*users
 			Prolog    string            `json:"prolog"`
 			Epilog    string            `json:"epilog"`
 		} `json:"work"`
+		Attach struct {
+			Users map[string]string `json:"users"`
+		} `json:"attach"`
 	}
 	if err := yaml.Unmarshal(data, &file); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return configured{}, fmt.Errorf("%s: %w", path, err)
 	}
 	scripts := map[string]string{launch.Prolog: file.Work.Prolog, launch.Epilog: file.Work.Epilog}
 	for name, script := range scripts {
 		if script != "" && !filepath.IsAbs(script) {
-			return nil, nil, fmt.Errorf("%s: work.%s: %.80q is no absolute path", path, name, script)
+			return configured{}, fmt.Errorf("%s: work.%s: %.80q is no absolute path", path, name, script)
 		}
 	}
 	table, err := users.NewTable(file.Work.Users, file.Work.AllowRoot, lookup)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: work.users: %w", path, err)
+		return configured{}, fmt.Errorf("%s: work.users: %w", path, err)
 	}
-	return table, scripts, nil
+	attachers, err := users.NewTable(file.Attach.Users, false, lookup)
+	if err != nil {
+		return configured{}, fmt.Errorf("%s: attach.users: %w", path, err)
+	}
+	return configured{table, attachers, scripts}, nil
 }
 
 // serve answers at the socket that systemd has opened, until ctx ends.

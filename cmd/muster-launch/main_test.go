@@ -24,26 +24,29 @@ func write(t *testing.T, text string) string {
 }
 
 func lookup(name string) (users.Account, error) {
-	if name != "ada" && name != "root" {
+	if name != "ada" && name != "bob" && name != "root" {
 		return users.Account{}, user.UnknownUserError(name)
 	}
-	return users.Account{Name: name, ID: shim.User{UID: map[string]uint32{"ada": 1001}[name]}}, nil
+	return users.Account{Name: name, ID: shim.User{UID: map[string]uint32{"ada": 1001, "bob": 1002}[name]}}, nil
 }
 
 // TestTheTableIsThatOfTheAgentsFile: its other keys are the agent's to judge.
 func TestTheTableIsThatOfTheAgentsFile(t *testing.T) {
-	table, scripts, err := readConfig(write(t, "cluster: x\nwork:\n  users: {ml: ada}\n  prolog: /etc/muster/prolog\n  helper: /run/muster-launch.sock\n"), lookup)
+	c, err := readConfig(write(t, "cluster: x\nwork:\n  users: {ml: ada}\n  prolog: /etc/muster/prolog\n  helper: /run/muster-launch.sock\nattach:\n  socket: /run/muster-agent/attach.sock\n  users: {vision: bob}\n"), lookup)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := table.Of("ml"); err != nil || a.ID.UID != 1001 {
+	if a, err := c.users.Of("ml"); err != nil || a.ID.UID != 1001 {
 		t.Errorf("tenant ml has %+v: %v", a, err)
 	}
-	if _, err := table.Of("vision"); err == nil {
+	if _, err := c.users.Of("vision"); err == nil {
 		t.Error("a tenant that is not in the table has a user")
 	}
-	if scripts[launch.Prolog] != "/etc/muster/prolog" || scripts[launch.Epilog] != "" {
-		t.Errorf("scripts %q", scripts)
+	if !c.attachers.IsUser(1002) || c.attachers.IsUser(1001) {
+		t.Error("the users that attach are not those of the file")
+	}
+	if c.scripts[launch.Prolog] != "/etc/muster/prolog" || c.scripts[launch.Epilog] != "" {
+		t.Errorf("scripts %q", c.scripts)
 	}
 }
 
@@ -52,13 +55,14 @@ func TestABadFileIsRefused(t *testing.T) {
 		"work: {users: {ml: root}}":   "work.users: ml: user \"root\" is root, and work.allowRoot is not set",
 		"work: {users: {ml: nobody}}": "does not exist on this host",
 		"work: {epilog: epilog}":      `work.epilog: "epilog" is no absolute path`,
+		"attach: {users: {ml: root}}": "attach.users: ml: user \"root\" is root",
 		"work: [":                     "yaml",
 	} {
-		if _, _, err := readConfig(write(t, text), lookup); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readConfig(write(t, text), lookup); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	if _, _, err := readConfig("/no/such/file", lookup); err == nil {
+	if _, err := readConfig("/no/such/file", lookup); err == nil {
 		t.Error("a file that is missing is taken")
 	}
 }

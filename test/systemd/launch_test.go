@@ -31,7 +31,7 @@ func TestTheHelperOfSystemdPassesItsVerifier(t *testing.T) {
 	}
 	service, socket := settings(t, "muster-launch.service"), settings(t, "muster-launch.socket")
 	for key, want := range map[string]string{
-		"CapabilityBoundingSet": "", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "ReadWritePaths": "/sys/fs/cgroup", "Slice": "muster.slice",
+		"CapabilityBoundingSet": "CAP_KILL", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "ReadWritePaths": "/sys/fs/cgroup", "Slice": "muster.slice",
 	} {
 		if !slices.Equal(service[key], []string{want}) {
 			t.Errorf("the helper has %s=%v, want %q", key, service[key], want)
