@@ -39,6 +39,27 @@ func TestUnitsPassSystemdsVerifier(t *testing.T) {
 	}
 }
 
+// TestTheServiceOnAGrantPassesSystemdsVerifier: the example is a template, which wants an
+// instance.
+func TestTheServiceOnAGrantPassesSystemdsVerifier(t *testing.T) {
+	verifier, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is missing (apt-get install systemd; make test fetches it)")
+	}
+	text, err := os.ReadFile("../../examples/launchers/muster-grant@.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "muster-grant@u-3.7.1.0123.service")
+	programs := strings.NewReplacer("/usr/local/bin/muster-agent", "/bin/true", "/usr/bin/nvidia-smi", "/bin/true")
+	if err := os.WriteFile(copied, []byte(programs.Replace(string(text))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(verifier, "verify", "--man=no", "--recursive-errors=no", copied).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestUnitsKeepWhatTheDaemonsDependOn(t *testing.T) {
 	both := map[string]string{
 		"Type": "notify", "NotifyAccess": "main", "WatchdogSec": "30", "Restart": "on-failure", "User": "muster",
