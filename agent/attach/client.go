@@ -60,7 +60,12 @@ func askOnce(ctx context.Context, socket, path string, q Request) error {
 		return err
 	}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
+		c, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		var failed *net.OpError
+		if errors.As(err, &failed) { // which repeats the path
+			err = failed.Err
+		}
+		return c, err
 	}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+path, bytes.NewReader(body))
 	if err != nil {

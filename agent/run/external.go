@@ -38,8 +38,9 @@ type Attachment struct {
 var (
 	// ErrStarted: the runner itself starts the member.
 	ErrStarted = errors.New("the member has a command, which Muster starts")
-	// ErrDone: the member has ended, with another code where the change has a code.
-	ErrDone = errors.New("the member has ended")
+	// ErrDone: the member has ended, or its launcher has reported a code, another one where
+	// the change has a code.
+	ErrDone = errors.New("the end of the member is on record already")
 	// ErrMany: the bound shim.MaxAttached is reached.
 	ErrMany = fmt.Errorf("a member has at most %d attached processes and %d cgroups", shim.MaxAttached, shim.MaxAttached)
 )

@@ -97,7 +97,7 @@ func newAttach() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("pid") == cmd.Flags().Changed("cgroup") {
-				return usageError{fmt.Errorf("--pid %d and --cgroup %.120q: want one of both flags", pid, cgroup)}
+				return usageError{fmt.Errorf("--pid %d and --cgroup %.120q: want one of both flags, either a process or a cgroup", pid, cgroup)}
 			}
 			if q.PID, q.Cgroup = pid, cgroup; cgroup == "self" {
 				if q.Cgroup, err = attach.OwnCgroup(attach.Hierarchy()); err != nil {
