@@ -17,11 +17,15 @@ const mostPlans = 16
 // placeInDomains is Place for a unit with Topology. The ranks of the members follow the
 // domains. Nodes that have failed the unit, or are in doubt, are the last choice.
 func placeInDomains(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
+	search := (*domains).place
+	if u.joins() {
+		search = (*domains).join
+	}
 	sure := newDomains(state, u, r, false)
-	if members, ok := sure.place(); ok || !sure.doubts || u.sure {
+	if members, ok := search(sure); ok || !sure.doubts || u.sure {
 		return members, ok
 	}
-	return newDomains(state, u, r, true).place()
+	return search(newDomains(state, u, r, true))
 }
 
 // domains is one search.

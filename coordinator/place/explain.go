@@ -85,7 +85,13 @@ func Explain(state *cluster.State, u Unit) Explanation {
 	slices.SortStableFunc(e.Shortages, func(a, b resource.Reason) int {
 		return shortFraction(b) - shortFraction(a)
 	})
-	if u.Topology != nil && e.Fit >= u.Members {
+	switch {
+	case u.Topology == nil || e.Fit < u.Members:
+	case u.joins():
+		if e.Domain = explainJoin(state, &u); e.Domain != nil {
+			e.Fit = 0
+		}
+	default:
 		if fit, reason := explainDomains(state, &u); fit < u.Members {
 			e.Fit, e.Domain = fit, reason
 		}

@@ -38,6 +38,9 @@ type Unit struct {
 	// Topology has the rules about domains of nodes, nil for none. The Policy chooses
 	// nothing then.
 	Topology *topology.Rules
+	// Joins is the gang, of units with Topology, of which other members have places; nil
+	// for none.
+	Joins *Joining
 	// Within are the nodes that are looked at; nil for all. Of units with Topology only.
 	Within map[resource.NodeID]bool
 	// Bounds are the most device-milli of models of GPUs that the plan may take, by the

@@ -91,26 +91,31 @@ func (u *Unit) TakesAnyModel() bool {
 // come first, as in Together. Where that finds no place, each other set comes first once:
 // a small set may have few nodes that serve it. So of two sets each order is tried.
 func placeSets(state *cluster.State, u *Unit) ([]Choice, bool) {
+	parts := u.Parts()
+	plan := placeParts
 	if u.Topology != nil {
-		return placeSetsInDomains(state, u)
+		plan = placePartsInDomains
 	}
-	return placeParts(state, u.Parts())
+	if members := plan(state, parts); members != nil {
+		return joined(members), true
+	}
+	return nil, false
 }
 
-// placeParts places the sets of a unit, or none.
-func placeParts(state *cluster.State, parts []Unit) ([]Choice, bool) {
+// placeParts places the sets of a unit, or the units of a group: all, or none (nil).
+func placeParts(state *cluster.State, parts []Unit) [][]Choice {
 	order := largestFirst(parts)
 	related := parts[0].Subject != nil && (parts[0].Subject.Relations != nil || state.Relates(parts[0].Subject.Namespace))
 	for first := range order {
 		plan, failed := placeInOrder(state, parts, bringForward(order, first))
 		switch {
 		case plan != nil:
-			return joined(plan), true
+			return plan
 		case failed == 0 && !related: // it has no place by itself
-			return nil, false
+			return nil
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // bringForward is an order with one of its entries before all others.
@@ -127,53 +132,53 @@ func joined(plan [][]Choice) []Choice {
 	return all
 }
 
-// placeSetsInDomains is placeSets under rules about domains. All sets go to one domain of
-// the narrowest level that has room for all, the one with the least that is free. Nodes
-// that have failed the unit, or are in doubt, are the last choice.
-func placeSetsInDomains(state *cluster.State, u *Unit) ([]Choice, bool) {
+// placePartsInDomains is placeParts under rules about domains, which all parts have in
+// common. All go to one domain of the narrowest level that has room for all, the one with
+// the least that is free. Nodes that have failed a part, or are in doubt, are the last
+// choice.
+func placePartsInDomains(state *cluster.State, parts []Unit) [][]Choice {
+	rules, within := parts[0].Topology, parts[0].Within
+	parts = slices.Clone(parts)
 	for _, sure := range []bool{true, false} {
-		parts := u.Parts()
-		for i := range parts {
-			parts[i].sure = sure
+		in := func(domain map[resource.NodeID]bool) [][]Choice {
+			for i := range parts {
+				parts[i].sure, parts[i].Within = sure, domain
+			}
+			return placeParts(state, parts)
 		}
-		required := u.Topology.NarrowestRequired()
-		for level := len(u.Topology.Levels) - 1; level >= max(0, required); level-- {
-			for _, domain := range domainsFor(state, u, parts, level) {
-				for i := range parts {
-					parts[i].Within = domain
-				}
-				if members, ok := placeParts(state, parts); ok {
-					return members, true
+		required := rules.NarrowestRequired()
+		for level := len(rules.Levels) - 1; level >= max(0, required); level-- {
+			for _, domain := range domainsFor(state, parts, within, level) {
+				if plan := in(domain); plan != nil {
+					return plan
 				}
 			}
 		}
 		if required < 0 {
-			for i := range parts {
-				parts[i].Within = u.Within
-			}
-			if members, ok := placeParts(state, parts); ok {
-				return members, true
+			if plan := in(within); plan != nil {
+				return plan
 			}
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // domainsFor are the domains of a level that may have room for each set by the sums of
-// their nodes, those with the least that is free first.
-func domainsFor(state *cluster.State, u *Unit, parts []Unit, level int) []map[resource.NodeID]bool {
+// their nodes, those with the least that is free first; of the nodes within alone, nil for
+// all.
+func domainsFor(state *cluster.State, parts []Unit, within map[resource.NodeID]bool, level int) []map[resource.NodeID]bool {
 	type candidate struct {
 		nodes map[resource.NodeID]bool
 		free  cluster.Amounts
 		at    int
 	}
 	var fitting []candidate
-	for at, nodes := range Domains(state, u, level) {
+	for at, nodes := range Domains(state, parts, level) {
 		c := candidate{nodes: nodes, at: at}
 		room := make([]int64, len(parts))
 		for id := range nodes {
 			n := state.Node(id)
-			if u.Within != nil && !u.Within[id] || !n.Open() {
+			if within != nil && !within[id] || !n.Open() {
 				continue
 			}
 			c.free = c.free.Plus(n.FreeAmounts())
@@ -207,22 +212,29 @@ func hasRoom(room []int64, parts []Unit) bool {
 	return true
 }
 
-// Domains are the nodes of each domain of a level that may take a member of the unit, in the
-// order of their first nodes.
-func Domains(state *cluster.State, u *Unit, level int) []map[resource.NodeID]bool {
+// domainKey is a domain: its number at each level down to its own.
+type domainKey [topology.MaxLevels]int32
+
+// Domains are the nodes of each domain of a level that may take a member of some part, in the
+// order of their first nodes. All parts have the same rules. Of a part whose members join
+// others they are the domains of those.
+func Domains(state *cluster.State, parts []Unit, level int) []map[resource.NodeID]bool {
 	var levels []*cluster.Topology
-	for _, l := range u.Topology.Levels[:level+1] {
+	for _, l := range parts[0].Topology.Levels[:level+1] {
 		levels = append(levels, state.Topology(l.Key))
 	}
 	var domains []map[resource.NodeID]bool
-	known := map[[topology.MaxLevels]int32]int{}
+	known, mates := map[domainKey]int{}, keysOfMates(state, &parts[0], levels)
 	for _, n := range state.Nodes() {
-		if levels[level].Of(n) == cluster.NoDomain || !u.allowsAny(n) {
+		if levels[level].Of(n) == cluster.NoDomain || !allowsAny(parts, n) {
 			continue
 		}
-		var key [topology.MaxLevels]int32
+		var key domainKey
 		for i, t := range levels {
 			key[i] = t.Of(n)
+		}
+		if len(mates) > 0 && !mates[key] {
+			continue
 		}
 		at, found := known[key]
 		if !found {
@@ -235,10 +247,7 @@ func Domains(state *cluster.State, u *Unit, level int) []map[resource.NodeID]boo
 	return domains
 }
 
-// allowsAny reports whether the constraints leave a node to members of some set.
-func (u *Unit) allowsAny(n *cluster.Node) bool {
-	if u.Sets == nil {
-		return u.Allows(n)
-	}
-	return u.AnySet(func(_ *resource.Request, c *constraint.Set) bool { return c.Allows(n.Labels) })
+// allowsAny reports whether the constraints leave a node to members of some part.
+func allowsAny(parts []Unit, n *cluster.Node) bool {
+	return slices.ContainsFunc(parts, func(p Unit) bool { return p.Constraints.Allows(n.Labels) })
 }

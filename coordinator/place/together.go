@@ -17,10 +17,16 @@ import (
 // the rules of the next ones. So equal units, and units of which each is as large as a
 // number of the next ones, are placed wherever they can be; of other mixtures an
 // unlucky one may find no place though there is one.
+//
+// Rules about domains are those of all units: all go to one domain.
 func Together(state *cluster.State, units []Unit) ([][]Choice, bool) {
 	if len(units) == 1 {
 		members, ok := Place(state, units[0])
 		return [][]Choice{members}, ok
+	}
+	if units[0].Topology != nil {
+		plan := placePartsInDomains(state, units)
+		return plan, plan != nil
 	}
 	plan, _ := placeInOrder(state, units, largestFirst(units))
 	return plan, plan != nil

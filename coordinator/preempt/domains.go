@@ -12,27 +12,27 @@ import (
 // required, the members and so the victims are in one domain, and each domain has a set of
 // its own: the best of these sets is chosen.
 
-// inDomains is Find for a unit with Topology. In each domain the set is gathered as under
-// rules about other units: each unit of it is needed, but another set may be better.
+// inDomains is Together for units with the same Topology. In each domain the set is gathered
+// as under rules about other units: each unit of it is needed, but another set may be
+// better.
 //
 // Each domain takes one trial that says whether there is a set at all. The search for the
 // sets has one budget of trials over all domains: once that is used up, the best set of the
 // domains so far is chosen.
-func (x *Index) inDomains(u place.Unit, priority int32) (Plan, bool) {
-	if members, ok := With(x.state, u, nil); ok {
-		return Plan{Members: members}, true
+func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Choice, victims []string, ok bool) {
+	if plan, ok := WithTogether(x.state, units, nil); ok {
+		return plan, nil, true
 	}
 	var open []*domainSearch
-	for _, within := range domainsOf(x.state, &u) {
-		if d := x.searchIn(within, u, priority); d.makesRoom(d.candidates) {
+	for _, within := range domainsOf(x.state, units) {
+		if d := x.searchIn(within, units, priority); d.makesRoom(d.candidates) {
 			open = append(open, d)
 		}
 	}
 	var best []candidateAt
-	var plan Plan
-	found, left := false, maxTrials
+	left := maxTrials
 	for i, d := range open {
-		if found && left <= 0 {
+		if plan != nil && left <= 0 {
 			break
 		}
 		d.trials = shareOf(left, len(open)-i)
@@ -44,21 +44,20 @@ func (x *Index) inDomains(u place.Unit, priority int32) (Plan, bool) {
 		set = d.spare(set)
 		left += d.trials
 		chosen := x.ranked(set, d.ranks)
-		if found && compareSets(chosen, best) >= 0 {
+		if plan != nil && compareSets(chosen, best) >= 0 {
 			continue
 		}
-		members, ok := With(x.state, d.unit, set)
+		places, ok := WithTogether(x.state, d.units, set)
 		if !ok {
 			continue
 		}
-		best, found = chosen, true
-		plan = Plan{Members: members}
+		best, plan, victims = chosen, places, nil
 		for _, v := range set {
-			plan.Victims = append(plan.Victims, v.Unit)
+			victims = append(victims, v.Unit)
 		}
-		slices.Sort(plan.Victims)
+		slices.Sort(victims)
 	}
-	return plan, found
+	return plan, victims, plan != nil
 }
 
 // shareOf is the number of trials in one of the domains that are left to search. It may be
@@ -71,16 +70,18 @@ const minTrials = 64
 // domainSearch is the search in one domain.
 type domainSearch struct {
 	relatedSearch
-	unit  place.Unit // with the domain as its only nodes
-	ranks []int      // of the candidates
+	units []place.Unit // with the domain as their only nodes
+	ranks []int        // of the candidates
 }
 
 // searchIn prepares the search in one domain, nil for all nodes.
-func (x *Index) searchIn(within map[resource.NodeID]bool, u place.Unit, priority int32) *domainSearch {
-	d := &domainSearch{unit: u}
-	d.unit.Within = within
+func (x *Index) searchIn(within map[resource.NodeID]bool, units []place.Unit, priority int32) *domainSearch {
+	d := &domainSearch{units: slices.Clone(units)}
+	for i := range d.units {
+		d.units[i].Within = within
+	}
 	d.makesRoom = func(set []Holder) bool {
-		_, ok := With(x.state, d.unit, set)
+		_, ok := WithTogether(x.state, d.units, set)
 		return ok
 	}
 	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
@@ -133,10 +134,14 @@ func isWithin(h *Holder, within map[resource.NodeID]bool) bool {
 
 // domainsOf are the nodes of each domain of the narrowest required level, in the order of
 // their first nodes; one nil where no level is required.
-func domainsOf(state *cluster.State, u *place.Unit) []map[resource.NodeID]bool {
-	level := u.Topology.NarrowestRequired()
+func domainsOf(state *cluster.State, units []place.Unit) []map[resource.NodeID]bool {
+	level := units[0].Topology.NarrowestRequired()
 	if level < 0 {
 		return []map[resource.NodeID]bool{nil}
 	}
-	return place.Domains(state, u, level)
+	var parts []place.Unit
+	for i := range units {
+		parts = append(parts, units[i].Parts()...)
+	}
+	return place.Domains(state, parts, level)
 }

@@ -150,7 +150,11 @@ func partsOn(parts []Part, id resource.NodeID) []Part {
 // Find is the function Find, with the holders of the index.
 func (x *Index) Find(u place.Unit, priority int32) (Plan, bool) {
 	if u.Topology != nil {
-		return x.inDomains(u, priority)
+		members, victims, ok := x.inDomains([]place.Unit{u}, priority)
+		if !ok {
+			return Plan{}, false
+		}
+		return Plan{Members: members[0], Victims: victims}, true
 	}
 	if isRelated(x.state, &u) || u.Sets != nil {
 		return x.related(u, priority)

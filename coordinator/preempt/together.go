@@ -16,6 +16,9 @@ func Together(state *cluster.State, units []place.Unit, priority int32, holders 
 		plan, ok := Find(state, units[0], priority, holders)
 		return [][]place.Choice{plan.Members}, plan.Victims, ok
 	}
+	if units[0].Topology != nil {
+		return NewIndex(state, holders).inDomains(units, priority)
+	}
 	r := relatedSearch{trials: maxTrials, makesRoom: func(set []Holder) bool {
 		_, ok := WithTogether(state, units, set)
 		return ok

@@ -1,0 +1,127 @@
+package preempt_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/preempt"
+	"github.com/musterd/muster/coordinator/topology"
+	"github.com/musterd/muster/resource"
+)
+
+// drawDemands draws what is to be placed in domains: a gang, a member that joins a gang, or
+// the allocations of a group.
+func drawDemands(t *rapid.T, nodes []*cluster.Node) []place.Unit {
+	rules := &topology.Rules{Levels: []topology.Level{{Key: "block", Required: rapid.Bool().Draw(t, "block required")}, {Key: "rack", Required: rapid.Bool().Draw(t, "rack required")}}}
+	demand := func(members int) place.Unit {
+		return place.Unit{Members: members, Request: resource.Request{GPUs: rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "gpus"), NUMA: resource.NUMANone}, Topology: rules}
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		return []place.Unit{demand(rapid.IntRange(1, 3).Draw(t, "members"))}
+	case 1:
+		u := demand(1)
+		u.Joins = &place.Joining{Nodes: []resource.NodeID{rapid.SampledFrom(nodes).Draw(t, "mate").ID}, Before: 1}
+		return []place.Unit{u}
+	}
+	var units []place.Unit
+	for range rapid.IntRange(2, 3).Draw(t, "units") {
+		units = append(units, demand(1))
+	}
+	return units
+}
+
+// TestVictimsInDomainsAgainstBruteForce compares the victims for a gang, a group, and a
+// member that joins a gang, under rules about domains, with all sets of units of lower
+// priority. The victims make room, no part of them does, and where a set makes room, no
+// unit has to end whose priority exceeds that of the best set.
+func TestVictimsInDomainsAgainstBruteForce(t *testing.T) {
+	found, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := hostsOf(t, "dgx-a100", rapid.IntRange(1, 5).Draw(t, "nodes"))
+		var holders []preempt.Holder
+		for i := range rapid.IntRange(0, 7).Draw(t, "holders") {
+			from := rapid.IntRange(0, len(nodes)-1).Draw(t, "from")
+			h, ok := start(nodes[from:], fmt.Sprintf("u%d", i), int32(rapid.IntRange(0, priority).Draw(t, "priority")), int64(rapid.IntRange(1, 4).Draw(t, "started")),
+				rapid.IntRange(1, 2).Draw(t, "parts"), resource.Request{GPUs: rapid.IntRange(2, 8).Draw(t, "held")})
+			if ok {
+				holders = append(holders, h)
+			}
+		}
+		state := cluster.NewState(nodes...)
+		for i, n := range state.Nodes() {
+			state.Relabel(n, map[string]string{"rack": fmt.Sprint(i / 2), "block": fmt.Sprint(i / 4)}, nil)
+		}
+		units := drawDemands(t, nodes)
+		lower := slices.DeleteFunc(slices.Clone(holders), func(h preempt.Holder) bool { return h.Priority >= priority })
+		makesRoom := func(set []preempt.Holder) bool {
+			_, ok := preempt.WithTogether(state, units, set)
+			return ok
+		}
+		highest := func(set []preempt.Holder) int32 {
+			most := int32(math.MinInt32)
+			for _, h := range set {
+				most = max(most, h.Priority)
+			}
+			return most
+		}
+		wantOK, want := false, int32(math.MaxInt32)
+		for set := range subsets(lower) {
+			if makesRoom(set) {
+				wantOK, want = true, min(want, highest(set))
+			}
+		}
+		plan, names, ok := preempt.Together(state, units, priority, holders)
+		if ok != wantOK {
+			t.Fatalf("victims %v, %t; some set of lower priority makes room: %t", names, ok, wantOK)
+		}
+		if !ok {
+			refused++
+			return
+		}
+		found++
+		victims := slices.DeleteFunc(slices.Clone(lower), func(h preempt.Holder) bool { return !slices.Contains(names, h.Unit) })
+		switch {
+		case len(victims) != len(names):
+			t.Fatalf("victims %v: want lower priorities alone", names)
+		case highest(victims) != want:
+			t.Fatalf("victims %v up to priority %d, and a set up to %d makes room", names, highest(victims), want)
+		}
+		for set := range subsets(victims) {
+			if makesRoom(set) != (len(set) == len(victims)) {
+				t.Fatalf("victims %v: of them %d make room", names, len(set))
+			}
+		}
+		for i, members := range plan {
+			if len(members) != units[i].Members {
+				t.Fatalf("unit %d has %d places", i, len(members))
+			}
+		}
+	})
+	if found == 0 || refused == 0 {
+		t.Errorf("%d found, %d refused: want both", found, refused)
+	}
+}
+
+// subsets yields all parts of a list, the whole list last.
+func subsets(list []preempt.Holder) func(yield func([]preempt.Holder) bool) {
+	return func(yield func([]preempt.Holder) bool) {
+		for mask := range 1 << len(list) {
+			var set []preempt.Holder
+			for i := range list {
+				if mask>>i&1 == 1 {
+					set = append(set, list[i])
+				}
+			}
+			if !yield(set) {
+				return
+			}
+		}
+	}
+}
