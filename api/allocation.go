@@ -210,12 +210,15 @@ type GangScheduling struct {
 	// defaults to no end. The annotation scheduler.example.com/max-wait of an
 	// Allocation means the same.
 	Timeout string `json:"timeout,omitempty" format:"duration" range:"1ns.." example:"10m"`
-	// Topology are levels of domains for the members of a Job, the widest first, at most
-	// 4: zone, block, rack. A domain is all nodes with the same values of the labels down
-	// to its level. The members go to one domain of the narrowest level that has room for
-	// all, and their order follows the domains. Only where all members start together.
+	// Topology are levels of domains for the members of a Job, or for the allocations of a
+	// group, the widest first, at most 4: zone, block, rack. A domain is all nodes with the
+	// same values of the labels down to its level. The members that start together go to
+	// one domain of the narrowest level that has room for all, and their order follows the
+	// domains. Members that follow later stay in the required domains. All members of a
+	// group have the same levels.
 	Topology []TopologyLevel `json:"topology,omitempty"`
-	// Subgroup keeps members that follow each other in one domain.
+	// Subgroup keeps members of a Job that follow each other in one domain. Only where all
+	// members start together.
 	Subgroup *Subgroup `json:"subgroup,omitempty"`
 }
 

@@ -25,6 +25,8 @@ type Group struct {
 	// MaxWait is the most time between the arrival of the first member and the start;
 	// 0 has no end.
 	MaxWait time.Duration
+	// Levels are the levels of domains as text, "none" for none.
+	Levels string
 }
 
 // IsGang reports whether members wait for each other.
@@ -32,8 +34,9 @@ func (g Group) IsGang() bool { return g.ID != "" && g.MinMembers > 1 }
 
 // Group is the group of a valid allocation.
 func (a *Allocation) Group() Group {
-	g := Group{MinMembers: 1, MaxWait: a.Spec.maxWait()}
+	g := Group{MinMembers: 1, MaxWait: a.Spec.maxWait(), Levels: levelsText(nil)}
 	if gang := a.Spec.Gang(); gang != nil {
+		g.Levels = levelsText(gang.Topology)
 		g.ID = gang.GroupID
 		if gang.MinMembers != nil {
 			g.MinMembers = int(*gang.MinMembers)
@@ -144,6 +147,8 @@ func (g Group) DiffersFrom(o Group) (field, own, other string) {
 		return "minMembers", strconv.Itoa(g.MinMembers), strconv.Itoa(o.MinMembers)
 	case g.MaxWait != o.MaxWait:
 		return "timeout", wait(g.MaxWait), wait(o.MaxWait)
+	case g.Levels != o.Levels:
+		return "topology", g.Levels, o.Levels
 	}
 	return "", "", ""
 }

@@ -17,16 +17,20 @@ func TestTheGroupOfAnAllocation(t *testing.T) {
 		want     api.Group
 		gang     bool
 	}{
-		"none":                       {allocation("", ""), api.Group{MinMembers: 1}, false},
-		"a name alone, for rules":    {allocation("", `,"gangScheduling":{"groupId":"g"}`), api.Group{ID: "g", MinMembers: 1}, false},
-		"a time alone":               {allocation(`"muster.io/max-wait":"1m"`, ""), api.Group{MinMembers: 1, MaxWait: time.Minute}, false},
-		"a gang":                     {allocation("", `,"scheduling":{"gangScheduling":{"groupId":"g","minMembers":4,"timeout":"300s"}}`), api.Group{"g", 4, 5 * time.Minute}, true},
-		"annotations in their place": {allocation(`"scheduler.example.com/gang-size":"4","scheduler.example.com/max-wait":"300s"`, `,"gangScheduling":{"groupId":"g"}`), api.Group{"g", 4, 5 * time.Minute}, true},
+		"none":                       {allocation("", ""), api.Group{MinMembers: 1, Levels: "none"}, false},
+		"a name alone, for rules":    {allocation("", `,"gangScheduling":{"groupId":"g"}`), api.Group{ID: "g", MinMembers: 1, Levels: "none"}, false},
+		"a time alone":               {allocation(`"muster.io/max-wait":"1m"`, ""), api.Group{MinMembers: 1, MaxWait: time.Minute, Levels: "none"}, false},
+		"a gang":                     {allocation("", `,"scheduling":{"gangScheduling":{"groupId":"g","minMembers":4,"timeout":"300s"}}`), api.Group{"g", 4, 5 * time.Minute, "none"}, true},
+		"annotations in their place": {allocation(`"scheduler.example.com/gang-size":"4","scheduler.example.com/max-wait":"300s"`, `,"gangScheduling":{"groupId":"g"}`), api.Group{"g", 4, 5 * time.Minute, "none"}, true},
 		"annotations that agree": {
 			allocation(`"scheduler.example.com/gang-size":"4","scheduler.example.com/max-wait":"5m"`, `,"gangScheduling":{"groupId":"g","minMembers":4,"timeout":"300s"}`),
-			api.Group{"g", 4, 5 * time.Minute}, true,
+			api.Group{"g", 4, 5 * time.Minute, "none"}, true,
 		},
-		"an annotation of somebody else": {allocation(`"example.org/gang-size":"many"`, ""), api.Group{MinMembers: 1}, false},
+		"levels of domains": {
+			allocation("", `,"gangScheduling":{"groupId":"g","minMembers":2,"topology":[{"topologyKey":"block"},{"topologyKey":"rack","whenUnsatisfiable":"ScheduleAnyway"}]}`),
+			api.Group{"g", 2, 0, "block, rack (ScheduleAnyway)"}, true,
+		},
+		"an annotation of somebody else": {allocation(`"example.org/gang-size":"many"`, ""), api.Group{MinMembers: 1, Levels: "none"}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

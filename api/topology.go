@@ -1,6 +1,9 @@
 package api
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxTopologyLevels bounds the levels of domains of a gang.
 const MaxTopologyLevels = 4
@@ -49,14 +52,52 @@ func (j *Job) CheckDomains() *Status {
 	at := gangPath(path, t)
 	first, growth, _ := JobUnits(j)
 	switch s := g.Subgroup; {
-	case j.Spec.ReplacesLost():
-		return invalid("spec.onMemberLost", "Replace: not with %s.topology, whose rules about domains hold for all members together; leave one of them out", at)
-	case growth > 0:
-		return invalid(at+".minMembers", "%d of %d members: a gang with topology starts with all its members; leave out minMembers", first, j.Members())
+	case s != nil && j.Spec.ReplacesLost():
+		return invalid("spec.onMemberLost", "Replace: not with %s.subgroup, whose members have to be in one domain together; leave one of them out", at)
+	case s != nil && growth > 0:
+		return invalid(at+".minMembers", "%d of %d members: a gang with subgroups starts with all its members; leave out minMembers", first, j.Members())
 	case s != nil && first%int(s.Members) != 0:
 		return invalid(at+".subgroup.members", "%d: spec.parallelism %d is no multiple of it", s.Members, first)
-	case len(t.Scheduling.TopologySpreadConstraints) > 0, t.Scheduling.Affinity != nil && (t.Scheduling.Affinity.PodAffinity != nil || t.Scheduling.Affinity.PodAntiAffinity != nil):
-		return invalid(at+".topology", "%d levels: not together with podAffinity, podAntiAffinity and topologySpreadConstraints; keep one kind of rule", len(g.Topology))
+	}
+	return checkDomainsBeside(at, t)
+}
+
+// CheckDomains refuses an allocation whose rules about domains are not those of a group,
+// or do not go with its other rules: 422 with the field. It is asked of valid allocations.
+func (a *Allocation) CheckDomains() *Status {
+	g := a.Spec.Gang()
+	if g == nil || len(g.Topology) == 0 {
+		return nil
+	}
+	at := gangPath("spec", &a.Spec)
+	switch {
+	case !a.Group().IsGang():
+		return invalid(at+".topology", "%d levels: only of allocations that start together; name groupId and minMembers, at least 2, or submit a Job", len(g.Topology))
+	case g.Subgroup != nil:
+		return invalid(at+".subgroup", "%d members: the allocations of a group have no ranks; submit a Job", g.Subgroup.Members)
+	}
+	return checkDomainsBeside(at, &a.Spec)
+}
+
+// checkDomainsBeside refuses rules about other work beside those about domains, at the path
+// of the gang.
+func checkDomainsBeside(at string, s *AllocationSpec) *Status {
+	if len(s.Scheduling.TopologySpreadConstraints) > 0 || s.Scheduling.Affinity != nil && (s.Scheduling.Affinity.PodAffinity != nil || s.Scheduling.Affinity.PodAntiAffinity != nil) {
+		return invalid(at+".topology", "%d levels: not together with podAffinity, podAntiAffinity and topologySpreadConstraints; keep one kind of rule", len(s.Gang().Topology))
 	}
 	return nil
+}
+
+// levelsText are the levels as text, which is equal for equal levels; "none" for none.
+func levelsText(levels []TopologyLevel) string {
+	if len(levels) == 0 {
+		return "none"
+	}
+	words := make([]string, len(levels))
+	for i, l := range levels {
+		if words[i] = l.TopologyKey; l.WhenUnsatisfiable == ScheduleAnyway {
+			words[i] += " (" + ScheduleAnyway + ")"
+		}
+	}
+	return strings.Join(words, ", ")
 }

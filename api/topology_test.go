@@ -23,7 +23,8 @@ func TestDomainsOfAGang(t *testing.T) {
 		"a subgroup without a level":     {`"subgroup":{"members":4}`, "", "spec.template.spec.gangScheduling.subgroup.topologyKey: required"},
 		"a subgroup of nobody":           {levels + `,"subgroup":{"members":0,"topologyKey":"rack"}`, "", "spec.template.spec.gangScheduling.subgroup.members: 0 is outside 1..4096"},
 		"subgroups that do not come out": {levels + `,"subgroup":{"members":3,"topologyKey":"rack"}`, "", "spec.template.spec.gangScheduling.subgroup.members: 3: spec.parallelism 8 is no multiple of it"},
-		"growth":                         {levels + `,"minMembers":4`, "", "spec.template.spec.gangScheduling.minMembers: 4 of 8 members: a gang with topology starts with all its members; leave out minMembers"},
+		"growth":                         {levels + `,"minMembers":4`, "", ""},
+		"growth of subgroups":            {levels + `,"minMembers":4,"subgroup":{"members":4,"topologyKey":"rack"}`, "", "spec.template.spec.gangScheduling.minMembers: 4 of 8 members: a gang with subgroups starts with all its members; leave out minMembers"},
 		"beside anti-affinity":           {levels, `,"scheduling":{"affinity":{"podAntiAffinity":{"requiredDuringScheduling":[{"topologyKey":"rack"}]}}}`, "spec.template.spec.gangScheduling.topology: 2 levels: not together with podAffinity, podAntiAffinity and topologySpreadConstraints; keep one kind of rule"},
 		"beside a spread":                {levels, `,"scheduling":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack"}]}`, "spec.template.spec.gangScheduling.topology: 2 levels: not together with"},
 	} {
@@ -39,5 +40,47 @@ func TestDomainsOfAGang(t *testing.T) {
 				t.Errorf("%v, want 422 %s", status, c.want)
 			}
 		})
+	}
+}
+
+func TestDomainsOfAGroup(t *testing.T) {
+	const levels = `"topology":[{"topologyKey":"rack"}]`
+	for name, c := range map[string]struct {
+		gang, more string
+		want       string // "" where the allocation is valid
+	}{
+		"a group":             {levels + `,"groupId":"g","minMembers":2`, "", ""},
+		"no group":            {levels, "", "spec.gangScheduling.topology: 1 levels: only of allocations that start together; name groupId and minMembers, at least 2, or submit a Job"},
+		"a group for rules":   {levels + `,"groupId":"g"`, "", "spec.gangScheduling.topology: 1 levels: only of allocations that start together"},
+		"subgroups":           {levels + `,"groupId":"g","minMembers":2,"subgroup":{"members":2,"topologyKey":"rack"}`, "", "spec.gangScheduling.subgroup: 2 members: the allocations of a group have no ranks; submit a Job"},
+		"beside a spread":     {levels + `,"groupId":"g","minMembers":2`, `,"scheduling":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack"}]}`, "spec.gangScheduling.topology: 1 levels: not together with"},
+		"beside its affinity": {levels + `,"groupId":"g","minMembers":2`, `,"scheduling":{"affinity":{"podAffinity":{"requiredDuringScheduling":[{"topologyKey":"rack"}]}}}`, "spec.gangScheduling.topology: 1 levels: not together with"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, status := DecodeAllocation([]byte(`{"metadata":{"name":"a"},"spec":{"resources":{"requests":{"cpu":"1"}},"gangScheduling":{` + c.gang + `}` + c.more + `}}`))
+			if status == nil {
+				status = a.CheckDomains()
+			}
+			switch {
+			case c.want == "" && status != nil:
+				t.Errorf("it is refused: %s", status.Message)
+			case c.want != "" && (status == nil || status.Code != 422 || !strings.HasPrefix(status.Message, c.want)):
+				t.Errorf("%v, want 422 %s", status, c.want)
+			}
+		})
+	}
+}
+
+func TestReplacementsAndSubgroupsExclude(t *testing.T) {
+	j, status := DecodeJob([]byte(`{"metadata":{"name":"a"},"spec":{"parallelism":8,"onMemberLost":"Replace","template":{"spec":{"resources":{"requests":{"cpu":"1"}},"gangScheduling":{"topology":[{"topologyKey":"rack"}]}}}}}`))
+	if status != nil {
+		t.Fatal(status)
+	}
+	if status := j.CheckDomains(); status != nil {
+		t.Errorf("domains alone: %s", status.Message)
+	}
+	j.Spec.Template.Spec.GangScheduling.Subgroup = &Subgroup{Members: 4, TopologyKey: "rack"}
+	if status := j.CheckDomains(); status == nil || !strings.HasPrefix(status.Message, "spec.onMemberLost: Replace: not with spec.template.spec.gangScheduling.subgroup") {
+		t.Errorf("%v, want 422", status)
 	}
 }

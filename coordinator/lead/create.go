@@ -33,8 +33,8 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if a.Spec.HasWork() {
 		return nil, api.Errorf(422, "spec.command: an Allocation starts no process in this version; submit a Job with spec.template.spec.command")
 	}
-	if g := a.Spec.Gang(); g != nil && len(g.Topology) > 0 {
-		return nil, api.Errorf(422, "spec.gangScheduling.topology: %d levels: only of a Job; submit a Job with spec.template.spec.gangScheduling", len(g.Topology))
+	if status := a.CheckDomains(); status != nil {
+		return nil, status
 	}
 	if n := len(a.Spec.Alternatives); n > 0 && a.Group().IsGang() {
 		return nil, api.Errorf(422, "spec.alternatives: %d entries: the members of a group start together with one request each; leave out alternatives, or submit a Job", n)

@@ -44,7 +44,7 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	x.demand, x.snapshot = l.together(u), l.snapshot()
 	x.facts.Members = x.demand.Members
 	if x.unit != nil {
-		x.unit.Demand.Members = x.demand.Members
+		x.unit.Demand.Members, x.unit.Demand.Sets = x.demand.Members, x.demand.Sets
 		x.others = l.explainOthers(u, &x.facts)
 	}
 	x.closed = map[resource.NodeID]resource.Reason{}
@@ -237,9 +237,9 @@ func (l *Leader) addJob(f *why.Facts, u *unit) {
 	shows := l.showJob(u.job)
 	f.Phase = shows.Show().Status.Phase
 	for _, v := range u.job.units {
-		f.Total += v.Demand.Members
+		f.Total += v.record.Held()
 		if v.phase() == api.Running {
-			f.Running += v.Demand.Members
+			f.Running += v.record.Held()
 		}
 	}
 	f.Waits = u.waiting() && f.Running > 0

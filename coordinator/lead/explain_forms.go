@@ -15,7 +15,7 @@ func (l *Leader) explainOthers(u *unit, first *why.Facts) []Explaining {
 	var others []Explaining
 	l.eachForm(u, func() bool {
 		if u.number > 0 {
-			x := Explaining{facts: *first, demand: u.Demand, unit: l.asked(u)}
+			x := Explaining{facts: *first, demand: u.demand(), unit: l.asked(u)}
 			x.facts.Request, x.facts.Alternative = u.Demand.Request, u.number
 			x.facts.Quota, x.facts.QuotaLevel, x.facts.Borrowers, x.facts.NoVictims, x.facts.TooWide = nil, "", nil, "", ""
 			l.addWait(&x.facts, u)

@@ -168,10 +168,10 @@ func (l *Leader) wantedOf(units []*unit) []*sched.Unit {
 	return wanted
 }
 
-// together is the demand of the units of the group that start with a unit and ask for
-// the same.
+// together is the demand of the units of the group that start with a unit: of those that
+// ask for the same and, where they have to go to one domain, of the others as well.
 func (l *Leader) together(u *unit) place.Unit {
-	demand := u.Demand
+	demand := u.demand()
 	if !u.gathers() {
 		return demand
 	}
@@ -181,11 +181,18 @@ func (l *Leader) together(u *unit) place.Unit {
 	if !slices.Contains(units, u) {
 		return demand
 	}
-	demand.Members = 0
+	sets, of := []place.Set(nil), map[string]int{}
 	for _, o := range units {
-		if alike(o) == alike(u) {
-			demand.Members += o.Demand.Members
+		at, known := of[alike(o)]
+		if !known {
+			at, of[alike(o)] = len(sets), len(sets)
+			sets = append(sets, place.Set{Name: o.record.Name, Request: o.Demand.Request, Constraints: o.Demand.Constraints})
 		}
+		sets[at].Members += o.Demand.Members
+	}
+	demand.Members = sets[of[alike(u)]].Members
+	if demand.Topology != nil && len(sets) > 1 {
+		demand.Sets, demand.Members = sets, len(units)
 	}
 	return demand
 }

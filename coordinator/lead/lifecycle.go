@@ -13,7 +13,7 @@ import (
 // add makes a unit known and queues it; it is tried in this scheduling pass.
 func (l *Leader) add(u *unit) {
 	l.insertUnit(u)
-	if u.Demand.Subject.Relations != nil && l.state.Relate(u.record.Namespace) {
+	if u.isNeighbour() && l.state.Relate(u.record.Namespace) {
 		l.offerAgain(u.record.Namespace)
 	}
 	l.offer(u)

@@ -150,7 +150,7 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 	}
 	u.restore(kv.ModRev)
 	v.insertUnit(u)
-	if u.Demand.Subject.Relations != nil {
+	if u.isNeighbour() {
 		v.state.Relate(rec.Namespace)
 	}
 	return u, nil

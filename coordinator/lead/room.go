@@ -42,9 +42,18 @@ func (l *Leader) traitsOf(u *unit) sched.Traits {
 		charge += fmt.Sprintf(" of %q", u.Charge.User)
 	}
 	return sched.Traits{
-		Demand: u.demandKey(), Relation: u.Demand.Subject.Key(l.state.Relates(u.record.Namespace)), Charge: charge, Namespace: u.record.Namespace, Queue: l.boundedQueue(u), Priority: u.record.Priority,
+		Demand: u.demandKey(), Relation: l.relationOf(u), Charge: charge, Namespace: u.record.Namespace, Queue: l.boundedQueue(u), Priority: u.record.Priority,
 		Right: u.right(), Refusable: l.isRefusable(u),
 	}
+}
+
+// relationOf is equal for units that other units treat alike, "" where these decide nothing.
+func (l *Leader) relationOf(u *unit) string {
+	relation := u.Demand.Subject.Key(l.state.Relates(u.record.Namespace))
+	if u.joins() {
+		relation += " joins " + u.Demand.Subject.Group
+	}
+	return relation
 }
 
 // isRefusable reports whether a unit over quota is refused instead of waiting.

@@ -39,7 +39,7 @@ import (
 //	                             else=2/kind:a100+4/kind:b asks for other GPUs on other nodes
 //	job j members=2 gpus=8 gang=2   levels=block+rack? are levels of domains, of which
 //	                             the second is preferred; subgroup=2/rack; ttl=60s;
-//	                             dependency=afterok:a+after:b
+//	                             dependency=afterok:a+after:b; lost=Replace is onMemberLost
 //	job j sets=lead:1:0+work:2:8/pool:gpu   members that differ: NAME:MEMBERS:GPUS/KEY:VALUE
 //	end j [removed]              cancels a job, or deletes it
 //	delete a [background]
@@ -395,6 +395,9 @@ func document(kind, name string, options map[string]string) string {
 		}
 		if ttl := options["ttl"]; ttl != "" {
 			spec["ttl"] = ttl
+		}
+		if lost := options["lost"]; lost != "" {
+			top["onMemberLost"] = lost
 		}
 		if text := options["dependency"]; text != "" { // TYPE:JOB+TYPE:JOB
 			top["dependencies"] = dependencies(text)

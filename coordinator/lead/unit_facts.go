@@ -194,7 +194,7 @@ func (u *unit) tolerations() []api.Toleration {
 func (u *unit) wanted() *sched.Unit {
 	key := u.key
 	key.Path, key.Priority = u.path, u.record.Priority
-	return &sched.Unit{Key: key, Demand: u.Demand, Avoid: u.avoid, Right: u.right(), Charge: u.Charge, Charges: u.charges}
+	return &sched.Unit{Key: key, Demand: u.demand(), Avoid: u.avoid, Right: u.right(), Charge: u.Charge, Charges: u.charges}
 }
 
 // unitWaiting reports whether a unit, or any unit of its job's first gang, is

@@ -18,7 +18,7 @@ const mostPlans = 16
 // domains. Nodes that have failed the unit, or are in doubt, are the last choice.
 func placeInDomains(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 	search := (*domains).place
-	if u.joins() {
+	if u.joins() && u.Members == 1 {
 		search = (*domains).join
 	}
 	sure := newDomains(state, u, r, false)
@@ -43,10 +43,15 @@ func newDomains(state *cluster.State, u *Unit, r *relations, doubtful bool) *dom
 	for i, l := range u.Topology.Levels {
 		levels[i] = state.Topology(l.Key)
 	}
+	required := levels[:u.Topology.NarrowestRequired()+1]
+	mates := keysOfMates(state, u, required)
 	all := state.Nodes()
 	numbers := make([]int32, 0, len(all)*len(levels))
 	for _, n := range all {
 		if !n.Open() || !n.MayFit(&u.Request) || u.Within != nil && !u.Within[n.ID] || !u.AllowsAll(n) || r != nil && !r.admits(n) {
+			continue
+		}
+		if len(mates) > 0 && !mates[keyOf(n, required)] {
 			continue
 		}
 		if !doubtful && (u.Avoid[n.ID] > 0 || n.Suspect || n.Tripped) {

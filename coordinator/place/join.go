@@ -2,7 +2,6 @@ package place
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/topology"
@@ -48,34 +47,22 @@ func (d *domains) matesOf(j *Joining) (mates []topology.Mate, near int) {
 	return mates, near
 }
 
-// join places the members one after the other beside those that have places. A node that
-// refuses a member has no room for another one.
+// join places one member beside those that have places.
 func (d *domains) join() ([]Choice, bool) {
 	mates, near := d.matesOf(d.unit.Joins)
 	if len(mates) == 0 {
 		return d.place()
 	}
-	mark := d.state.Checkpoint()
-	var members []Choice
-	for len(members) < d.unit.Members {
+	for {
 		at, ok := d.unit.Topology.Join(d.hosts, mates, near)
 		if !ok {
-			d.state.Rollback(mark)
 			return nil, false
 		}
-		c, ok := take(d.state, d.nodes[at], &d.unit.Request)
-		if !ok {
-			d.hosts[at].Room = 0
-			continue
+		if c, ok := take(d.state, d.nodes[at], &d.unit.Request); ok {
+			return []Choice{c}, true
 		}
-		c.Index = len(members)
-		members = append(members, c)
-		d.hosts[at].Room--
-		near++
-		mates = slices.Insert(mates, near, topology.Mate{Domains: d.hosts[at].Domains, Host: at})
+		d.hosts[at].Room = 0
 	}
-	d.state.Keep(mark)
-	return members, true
 }
 
 // joins reports whether the members of a unit join others that have places.
@@ -104,7 +91,7 @@ func explainJoin(state *cluster.State, u *Unit) *resource.Reason {
 // keysOfMates are the domains of the members that a unit joins, by the topologies of levels
 // from the widest on; of those alone whose nodes have the labels that the rules need.
 func keysOfMates(state *cluster.State, u *Unit, levels []*cluster.Topology) map[domainKey]bool {
-	if !u.joins() {
+	if !u.joins() || len(levels) == 0 {
 		return nil
 	}
 	keys := map[domainKey]bool{}
@@ -113,10 +100,8 @@ func keysOfMates(state *cluster.State, u *Unit, levels []*cluster.Topology) map[
 		if n == nil {
 			continue
 		}
-		var key domainKey
-		has := true
-		for i, t := range levels {
-			key[i] = t.Of(n)
+		key, has := keyOf(n, levels), true
+		for i := range levels {
 			has = has && (key[i] != cluster.NoDomain || !u.Topology.Needs(i))
 		}
 		if has {

@@ -215,6 +215,13 @@ func hasRoom(room []int64, parts []Unit) bool {
 // domainKey is a domain: its number at each level down to its own.
 type domainKey [topology.MaxLevels]int32
 
+func keyOf(n *cluster.Node, levels []*cluster.Topology) (key domainKey) {
+	for i, t := range levels {
+		key[i] = t.Of(n)
+	}
+	return key
+}
+
 // Domains are the nodes of each domain of a level that may take a member of some part, in the
 // order of their first nodes. All parts have the same rules. Of a part whose members join
 // others they are the domains of those.
@@ -229,10 +236,7 @@ func Domains(state *cluster.State, parts []Unit, level int) []map[resource.NodeI
 		if levels[level].Of(n) == cluster.NoDomain || !allowsAny(parts, n) {
 			continue
 		}
-		var key domainKey
-		for i, t := range levels {
-			key[i] = t.Of(n)
-		}
+		key := keyOf(n, levels)
 		if len(mates) > 0 && !mates[key] {
 			continue
 		}

@@ -60,10 +60,12 @@ func (r *Room) Neighbour(u *constraint.Subject) {
 	})
 }
 
-// isNeighbourOf reports whether rules of the class or of a unit are about each other.
+// isNeighbourOf reports whether rules of the class or of a unit are about each other, or
+// the class joins the gang of the unit.
 func (c *Class) isNeighbourOf(u *constraint.Subject) bool {
 	return c.anyDemand(func(d *place.Unit) bool {
-		return d.Subject.Relations.Concerns(d.Subject, u) || u.Relations.KeepsApart(u, d.Subject)
+		joins := d.Topology != nil && d.Subject.Group == u.Group
+		return joins || d.Subject.Relations.Concerns(d.Subject, u) || u.Relations.KeepsApart(u, d.Subject)
 	})
 }
 

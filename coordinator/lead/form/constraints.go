@@ -63,10 +63,10 @@ func neighbourOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *constr
 	return s
 }
 
-// topologyOf are the rules about domains of the first unit of a job, nil for none.
-func topologyOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *topology.Rules {
+// topologyOf are the rules about domains of a gang, nil for none.
+func topologyOf(spec api.AllocationSpec) *topology.Rules {
 	gang := spec.Gang()
-	if job == nil || rec.N > 0 || gang == nil || len(gang.Topology) == 0 {
+	if gang == nil || len(gang.Topology) == 0 {
 		return nil
 	}
 	r := &topology.Rules{}

@@ -31,7 +31,7 @@ type Form struct {
 // user the user to be charged, and groups the groups of the specification. A status is that
 // of an invalid request.
 func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, groups api.QuotaDemand) (Form, *api.Status) {
-	demand := place.Unit{Members: rec.Members, Subject: neighbourOf(rec, spec, job), Topology: topologyOf(rec, spec, job)}
+	demand := place.Unit{Members: rec.Members, Subject: neighbourOf(rec, spec, job), Topology: topologyOf(spec)}
 	charge := Scope(rec, spec, job, user)
 	charge.Group, charge.Request = rec.Namespace, resource.Vector{}
 	cluster := resource.Vector{} // amounts of all members that no node has
