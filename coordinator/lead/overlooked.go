@@ -119,10 +119,11 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
 	w, of := l.world(), u.wanted()
+	of.Demand.Policy = l.policyFor(u.record.Queue) // it decides whether members that differ find a place
 	if u.Demand.TakesAnyModel() { // quota of its model may hold it back
 		return l.wouldStart(of)
 	}
-	demand := u.Demand
+	demand := of.Demand
 	demand.Avoid = u.avoid
 	l.occupied()
 	mark := l.state.Checkpoint()
@@ -135,14 +136,14 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return false
 	}
 	if leaving := w.Leaving(); len(leaving) > 0 {
-		if _, ok := preempt.With(l.state, u.Demand, leaving); ok {
+		if _, ok := preempt.With(l.state, of.Demand, leaving); ok {
 			return false
 		}
 	}
 	if l.someoneEnds() {
 		return false
 	}
-	found, ok := preempt.Find(l.state, u.Demand, u.record.Priority, w.Holders(of, nil, nil))
+	found, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, nil, nil))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
 }
 
@@ -185,7 +186,7 @@ func (l *Leader) couldClaim(u *unit, named []string) bool {
 	if !may {
 		return false
 	}
-	plan, ok := preempt.Find(l.state, u.Demand, u.record.Priority, w.Holders(of, named, standing))
+	plan, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, named, standing))
 	if !ok {
 		return false
 	}

@@ -32,7 +32,7 @@ type client struct {
 	policy    string // whom it may evict
 	rule      rule
 	other     int  // devices of a member by the alternative, 0 for none
-	inRack    bool // all members of the job run in one rack
+	inRack    bool // all members of the job, or of the group, run in one rack
 	differs   bool // the last member asks for so many GPUs
 	last      int
 	heals     bool // the job goes on without members whose nodes are dead
@@ -92,6 +92,9 @@ func (s *Sim) actClient() bool {
 	if c.kind == record.AllocUnit && s.rng.IntN(2) == 0 {
 		s.joinGroup(c)
 	}
+	if c.inRack {
+		s.stats["members of groups in one rack"]++
+	}
 	if s.domains && c.kind == record.JobUnit && c.rule == noRule && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
 		c.inRack = true
 		s.stats["gangs in one rack"]++
@@ -102,6 +105,10 @@ func (s *Sim) actClient() bool {
 			c.rule = members
 		}
 		s.stats["gangs that heal"]++
+	}
+	if s.heals && s.fences && c.inRack && c.kind == record.JobUnit && c.index%2 == 0 {
+		c.heals = true
+		s.stats["gangs in one rack that heal"]++
 	}
 	if s.alternatives && c.gang == "" && s.rng.IntN(2) == 0 {
 		c.other = 3 - c.demand.Request.GPUs
@@ -127,8 +134,12 @@ func (c *client) wants(members int) invariant.Wants {
 func (s *Sim) joinGroup(c *client) {
 	if last := s.lastOfGroup; last != nil && !last.ends && s.inGroup(last.gang) < last.members {
 		c.gang, c.members, c.namespace, c.group, c.queue, c.priority = last.gang, last.members, last.namespace, last.group, last.queue, last.priority
+		if c.inRack = last.inRack; c.inRack {
+			c.rule = noRule
+		}
 	} else {
 		c.gang, c.members = "g-"+c.name, 2+s.rng.IntN(2)
+		c.inRack = s.domains && c.rule == noRule && c.index%2 == 0
 	}
 	s.lastOfGroup = c
 	s.stats["members of groups"]++
@@ -160,6 +171,14 @@ func (c *client) spec() api.AllocationSpec {
 	return spec
 }
 
+// levels are the levels of domains of the client's gang.
+func (c *client) levels() []api.TopologyLevel {
+	if !c.inRack {
+		return nil
+	}
+	return []api.TopologyLevel{{TopologyKey: rackLabel}}
+}
+
 // submission is the client's document as a request.
 func (c *client) submission() lead.Request {
 	meta := api.ObjectMeta{Name: c.name, Namespace: c.namespace, Labels: c.labels()}
@@ -172,7 +191,7 @@ func (c *client) submission() lead.Request {
 		spec.Priority, spec.Queue = &c.priority, c.queue
 		if c.gang != "" {
 			members := int32(c.members)
-			spec.GangScheduling = &api.GangScheduling{GroupID: c.gang, MinMembers: &members}
+			spec.GangScheduling = &api.GangScheduling{GroupID: c.gang, MinMembers: &members, Topology: c.levels()}
 		}
 		document := encoded(api.Allocation{APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: meta, Spec: spec})
 		doc, status := api.DecodeAllocation(document)
@@ -181,10 +200,7 @@ func (c *client) submission() lead.Request {
 	}
 	members := int32(c.demand.Members)
 	spec := c.spec()
-	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members}
-	if c.inRack {
-		spec.Scheduling.GangScheduling = &api.GangScheduling{Topology: []api.TopologyLevel{{TopologyKey: rackLabel}}}
-	}
+	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members, Topology: c.levels()}
 	job := api.JobSpec{Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec}}
 	if c.heals {
 		job.OnMemberLost = "Replace"

@@ -46,7 +46,7 @@ func (s *Sim) actEdit() bool {
 			s.checker.SuspensionAsked(c.namespace, c.name)
 		case n < 4:
 			spec = `{"suspend": null}`
-		case n == 4 || c.kind == record.AllocUnit || c.inRack || c.differs: // its number of members stays
+		case n == 4 || c.kind == record.AllocUnit || c.differs: // its number of members stays
 			spec = fmt.Sprintf(`{"queue": %q}`, pick(s, queues[1:]))
 		default:
 			units := 1 + s.rng.IntN(mostUnits)

@@ -16,6 +16,9 @@ const untilModes = before | sim.LostDevices | sim.Modes
 // untilTrees are the parts that there were when edits, rules and changed trees had come.
 const untilTrees = untilModes | sim.Edits | sim.Rules | sim.Trees
 
+// untilGrowth are the parts that there were when gangs in one rack could grow.
+const untilGrowth = untilTrees | sim.Alternatives | sim.Lines | sim.Domains | sim.Sets | sim.Users | sim.Heals
+
 // pin is a set of seeds, and the parts that they had when they met a fault.
 type pin struct {
 	only  sim.Parts
@@ -67,6 +70,8 @@ var pinned = map[string]pin{
 	"a group that begins wakes a unit ahead between two of its members": {untilTrees, []uint64{5000429, 5000527, 5000738, 5000918}},
 	// term.placed: 2238, 2390.
 	"a namespace without a limit has one of 0": {before, []uint64{201612, 225917}},
+	// Leader.couldBeginNow: 2189.
+	"the check of waiting units forgets the placement policy": {untilGrowth, []uint64{6174}},
 	// term.noteWrite: 2194, 1536, 1318.
 	"an adoption that the store refused is judged by its first try": {before, []uint64{54501, 84580, 85295}},
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/api"
@@ -76,6 +77,7 @@ func (s *Sim) checkRules() {
 		return
 	}
 	running := map[*client]map[resource.NodeID]int{} // members by host
+	racks := map[string]resource.NodeID{}            // by gang in one rack: a host of it
 	for _, kv := range s.store.all(record.TxPrefix) {
 		r := s.store.txs.of(kv)
 		c := s.clientOf(record.UnitPath{Namespace: r.Unit.Namespace, Kind: r.Unit.Kind, Name: r.Unit.Name}.String())
@@ -87,9 +89,14 @@ func (s *Sim) checkRules() {
 		}
 		for _, m := range r.Members {
 			running[c][m.Node]++
-			if c.inRack && rackOf(m.Node) != rackOf(r.Members[0].Node) {
-				s.fail("rules", "members of %s run on %s and on %s, and it wants one rack", c.name, r.Members[0].Node, m.Node)
+			if !c.inRack {
+				continue
 			}
+			gang := cmp.Or(c.gang, c.name)
+			if other := racks[gang]; other != "" && rackOf(m.Node) != rackOf(other) {
+				s.fail("rules", "members of %s run on %s and on %s, and it wants one rack", gang, other, m.Node)
+			}
+			racks[gang] = m.Node
 		}
 	}
 	for _, c := range s.clients {
