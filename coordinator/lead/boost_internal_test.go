@@ -343,3 +343,30 @@ func TestAJobHasOneAlarmForItsBoosts(t *testing.T) {
 		t.Errorf("%d alarms after 100 more boosts, %d before", got, before)
 	}
 }
+
+// A boost raises the members of a job that wait above those that run. They do not take the
+// place of their own job.
+func TestABoostedMemberLeavesItsOwnJobAlone(t *testing.T) {
+	for name, gang := range map[string]string{"growth of a gang": `"gangScheduling":{"minMembers":2},`, "members by themselves": ""} {
+		t.Run(name, func(t *testing.T) {
+			x := newScene(t)
+			u := x.submitDocument([]byte(`{"metadata":{"name":"train"},"spec":{"priority":100,"parallelism":3,"template":{"spec":{"preemptionPolicy":"PreemptLowerPriority",` + gang + `"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
+			for _, v := range u.job.units {
+				if x.answers(); v.attempt != nil {
+					x.holdsAll(v)
+				}
+			}
+			last := u.job.units[len(u.job.units)-1]
+			if x.answers(); !last.waiting() || last.attempt != nil || u.phase() != api.Running {
+				t.Fatalf("%s is %s, %s is %s", u.path, u.phase(), last.path, last.phase())
+			}
+			if got := x.boosts("train", hour); !strings.HasPrefix(got, "100 to 250") {
+				t.Fatalf("answer %q", got)
+			}
+			if x.answers(); last.attempt != nil {
+				t.Errorf("%s takes the place of %v", last.path, last.attempt.victimPaths())
+			}
+			x.check()
+		})
+	}
+}

@@ -120,7 +120,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 	}
 	w, of := l.world(), u.wanted()
 	of.Demand.Policy = l.policyFor(u.record.Queue) // it decides whether members that differ find a place
-	if u.Demand.TakesAnyModel() { // quota of its model may hold it back
+	if u.Demand.TakesAnyModel() {                  // quota of its model may hold it back
 		return l.wouldStart(of)
 	}
 	demand := of.Demand

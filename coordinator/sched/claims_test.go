@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
@@ -86,7 +87,7 @@ func (c *claims) try(u *sched.Unit) sched.Decision {
 		}
 	}
 	c.running[u.Key.Path] = d.Plan
-	o := &cluster.Occupant{Unit: u.Key.Path, Priority: u.Key.Priority, Nodes: []resource.NodeID{"n1"}, Status: cluster.Evictable}
+	o := &cluster.Occupant{Unit: u.Key.Path, Priority: u.Key.Priority, Nodes: []resource.NodeID{"n1"}, Status: cluster.Evictable, Subject: u.Demand.Subject}
 	for _, m := range d.Plan {
 		if d.Action == sched.Preempt {
 			c.must(c.world.State.Take(m.Node, m.Assignment))
@@ -276,6 +277,25 @@ func TestWhoMayClaimFromWhom(t *testing.T) {
 				t.Errorf("%s, %+v", d.Action, d.Evidence)
 			}
 		})
+	}
+}
+
+// A boost may raise a unit above another of its job that holds the quota of both: it stays.
+func TestAClaimTakesNothingFromItsOwnJob(t *testing.T) {
+	one := resource.Vector{resource.CPU: 1}
+	for group, begins := range map[string]bool{"job/a": false, "job/b": true} {
+		c := newClaims(t, quota.Options{}, quota.TreeSpec{Name: claimTree, Resources: claimResources, Nodes: map[string]quota.NodeSpec{
+			"root": {Quota: one}, "a": {Parent: "root", Quota: one},
+		}})
+		running, boosted := c.add("running", 0, quota.Demand{Group: "a", Request: one}), c.add("boosted", 9, quota.Demand{Group: "a", Request: one})
+		running.Demand.Subject = &constraint.Subject{Namespace: "x", Group: "job/a"}
+		boosted.Demand.Subject = &constraint.Subject{Namespace: "x", Group: group}
+		if d := c.try(running); d.Action != sched.Start {
+			t.Fatalf("%s, %+v", d.Action, d.Evidence)
+		}
+		if d := c.try(boosted); (d.Action == sched.Preempt) != begins {
+			t.Errorf("a unit of %s: %s, %+v", group, d.Action, d.Evidence)
+		}
 	}
 }
 

@@ -188,7 +188,7 @@ func (w *World) preemptsFor(g *gang, d *GangDecision) bool {
 		}
 	}
 	first := g.units[0]
-	plan, victims, ok := preempt.Together(w.State, demands, first.Key.Priority, w.Holders(&Unit{Key: first.Key, Right: Lower}, nil, nil))
+	plan, victims, ok := preempt.Together(w.State, demands, first.Key.Priority, w.Holders(&Unit{Key: first.Key, Right: Lower, Demand: first.Demand}, nil, nil))
 	switch {
 	case !ok:
 		return d.noVictims("no set of units that may give way would make room")

@@ -140,7 +140,7 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 
 // find chooses who gives way for a unit.
 func (w *World) find(u *Unit, given []string, standing *Standing) (preempt.Plan, bool) {
-	if w.Evictable != nil && len(given) == 0 && standing == nil && u.Right == Lower {
+	if w.Evictable != nil && len(given) == 0 && standing == nil && u.Right == Lower && !w.hasMates(u) {
 		return w.Evictable.Find(u.Demand, u.Key.Priority)
 	}
 	return preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given, standing))
@@ -186,9 +186,25 @@ func (w *World) Holders(u *Unit, given []string, standing *Standing) []preempt.H
 }
 
 // isBelow reports whether an occupant may ever give way to a unit, besides the units
-// that are given.
+// that are given. A boost may raise a unit above the others of its job, and these stay.
 func isBelow(o *cluster.Occupant, u *Unit, given []string) bool {
-	return o.Priority < u.Key.Priority && !o.Pinned && !slices.Contains(given, o.Unit)
+	return o.Priority < u.Key.Priority && !o.Pinned && !u.isOf(o) && !slices.Contains(given, o.Unit)
+}
+
+// isOf reports whether a unit and an occupant are of one job or group.
+func (u *Unit) isOf(o *cluster.Occupant) bool {
+	own := u.Demand.Subject
+	return own != nil && o.Subject != nil && own.Group == o.Subject.Group && own.Namespace == o.Subject.Namespace
+}
+
+// hasMates reports whether occupants are of the job or group of a unit.
+func (w *World) hasMates(u *Unit) bool {
+	for o := range w.occupied().Occupants() {
+		if u.isOf(o) {
+			return true
+		}
+	}
+	return false
 }
 
 // holderOf is an occupant as a choice of victims sees it.

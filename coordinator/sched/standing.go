@@ -100,6 +100,9 @@ func (w *World) claimStanding(u *Unit, named []string) (s *Standing, why string)
 		return nil, "units that borrow would move down into the quota that is given up"
 	}
 	for _, path := range named {
+		if o := w.occupied().Occupant(path); o != nil && u.isOf(o) {
+			return nil, path + " holds the quota, and is of the same job or group"
+		}
 		if !s.outranksNamed(path) {
 			return nil, path + " would stand firmer on its quota tree than this unit, and would claim the quota back"
 		}
