@@ -90,7 +90,7 @@ func TestGroupsInDomainsAgreeWithBruteForce(t *testing.T) {
 	}
 }
 
-// TestMembersJoinTheirGang: a member that joins goes to a node with room in the required
+// TestMembersJoinTheirGang: members that join go to nodes with room in the required
 // domains of its gang wherever there is one, and Explain agrees.
 func TestMembersJoinTheirGang(t *testing.T) {
 	joined, refused := 0, 0
@@ -100,7 +100,7 @@ func TestMembersJoinTheirGang(t *testing.T) {
 		first := rapid.IntRange(0, len(free)-1).Draw(t, "first")
 		at := state.Nodes()[first]
 		u := place.Unit{
-			Members: 1, Request: resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "gpus"), NUMA: resource.NUMANone}, Topology: rules,
+			Members: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "members"), Request: resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "gpus"), NUMA: resource.NUMANone}, Topology: rules,
 			Joins: &place.Joining{Nodes: []resource.NodeID{at.ID, "gone"}, Before: 1},
 		}
 		may := func(i int) bool {
@@ -112,17 +112,20 @@ func TestMembersJoinTheirGang(t *testing.T) {
 			}
 			return free[i] >= u.Request.GPUs
 		}
-		want := false
+		room := 0
 		for i := range free {
-			want = want || may(i)
+			if may(i) {
+				room += free[i] / u.Request.GPUs
+			}
 		}
+		want := room >= u.Members
 		mark := state.Checkpoint()
 		members, ok := place.Place(state, u)
 		state.Rollback(mark)
 		if ok != want {
 			t.Fatalf("joined %t, want %t: %v free, beside node %d", ok, want, free, first)
 		}
-		if e := place.Explain(state, u); (e.Fit > 0) != ok {
+		if e := place.Explain(state, u); (e.Fit == u.Members) != ok {
 			t.Fatalf("joined %t, and room for %d is explained: %+v", ok, e.Fit, e.Domain)
 		}
 		if !ok {
@@ -130,8 +133,10 @@ func TestMembersJoinTheirGang(t *testing.T) {
 			return
 		}
 		joined++
-		if i := slices.Index(state.Nodes(), members[0].Node); !may(i) {
-			t.Fatalf("it has joined on node %d, which is in another domain than node %d", i, first)
+		for _, m := range members {
+			if i := slices.Index(state.Nodes(), m.Node); !may(i) {
+				t.Fatalf("it has joined on node %d, which is in another domain than node %d", i, first)
+			}
 		}
 	})
 	if joined == 0 || refused == 0 {
