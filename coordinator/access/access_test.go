@@ -23,7 +23,6 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/resource"
-	"github.com/musterd/muster/test/provider"
 )
 
 // office is a store, a coordinator that follows it at once, and the changes of its
@@ -542,70 +541,6 @@ func FuzzAuthenticate(f *testing.F) {
 			t.Errorf("%q was let in as %+v", text, p)
 		}
 	})
-}
-
-// BenchmarkRequestOfAPerson is the whole decision on a request with an ID token that was
-// verified before, for a person with a group that 100 of 1,000 bindings name.
-func BenchmarkRequestOfAPerson(b *testing.B) {
-	o := newOffice(b)
-	provider := provider.New(b)
-	verifier, err := oidc.New(oidc.Config{Issuer: provider.Issuer(), ClientID: "muster", CAFile: provider.CAFile(), GroupsClaim: "groups"}, nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	o.door.Persons = verifier
-	provider.Set("groups", []string{"gpu"})
-	for i := range 1000 {
-		subject := user(fmt.Sprintf("oidc:u-%d", i))
-		if i < 100 {
-			subject = api.Subject{Kind: api.SubjectGroup, Name: "oidc:gpu"}
-		}
-		name := fmt.Sprintf("tenant-%d.b", i)
-		text, err := json.Marshal(binding(name, "editor", fmt.Sprintf("tenant-%d", i), subject))
-		if err != nil {
-			b.Fatal(err)
-		}
-		o.table.Note(record.RoleBindingKey(name), &record.KV{Key: record.RoleBindingKey(name), ModRev: 1, Value: record.MustEncode(record.Object{UID: "u", Name: name, Document: text})})
-	}
-	o.table.Publish()
-	token, may := provider.Token(nil), service.Access{}
-	b.ReportAllocs()
-	for b.Loop() {
-		p, err := o.door.Authenticate(context.Background(), token)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if status := may.Authorize(p, service.VerbCreate, service.KindJobs, "tenant-42", ""); status != nil {
-			b.Fatal(status)
-		}
-	}
-}
-
-// BenchmarkRequest is the whole decision on a request: who, and whether they may, with
-// 10,000 tokens of 1,000 tenants.
-func BenchmarkRequest(b *testing.B) {
-	o := newOffice(b)
-	var texts []string
-	for i := range 10_000 {
-		tenant := fmt.Sprintf("tenant-%d", i%1000)
-		text, rec := access.NewTokenForTest(fmt.Sprintf("user-%d", i), "editor", tenant)
-		kv := record.KV{Key: record.AccessTokenKey(rec.ID), Value: record.MustEncode(rec), ModRev: 1}
-		o.table.Note(kv.Key, &kv)
-		texts = append(texts, text)
-	}
-	o.table.Publish()
-	may := service.Access{}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		n := i % len(texts)
-		p, err := o.door.Authenticate(context.Background(), texts[n])
-		if err != nil {
-			b.Fatal(err)
-		}
-		if status := may.Authorize(p, service.VerbCreate, service.KindJobs, fmt.Sprintf("tenant-%d", n%1000), ""); status != nil {
-			b.Fatal(status)
-		}
-	}
 }
 
 // A tenant-admin takes the room of the own tenant alone: with 500 bindings in one tenant

@@ -1,11 +1,9 @@
 package access
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -81,41 +79,11 @@ func (a Authenticator) other(ctx context.Context, text string) (service.Principa
 		case err != nil:
 			return service.Principal{}, err
 		case is:
-			return a.Table.person(p), nil
+			return a.Table.now.Load().person(p), nil
 		}
 	}
 	return a.Other.Authenticate(ctx, text)
 }
 
-// person is the caller that the identity provider has named: the roles are those of the
-// claims, and those of the bindings of the user and of the groups.
-func (t *Table) person(found oidc.Person) service.Principal {
-	now := t.now.Load()
-	p := service.Principal{Name: found.User, Groups: found.Groups, Proof: api.ProofOIDC, Expires: found.Expires, Grants: now.persons.of(&found, now)}
-	if len(p.Grants) > 0 { // a caller of a tenant without a role would be its editor
-		p.Tenant = cmp.Or(found.Tenant, p.Grants[0].Tenant)
-	}
-	return p
-}
-
 // nobodys is the token that stands for each one that does not exist.
 var nobodys = &token{}
-
-// principal is the caller who has shown a secret of a token.
-func (r *rules) principal(t *token, shown *secret) service.Principal {
-	p := t.principal
-	if !shown.expires.IsZero() && (p.Expires.IsZero() || shown.expires.Before(p.Expires)) {
-		p.Expires = shown.expires
-	}
-	more := r.bound[t.record.ID]
-	if t.record.Role == "" {
-		more = slices.Concat(r.users[t.record.User], more)
-	}
-	if len(more) > 0 {
-		p.Grants = slices.Concat(p.Grants, more)
-	}
-	if p.Tenant == "" && len(p.Grants) > 0 {
-		p.Tenant = p.Grants[0].Tenant
-	}
-	return p
-}

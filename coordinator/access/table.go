@@ -34,14 +34,14 @@ type Table struct {
 type rules struct {
 	tokens   map[string]*token
 	bindings map[string]*api.RoleBinding
-	users    map[string][]service.Grant // by the name of the user
-	groups   map[string][]service.Grant // by the name of the group
-	bound    map[string][]service.Grant // by the id of the token
+	users    map[string]*subject // by the name of the user
+	groups   map[string]*subject // by the name of the group
+	bound    map[string]*subject // by the id of the token
 	// over is closed when other rules are in force.
 	over chan struct{}
-	// persons are the roles of people under these rules; a pointer, for it is filled
+	// holders are the roles of callers under these rules; a pointer, for it is filled
 	// later.
-	persons *persons
+	holders *holders
 }
 
 // token is one access token. The value is immutable.
@@ -67,7 +67,7 @@ func NewTable(log *slog.Logger) *Table {
 		log = slog.New(slog.DiscardHandler)
 	}
 	t := &Table{log: log, tokens: map[string]*token{}, bindings: map[string]*api.RoleBinding{}}
-	t.now.Store(&rules{over: make(chan struct{}), persons: new(persons)})
+	t.now.Store(&rules{over: make(chan struct{}), holders: new(holders)})
 	return t
 }
 
@@ -118,7 +118,7 @@ func (t *Table) Publish() {
 		return
 	}
 	t.dirty = false
-	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string][]service.Grant{}, groups: map[string][]service.Grant{}, bound: map[string][]service.Grant{}, over: make(chan struct{}), persons: new(persons)}
+	next := &rules{tokens: maps.Clone(t.tokens), bindings: maps.Clone(t.bindings), users: map[string]*subject{}, groups: map[string]*subject{}, bound: map[string]*subject{}, over: make(chan struct{}), holders: new(holders)}
 	for _, name := range slices.Sorted(maps.Keys(t.bindings)) {
 		b := t.bindings[name]
 		g := service.GrantOf(b.Spec.Role, b.Spec.Tenant, b.Spec.Namespaces)
@@ -130,7 +130,17 @@ func (t *Table) Publish() {
 			case api.SubjectGroup:
 				to = next.groups
 			}
-			to[s.Name] = append(to[s.Name], g)
+			if to[s.Name] == nil {
+				to[s.Name] = new(subject)
+			}
+			to[s.Name].grants = append(to[s.Name].grants, g)
+		}
+	}
+	for _, subjects := range []map[string]*subject{next.users, next.groups, next.bound} {
+		for _, s := range subjects {
+			if len(s.grants) >= manyRoles {
+				s.shared = service.ListOf(slices.Clone(s.grants))
+			}
 		}
 	}
 	close(t.now.Swap(next).over)
@@ -155,7 +165,12 @@ func (t *Table) Judge() {
 }
 
 // GrantsOf are the roles that bindings give to a user.
-func (t *Table) GrantsOf(user string) []service.Grant { return t.now.Load().users[user] }
+func (t *Table) GrantsOf(user string) []service.Grant {
+	if s := t.now.Load().users[user]; s != nil {
+		return s.grants
+	}
+	return nil
+}
 
 // newToken makes the token of a record that was decoded.
 func newToken(rec record.AccessToken) *token {

@@ -33,8 +33,9 @@ type Person struct {
 	Grants []service.Grant
 	// Expires is when the token ends, the skew included.
 	Expires time.Time
-	// Token is the digest of the token, from which the rest follows.
-	Token [sha256.Size]byte
+	// Claims is the digest of Groups and Grants: people with equal digests have equal
+	// ones. It is zero for a person with neither.
+	Claims [sha256.Size]byte
 }
 
 // claims are those of a token.
@@ -78,7 +79,23 @@ func (c Config) judge(in claims, now time.Time) (Person, error) {
 	if p.Groups, err = c.groups(in); err != nil {
 		return p, err
 	}
-	return p, c.roles(in, &p)
+	if err = c.roles(in, &p); err != nil {
+		return p, err
+	}
+	p.Claims, err = p.digest()
+	return p, err
+}
+
+// digest is the value of Claims.
+func (p *Person) digest() (sum [sha256.Size]byte, err error) {
+	if len(p.Groups) == 0 && len(p.Grants) == 0 {
+		return sum, nil
+	}
+	text, err := json.Marshal(struct {
+		Groups []string
+		Grants []service.Grant
+	}{p.Groups, p.Grants})
+	return sha256.Sum256(text), err
 }
 
 // holds checks the times of a token, and returns its end.

@@ -99,6 +99,28 @@ func TestTokensOfTheProvider(t *testing.T) {
 	}
 }
 
+// The signature of a token is verified once, and the token ends at its time all the same.
+func TestATokenThatIsKeptEnds(t *testing.T) {
+	p := provider.New(t)
+	d := newDoor(t, p, nil)
+	end := time.Now().Truncate(time.Second).Add(2 * time.Second)
+	token := p.Token(map[string]any{"exp": end.Add(-oidc.Skew).Unix()})
+	for range 3 {
+		if _, code, says := d.enters(token); code != 200 {
+			t.Fatalf("%d %s", code, says)
+		}
+	}
+	if n := d.Counts().Accepted; n != 1 {
+		t.Errorf("the token was judged %d times, want once", n)
+	}
+	for time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, code, says := d.enters(token); code != 401 || !strings.Contains(says, "expired at") {
+		t.Errorf("after its end: %d %s", code, says)
+	}
+}
+
 // Nobody signs by the public key, nor without any key.
 func TestAlgorithmsThatProveNothing(t *testing.T) {
 	p := provider.New(t)

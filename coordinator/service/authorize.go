@@ -212,7 +212,7 @@ type Access struct {
 func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace, name string) *api.Status {
 	of := rightsOf[kind]
 	roles := of.verbs[verb]
-	within := func(g *Grant) bool { return true }
+	has := func(roles Roles) bool { return p.has(roles, nil) }
 	switch {
 	case roles == Nobody:
 		return api.Errorf(http.StatusForbidden, "%s %s: there is no such right", verb, kind)
@@ -220,17 +220,16 @@ func (a Access) Authorize(p Principal, verb Verb, kind Kind, namespace, name str
 		return nil
 	case of.listsOwn && namespace == "":
 	case of.ofTenants:
-		within = func(g *Grant) bool { return g.everywhere() || g.Tenant == resource.TenantID(namespace) }
+		has = func(roles Roles) bool { return p.hasIn(resource.TenantID(namespace), roles, nil) }
 	case of.namespaced && namespace == "":
-		within = func(g *Grant) bool { return g.everywhere() }
+		has = p.Everywhere
 	case of.namespaced:
-		owner := a.tenantOf(namespace)
-		within = func(g *Grant) bool { return g.covers(namespace, owner) }
+		has = func(roles Roles) bool { return a.countsIn(p, roles, namespace) }
 	}
-	if p.has(roles, within) {
+	if has(roles) {
 		return nil
 	}
-	if (of.namespaced || of.ofTenants) && namespace != "" && !p.has(Tenants, within) {
+	if (of.namespaced || of.ofTenants) && namespace != "" && !has(Tenants) {
 		return notThere(kind, namespace, name)
 	}
 	where := ""
@@ -279,13 +278,19 @@ func MayGrant(p Principal, g Grant) *api.Status {
 		return nil
 	}
 	given := Roles(Viewer | Editor | TenantAdmin)
-	holds := p.has(TenantAdmins, func(own *Grant) bool {
+	holds := p.hasIn(g.Tenant, TenantAdmins, func(own *Grant) bool {
 		return own.Tenant == g.Tenant && (len(own.Namespaces) == 0 || len(g.Namespaces) > 0 && !slices.ContainsFunc(g.Namespaces, func(n string) bool { return !slices.Contains(own.Namespaces, n) }))
 	})
 	if holds && g.Tenant != "" && given.Has(g.Role) {
 		return nil
 	}
 	return api.Errorf(http.StatusForbidden, "the role %s is not %q's to give: %q has %s", g, p.Name, p.Name, p.Roles())
+}
+
+// countsIn reports whether one of the roles of a principal counts in a namespace.
+func (a Access) countsIn(p Principal, roles Roles, namespace string) bool {
+	owner := a.tenantOf(namespace)
+	return p.hasIn(owner, roles, func(g *Grant) bool { return g.covers(namespace, owner) })
 }
 
 func (a Access) tenantOf(namespace string) resource.TenantID {

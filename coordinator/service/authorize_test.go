@@ -176,6 +176,53 @@ func TestAuthorizeFollowsTheTable(t *testing.T) {
 		if configured.Authorize(admin, r.Verb, r.Kind, namespace, "x") != nil {
 			t.Errorf("%s %s: an admin may not", r.Verb, r.Kind)
 		}
+		if listed := configured.Authorize(inLists(t, p), r.Verb, r.Kind, namespace, "x"); (listed == nil) != (got == nil) || got != nil && listed.Code != got.Code {
+			t.Errorf("%s %s in %q by %s: %v, and %v with the roles in lists", r.Verb, r.Kind, namespace, p.Roles(), got, listed)
+		}
+	})
+}
+
+// inLists is the same caller with some of the grants in lists, and some of them twice.
+func inLists(t *rapid.T, p service.Principal) service.Principal {
+	grants := p.Grants
+	p.Grants = nil
+	var lists [2][]service.Grant
+	for _, g := range grants {
+		at := rapid.IntRange(0, 4).Draw(t, "list")
+		if at == 4 {
+			p.Grants = append(p.Grants, g)
+			continue
+		}
+		lists[at%2] = append(lists[at%2], slices.Repeat([]service.Grant{g}, 1+at/2)...)
+	}
+	for _, l := range lists {
+		if len(l) > 0 {
+			p.Lists = append(p.Lists, service.ListOf(l))
+		}
+	}
+	return p
+}
+
+// It is the same whether roles are in a list or not, for every question about a caller.
+func TestRolesInLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, given := anyPrincipal(t), anyPrincipal(t)
+		listed := inLists(t, p)
+		for _, roles := range []service.Roles{service.Tenants, service.Editors, service.TenantAdmins, service.Operators, service.Admins} {
+			if p.Everywhere(roles) != listed.Everywhere(roles) || !slices.Equal(p.Tenants(roles), listed.Tenants(roles)) {
+				t.Errorf("%s: %t %v, and %t %v in lists", p.Roles(), p.Everywhere(roles), p.Tenants(roles), listed.Everywhere(roles), listed.Tenants(roles))
+			}
+		}
+		for _, g := range given.Grants {
+			if (service.MayGrant(p, g) == nil) != (service.MayGrant(listed, g) == nil) {
+				t.Errorf("%s gives %s: %v, and %v in lists", p.Roles(), g, service.MayGrant(p, g), service.MayGrant(listed, g))
+			}
+		}
+		for _, tenant := range []resource.TenantID{"", "vision", "speech", "audio"} {
+			if (configured.AuthorizeTenant(p, tenant) == nil) != (configured.AuthorizeTenant(listed, tenant) == nil) {
+				t.Errorf("%s in the tenant %q: lists differ", p.Roles(), tenant)
+			}
+		}
 	})
 }
 

@@ -24,7 +24,7 @@ type Metrics interface {
 // AuthorizeTenant returns the 404 for a principal that asks about a tenant in which
 // it has no role, nil for any other principal: nobody learns which tenants there are.
 func (Access) AuthorizeTenant(p Principal, tenant resource.TenantID) *api.Status {
-	if p.has(Tenants, func(g *Grant) bool { return g.everywhere() || g.Tenant == tenant }) {
+	if p.hasIn(tenant, Tenants, nil) {
 		return nil
 	}
 	return notThere(KindTenants, string(tenant), "")

@@ -88,12 +88,10 @@ func (s FieldSelector) Own(p Principal, kind Kind) FieldSelector {
 		if kind == KindNamespaces {
 			tenant = of("spec.tenant")
 		}
-		return p.has(Tenants, func(g *Grant) bool {
-			if kind == KindTenants {
-				return string(g.Tenant) == name
-			}
-			return g.covers(name, resource.TenantID(tenant))
-		})
+		if kind == KindTenants {
+			return p.hasIn(resource.TenantID(name), Tenants, nil)
+		}
+		return p.hasIn(resource.TenantID(tenant), Tenants, func(g *Grant) bool { return g.covers(name, resource.TenantID(tenant)) })
 	}
 	return append(s[:len(s):len(s)], fieldRule{where: own})
 }

@@ -23,8 +23,10 @@ type Principal struct {
 	Tenant resource.TenantID
 	// Admin has the role admin in the whole cluster.
 	Admin bool
-	// Grants are the roles of the caller.
+	// Grants are the roles of the caller, with those of Lists.
 	Grants []Grant
+	// Lists are further roles, which many callers may share.
+	Lists []GrantList
 	// Groups are the groups of the caller by the identity provider.
 	Groups []string
 	// Proof is the way in which the caller has proven the name: api.ProofAccessToken and
@@ -41,18 +43,55 @@ type Principal struct {
 
 // everyGrant yields the grants in force.
 func (p *Principal) everyGrant(yield func(*Grant) bool) {
-	if p.Admin && !yield(&Grant{Role: Admin}) {
-		return
-	}
-	if !p.Admin && len(p.Grants) == 0 && p.Tenant != "" {
-		yield(&Grant{Role: Editor, Tenant: p.Tenant})
-		return
-	}
-	for i := range p.Grants {
-		if !yield(&p.Grants[i]) {
-			return
+	if p.ownGrants(yield) {
+		for _, l := range p.Lists {
+			if !each(l.grants, yield) {
+				return
+			}
 		}
 	}
+}
+
+// grantsIn yields the grants in force that count in the whole cluster or in a tenant; ""
+// is no tenant.
+func (p *Principal) grantsIn(tenant resource.TenantID, yield func(*Grant) bool) {
+	goOn := p.ownGrants(func(g *Grant) bool { return !g.everywhere() && g.Tenant != tenant || yield(g) })
+	for i := 0; goOn && i < len(p.Lists); i++ {
+		goOn = each(p.Lists[i].of(""), yield) && (tenant == "" || each(p.Lists[i].of(tenant), yield))
+	}
+}
+
+// ownGrants yields the grants in force that no list has, and reports whether yield wants
+// more.
+func (p *Principal) ownGrants(yield func(*Grant) bool) bool {
+	switch {
+	case p.Admin && !yield(&Grant{Role: Admin}):
+		return false
+	case !p.Admin && len(p.Grants) == 0 && len(p.Lists) == 0 && p.Tenant != "":
+		return yield(&Grant{Role: Editor, Tenant: p.Tenant})
+	}
+	return each(p.Grants, yield)
+}
+
+// each yields grants, and reports whether yield wants more.
+func each(all []Grant, yield func(*Grant) bool) bool {
+	for i := range all {
+		if !yield(&all[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasIn reports whether a grant of one of the roles counts in the whole cluster, or in a
+// tenant and passes; a nil test passes all.
+func (p *Principal) hasIn(tenant resource.TenantID, roles Roles, test func(*Grant) bool) bool {
+	for g := range func(yield func(*Grant) bool) { p.grantsIn(tenant, yield) } {
+		if roles.Has(g.Role) && (test == nil || test(g)) {
+			return true
+		}
+	}
+	return false
 }
 
 // has reports whether a grant of one of the roles passes; a nil test passes all.
@@ -67,7 +106,7 @@ func (p *Principal) has(roles Roles, test func(*Grant) bool) bool {
 
 // Everywhere reports whether the caller has one of the roles in the whole cluster.
 func (p Principal) Everywhere(roles Roles) bool {
-	return p.has(roles, func(g *Grant) bool { return g.everywhere() })
+	return p.hasIn("", roles, nil)
 }
 
 // Tenants are the tenants in which the caller has one of the roles, by name.

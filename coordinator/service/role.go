@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -115,6 +116,35 @@ type Grant struct {
 func GrantOf(role, tenant string, namespaces []string) Grant {
 	r, _ := RoleNamed(role)
 	return Grant{Role: r, Tenant: resource.TenantID(tenant), Namespaces: namespaces}
+}
+
+// GrantList is many grants, of which those that count in one tenant are found without a
+// look at all. The value is immutable.
+type GrantList struct {
+	// Invariant: grants are sorted by tenant.
+	grants []Grant
+}
+
+// ListOf makes a list of grants, without repeated ones that follow each other. The grants
+// of one tenant keep their order. The list keeps the slice.
+func ListOf(all []Grant) GrantList {
+	slices.SortStableFunc(all, func(a, b Grant) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	return GrantList{slices.Clip(slices.CompactFunc(all, func(a, b Grant) bool {
+		return a.Tenant == b.Tenant && a.Role == b.Role && slices.Equal(a.Namespaces, b.Namespaces)
+	}))}
+}
+
+// Len is the number of grants.
+func (l GrantList) Len() int { return len(l.grants) }
+
+// of are the grants of one tenant; "" is the whole cluster.
+func (l GrantList) of(tenant resource.TenantID) []Grant {
+	from, found := slices.BinarySearchFunc(l.grants, tenant, func(g Grant, t resource.TenantID) int { return cmp.Compare(g.Tenant, t) })
+	upto := from
+	for found && upto < len(l.grants) && l.grants[upto].Tenant == tenant {
+		upto++
+	}
+	return l.grants[from:upto]
 }
 
 // everywhere reports whether the role counts in the whole cluster.

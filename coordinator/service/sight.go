@@ -25,10 +25,7 @@ type Sight struct {
 // SightOf is the sight of a caller: the namespaces in which a role of the caller counts.
 func (a Access) SightOf(p Principal) Sight {
 	within := func(roles Roles) func(string) bool {
-		return func(namespace string) bool {
-			owner := a.tenantOf(namespace)
-			return p.has(roles, func(g *Grant) bool { return g.covers(namespace, owner) })
-		}
+		return func(namespace string) bool { return a.countsIn(p, roles, namespace) }
 	}
 	return Sight{all: p.Everywhere(Tenants), sees: within(Tenants), user: p.Name, counts: within(TenantAdmins | Operators)}
 }
