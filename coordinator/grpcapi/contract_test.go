@@ -38,6 +38,8 @@ func (bearers) Authenticate(_ context.Context, token string) (service.Principal,
 		return service.Principal{Name: "root", Admin: true}, nil
 	case "ml":
 		return service.Principal{Name: "ann", Tenant: "ml"}, nil
+	case "lab":
+		return service.Principal{Name: "eve", Tenant: "lab"}, nil
 	}
 	return service.Principal{}, context.Canceled
 }

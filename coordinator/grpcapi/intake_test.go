@@ -39,7 +39,7 @@ func publicDoor(t *testing.T) (address string, g *gate.Gate) {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(listener) }()
+	go func() { defer close(done); _ = server.Serve(smallBuffers{listener}) }()
 	t.Cleanup(func() {
 		_ = server.Close()
 		public.Stop()

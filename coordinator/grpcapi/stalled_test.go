@@ -133,11 +133,11 @@ func (d stallDoor) overREST(t *testing.T, path string) stalled {
 	}}
 }
 
-// overGRPC opens a watch of gRPC and then reads nothing from its connection.
-func (d stallDoor) overGRPC(t *testing.T) stalled {
+// connectStalling is a client of gRPC, and its connection once it is there.
+func connectStalling(t *testing.T, address string) (*grpc.ClientConn, <-chan *stalling) {
 	t.Helper()
 	conns := make(chan *stalling, 1)
-	conn, err := grpc.NewClient("passthrough:///"+d.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			c, err := dialStalling(ctx, address)
 			if err == nil {
@@ -149,6 +149,13 @@ func (d stallDoor) overGRPC(t *testing.T) stalled {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return conn, conns
+}
+
+// overGRPC opens a watch of gRPC and then reads nothing from its connection.
+func (d stallDoor) overGRPC(t *testing.T) stalled {
+	t.Helper()
+	conn, conns := connectStalling(t, d.address)
 	stream, err := apiv1.NewAllocationsClient(conn).Watch(bearing(t, "ml"), &apiv1.WatchRequest{Namespace: "ml"})
 	if err != nil {
 		t.Fatal(err)
