@@ -116,6 +116,9 @@ func (k *Keeper) binding(ctx context.Context, name string) (*api.RoleBinding, re
 func (k *Keeper) visible(ctx context.Context, name string) (*api.RoleBinding, record.KV, error) {
 	b, kv, err := k.binding(ctx, name)
 	if err == nil && (b == nil || mayBind(service.CallerOf(ctx).Principal, b) != nil) {
+		if b != nil {
+			service.Hidden(ctx)
+		}
 		err = api.Errorf(http.StatusNotFound, "role binding %s not found", service.Clip(name))
 	}
 	return b, kv, err

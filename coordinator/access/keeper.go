@@ -239,6 +239,7 @@ func (k *Keeper) read(ctx context.Context, id string) (record.AccessToken, recor
 		if maySee(by.Principal, rec) {
 			return rec, kv, nil
 		}
+		service.Hidden(ctx)
 	}
 	return record.AccessToken{}, kv, api.Errorf(http.StatusNotFound, "access token %s not found", service.Clip(id))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/gate"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
 	"github.com/musterd/muster/wire"
@@ -196,11 +197,17 @@ func (a *API) may(ctx context.Context, verb service.Verb, kind service.Kind, nam
 	return a.mayOn(ctx, verb, kind, namespace, "")
 }
 
+// unauthorized gives a refusal of Authorize to the audit, and returns it.
+func (a *API) unauthorized(ctx context.Context, entry record.Audit, status *api.Status) *api.Status {
+	service.Hidden(ctx) // where it is a 404
+	service.NoteRefused(ctx, a.Audits, entry, status)
+	return status
+}
+
 // mayOn is may of one object, "" for none.
 func (a *API) mayOn(ctx context.Context, verb service.Verb, kind service.Kind, namespace, name string) *api.Status {
 	if status := a.Access.Authorize(caller(ctx), verb, kind, namespace, name); status != nil {
-		a.Audits.Refused(service.RefusedRequest(service.CallerOf(ctx), verb, kind, namespace, name), status)
-		return status
+		return a.unauthorized(ctx, service.RefusedRequest(service.CallerOf(ctx), verb, kind, namespace, name), status)
 	}
 	service.Begin(ctx, verb, kind, namespace, name)
 	if namespace != "" {

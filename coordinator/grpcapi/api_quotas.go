@@ -39,8 +39,7 @@ func (s served[T, M]) allowed(ctx context.Context, verb service.Verb, namespace,
 		within = s.space(namespace, name)
 	}
 	if status := s.a.Access.Authorize(caller(ctx), verb, s.kind, within, name); status != nil {
-		s.a.Audits.Refused(service.RefusedRequest(service.CallerOf(ctx), verb, s.kind, namespace, name), status)
-		return status
+		return s.a.unauthorized(ctx, service.RefusedRequest(service.CallerOf(ctx), verb, s.kind, namespace, name), status)
 	}
 	service.Begin(ctx, verb, s.kind, namespace, name)
 	switch {

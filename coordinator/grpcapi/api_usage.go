@@ -43,7 +43,7 @@ func (s usage) GetTenantUsage(ctx context.Context, r *apiv1.GetTenantUsageReques
 		return nil, api.Errorf(http.StatusBadRequest, "tenant %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", service.Clip(r.GetTenant()))
 	}
 	tenant := resource.TenantID(r.GetTenant())
-	if status := s.a.Access.AuthorizeTenant(caller(ctx), tenant); status != nil {
+	if status := s.a.Access.AuthorizeTenant(ctx, caller(ctx), tenant); status != nil {
 		return nil, status
 	}
 	period, asked := api.DefaultUsagePeriod, "24h"

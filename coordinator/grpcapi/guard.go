@@ -39,7 +39,7 @@ func (a *API) enter(ctx context.Context, method string) (r request, known contex
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestKey, r.id)) // fails only outside of a call
 	showStanding(ctx, in.standing)
 	if in.refused != nil {
-		a.Audits.Refused(service.RefusedRequest(in.sender, "", "", "", method), in.refused)
+		service.NoteRefused(ctx, a.Audits, service.RefusedRequest(in.sender, "", "", "", method), in.refused)
 		return r, nil, in.refused
 	}
 	ctx = service.WithCaller(ctx, in.sender)
@@ -101,7 +101,7 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 	if status != nil {
 		return nil, status
 	}
-	defer func() { a.noteLimited(known, err) }()
+	defer func() { a.noteRefused(known, err) }()
 	defer func() { addNotices(ctx, a.Notices) }() // as they are after the call
 	if m, is := req.(proto.Message); is {
 		if n := int64(proto.Size(m)); n > gate.SmallDocument {
@@ -187,18 +187,18 @@ func (a *API) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 	held, end := a.hold(known)
 	defer end()
 	err = next(srv, knownStream{stream, held})
-	a.noteLimited(known, err)
+	a.noteRefused(known, err)
 	if ended := service.Refused(held); ended != nil {
 		return ended
 	}
 	return err
 }
 
-// noteLimited gives a call that was refused beyond a limit to the audit.
-func (a *API) noteLimited(ctx context.Context, err error) {
+// noteRefused gives a call that was refused to the audit.
+func (a *API) noteRefused(ctx context.Context, err error) {
 	var status *api.Status
-	if errors.As(err, &status) && status.Code == http.StatusTooManyRequests {
-		a.Audits.Refused(service.RefusedAgain(ctx), status)
+	if errors.As(err, &status) {
+		service.NoteRefusedLate(ctx, a.Audits, status)
 	}
 }
 

@@ -30,7 +30,7 @@ func (h *handler) sender(c *call) service.Caller {
 // noteRefused gives a refused request to the audit: of a caller who is not known or may
 // not do it, also where the answer says that there is nothing, and beyond a limit.
 func (h *handler) noteRefused(c *call, who access, status *api.Status) {
-	if who != anyone && (service.IsNoted(status) || c.unseen) {
-		h.Audits.Refused(service.RefusedRequest(h.sender(c), verbOf(who, c.r), who.kind, c.namespace, c.name), status)
+	if who != anyone {
+		service.NoteRefused(c.ctx(), h.Audits, service.RefusedRequest(h.sender(c), verbOf(who, c.r), who.kind, c.namespace, c.name), status)
 	}
 }

@@ -23,14 +23,12 @@ type call struct {
 	caller    service.Principal // the zero value where anyone may call
 	// bootstrapToken is set in place of a caller where a host creates its own node.
 	bootstrapToken string
-	// unseen: the request is about an object that the caller may not see.
-	unseen bool
-	query  query
-	taken  bool   // the body has been read
-	sent   []byte // the body, once it is taken
-	parked bool   // the body is counted as that of a request that waits
-	turn   *gate.Turn
-	within time.Duration // bounds the sending of the answer; 0 is writeTimeout
+	query          query
+	taken          bool   // the body has been read
+	sent           []byte // the body, once it is taken
+	parked         bool   // the body is counted as that of a request that waits
+	turn           *gate.Turn
+	within         time.Duration // bounds the sending of the answer; 0 is writeTimeout
 	// bodies release the bytes of the body that the caller holds, releases the other
 	// bounds of the caller.
 	bodies, releases []func()

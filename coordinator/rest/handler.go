@@ -317,7 +317,8 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, who access) (*ca
 			return c, status
 		}
 		if status := h.authorize(c, who, p); status != nil {
-			c.unseen = status.Code == http.StatusNotFound
+			h.identify(c, p, who)
+			service.Hidden(c.ctx()) // where it is a 404
 			return c, status
 		}
 		h.identify(c, p, who)

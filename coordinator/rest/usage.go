@@ -47,7 +47,7 @@ func (h *handler) tenantUsage(c *call) (answer, error) {
 	if !api.IsSubdomain(tenant) {
 		return answer{}, api.Errorf(http.StatusBadRequest, "tenant %q is not an RFC 1123 subdomain (1..253 of a-z, 0-9, '-' and '.')", clip(tenant))
 	}
-	if status := h.Access.AuthorizeTenant(c.caller, resource.TenantID(tenant)); status != nil {
+	if status := h.Access.AuthorizeTenant(c.ctx(), c.caller, resource.TenantID(tenant)); status != nil {
 		return answer{}, status
 	}
 	period := cmp.Or(c.query.period, api.DefaultUsagePeriod)

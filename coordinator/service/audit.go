@@ -114,21 +114,34 @@ func RefusedRequest(c Caller, verb Verb, kind Kind, namespace, name string) reco
 	return c.audit()
 }
 
-// RefusedAgain is the entry of a request that was refused after Begin.
-func RefusedAgain(ctx context.Context) record.Audit {
-	c := CallerOf(ctx)
-	return RefusedRequest(c, c.verb, c.kind, c.namespace, c.name)
+// Hidden notes that the request of a context is answered by a 404 because the object is
+// not the caller's: the refusal has an entry.
+func Hidden(ctx context.Context) {
+	if c, found := ctx.Value(callerKey{}).(*Caller); found {
+		c.fate.hidden.Store(true)
+	}
 }
 
-// IsNoted reports whether a refusal has an entry: of callers who are not known or may
-// not do it, and of requests beyond a limit. A 404 has one where it was the answer of
-// Authorize.
-func IsNoted(status *api.Status) bool {
-	switch status.Code {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		return true
+// NoteRefused gives the refusal of the request of a context to the audit, as a: where the
+// caller is not known or may not do it, and beyond a limit. Each request has one entry at
+// most. The 404 of an object that there is not has none.
+func NoteRefused(ctx context.Context, to Audits, a record.Audit, status *api.Status) {
+	c, known := ctx.Value(callerKey{}).(*Caller)
+	switch {
+	case status.Code == http.StatusNotFound && !(known && c.fate.hidden.Load()):
+		return
+	case !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusNotFound}, status.Code):
+		return
+	case known && c.fate.noted.Swap(true):
+		return
 	}
-	return false
+	to.Refused(a, status)
+}
+
+// NoteRefusedLate is NoteRefused of a request that Begin has noted.
+func NoteRefusedLate(ctx context.Context, to Audits, status *api.Status) {
+	c := CallerOf(ctx)
+	NoteRefused(ctx, to, RefusedRequest(c, c.verb, c.kind, c.namespace, c.name), status)
 }
 
 // AuditQuery selects entries. Zero fields select all.

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -219,7 +220,7 @@ func TestRolesInLists(t *testing.T) {
 			}
 		}
 		for _, tenant := range []resource.TenantID{"", "vision", "speech", "audio"} {
-			if (configured.AuthorizeTenant(p, tenant) == nil) != (configured.AuthorizeTenant(listed, tenant) == nil) {
+			if (configured.AuthorizeTenant(context.Background(), p, tenant) == nil) != (configured.AuthorizeTenant(context.Background(), listed, tenant) == nil) {
 				t.Errorf("%s in the tenant %q: lists differ", p.Roles(), tenant)
 			}
 		}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,12 +24,21 @@ type Caller struct {
 	namespace, name string
 	id              string // of its entry in the audit
 	began           time.Time
+	// fate is that of the request, for the audit; nil outside of a request.
+	fate *fate
+}
+
+// fate is what the audit has to know of the end of a request.
+type fate struct {
+	hidden atomic.Bool // the answer is a 404, and there is such an object
+	noted  atomic.Bool // the refusal has its entry
 }
 
 type callerKey struct{}
 
 // WithCaller notes the sender of a request in the context of the request.
 func WithCaller(ctx context.Context, c Caller) context.Context {
+	c.fate = new(fate)
 	return context.WithValue(ctx, callerKey{}, &c)
 }
 

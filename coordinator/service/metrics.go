@@ -23,9 +23,10 @@ type Metrics interface {
 
 // AuthorizeTenant returns the 404 for a principal that asks about a tenant in which
 // it has no role, nil for any other principal: nobody learns which tenants there are.
-func (Access) AuthorizeTenant(p Principal, tenant resource.TenantID) *api.Status {
+func (Access) AuthorizeTenant(ctx context.Context, p Principal, tenant resource.TenantID) *api.Status {
 	if p.hasIn(tenant, Tenants, nil) {
 		return nil
 	}
+	Hidden(ctx)
 	return notThere(KindTenants, string(tenant), "")
 }

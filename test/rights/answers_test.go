@@ -175,7 +175,8 @@ func written(rows map[asked]answers, doors map[asked]map[door]bool) string {
 
 func order(p place) int { return slices.Index([]place{inOwn, inOther, inAll, inNone}, p) }
 
-// TestEveryDoorAnswersByTheTable asks each door for each right. The file of the
+// TestEveryDoorAnswersByTheTable asks each door for each right. Each refusal over REST and
+// gRPC is one entry of the audit. The file of the
 // expected answers is compared last: it lists the doors that have each request.
 func TestEveryDoorAnswersByTheTable(t *testing.T) {
 	h := newHouse(t)

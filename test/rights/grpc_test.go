@@ -150,7 +150,7 @@ func (h *house) fillFor(m protoreflect.Message, a asked, tenant string) {
 
 // serveGRPC serves the public API over the house's tokens.
 func (h *house) serveGRPC(t *testing.T) (conn *grpc.ClientConn, services map[string]grpc.ServiceInfo) {
-	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: h.keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{}, Past: resttest.EmptyPast{}}).NewServer()
+	public := (&grpcapi.API{Service: struct{ service.Service }{}, Watches: noWatches{}, Audits: h.audits, Authenticator: h.door, Credentials: h.keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{}, Past: resttest.EmptyPast{}}).NewServer()
 	pipe := bufconn.Listen(1 << 20)
 	go func() { _ = public.Serve(pipe) }()
 	t.Cleanup(public.Stop)
@@ -238,6 +238,7 @@ func (h *house) askCall(t *testing.T, conn *grpc.ClientConn, d protoreflect.Meth
 			if got := answerOf(codeOf(err)); got != want {
 				t.Errorf("%s (%s) as %s: %v, want %s", method, right, who[i], err, want)
 			}
+			h.audits.check(t, fmt.Sprintf("%s (%s) as %s", method, right, who[i]), want)
 		}
 	}
 }

@@ -38,6 +38,7 @@ type house struct {
 	door    access.Authenticator
 	keeper  *access.Keeper
 	store   *counted
+	audits  *refusals
 	tokens  map[string]string // by role
 	ids     map[string]string // of an access token, by tenant
 
@@ -53,6 +54,39 @@ type answered struct {
 	pattern, path string
 	watch         bool
 	code          int
+}
+
+// refusals are the refusals that the audit has got.
+type refusals struct {
+	service.NoAudits
+	mu  sync.Mutex
+	got []record.Audit
+}
+
+// Refused implements service.Audits.
+func (r *refusals) Refused(a record.Audit, _ *api.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, a)
+}
+
+// check reports where the refusals since the last call are not one for each refused
+// answer.
+func (r *refusals) check(t *testing.T, what string, answers ...string) {
+	t.Helper()
+	r.mu.Lock()
+	got := r.got
+	r.got = nil
+	r.mu.Unlock()
+	want := 0
+	for _, a := range answers {
+		if a != yes {
+			want++
+		}
+	}
+	if len(got) != want {
+		t.Errorf("%s: the audit has %d refusals, want %d: %+v", what, len(got), want, got)
+	}
 }
 
 // hostToken is the bootstrap token of the host that is about to join.
@@ -128,7 +162,7 @@ var grants = map[string]string{"none": "", "viewer": own, "editor": own, "tenant
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	keeper, back, rights := credentials(t)
-	h := &house{keeper: keeper, store: back, tokens: map[string]string{"node": hostToken}, ids: map[string]string{}}
+	h := &house{keeper: keeper, store: back, audits: new(refusals), tokens: map[string]string{"node": hostToken}, ids: map[string]string{}}
 	boss := service.WithCaller(t.Context(), service.Caller{Principal: service.Principal{Name: "root", Admin: true}})
 	made := func(spec api.AccessTokenSpec) *api.AccessToken {
 		got, err := keeper.CreateToken(boss, &api.AccessToken{Spec: spec}, 0)
@@ -154,7 +188,7 @@ func newHouse(t *testing.T) *house {
 	back.frozen.Store(true)
 	h.door = access.Authenticator{Table: rights, Other: service.StaticToken("the file of the administrator")}
 	h.handler = rest.NewHandler(rest.Config{
-		Service: struct{ service.Service }{}, Watches: noWatches{}, Authenticator: h.door, Credentials: keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{}, Past: resttest.EmptyPast{},
+		Service: struct{ service.Service }{}, Watches: noWatches{}, Audits: h.audits, Authenticator: h.door, Credentials: keeper, Identity: hosts{}, Roster: struct{ service.Roster }{}, Histories: struct{ service.Histories }{}, Past: resttest.EmptyPast{},
 	})
 	server := httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })

@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -101,6 +102,7 @@ func askREST(t *testing.T, h *house, see func(door, asked) answers) {
 			if got := answerOf(answer.Code); got != want {
 				t.Errorf("%s %s as %s: %d %s, want %s", r.Method, request.URL, who[i], answer.Code, strings.TrimSpace(answer.Body.String()), want)
 			}
+			h.audits.check(t, fmt.Sprintf("%s %s as %s", r.Method, request.URL, who[i]), want)
 		}
 	}
 	for _, r := range routes() {
