@@ -59,16 +59,16 @@ func (c Caller) grantsIn(namespace string, owner resource.TenantID) []Grant {
 // other work. A caller of several roles has the ceiling of the role that may do most.
 func Refuse(r Rules, c Caller, priority int32) *api.Status {
 	if r.All != nil && priority > *r.All {
-		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of namespace %s: ask for %d or less, or ask an operator to raise spec.priorityCeiling",
+		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of namespace %s: ask for %d or less, or ask an admin to raise spec.priorityCeiling",
 			priority, *r.All, r.Namespace, *r.All)
 	}
 	switch role, most, bound := r.highest(c.grantsIn(r.Namespace, r.Owner)); {
 	case !bound || priority <= most:
 	case role == "":
-		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of tenants in namespace %s, which sets none: ask for %d or less, or ask an operator to set spec.priorityCeiling of the namespace",
+		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of tenants in namespace %s, which sets none: ask for %d or less, or ask an admin to set spec.priorityCeiling of the namespace",
 			priority, most, r.Namespace, most)
 	default:
-		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of the role %s in namespace %s: ask for %d or less, or ask an operator to raise spec.roleCeilings.%s",
+		return api.Errorf(403, "spec.priority: %d is above the priority ceiling %d of the role %s in namespace %s: ask for %d or less, or ask an admin to raise spec.roleCeilings.%s",
 			priority, most, role, r.Namespace, most, role)
 	}
 	if c.Token != nil && priority > *c.Token {

@@ -96,9 +96,9 @@ func (l Limits) Shown() api.NamespaceCounts {
 // held to its limit.
 func (l Limits) Refuse(namespace string, used, more Use) *api.Status {
 	hard := l.Shown()
-	raise := "limits.allocationsPerNamespace"
+	raise := "an operator to raise limits.allocationsPerNamespace"
 	if l.own.Allocations != nil {
-		raise = "spec.limits.allocations of the namespace"
+		raise = "an admin to raise spec.limits.allocations of the namespace"
 	}
 	for _, of := range []struct {
 		used, more int64
@@ -106,13 +106,13 @@ func (l Limits) Refuse(namespace string, used, more Use) *api.Status {
 		has, raise string
 	}{
 		{used.Allocations, more.Allocations, hard.Allocations, "%d allocations", raise},
-		{used.Jobs, more.Jobs, hard.Jobs, "%d jobs", "spec.limits.jobs of the namespace"},
-		{used.Waiting, more.Waiting, hard.WaitingUnits, "%d units that wait", "spec.limits.waitingUnits of the namespace"},
-		{used.Annotations, more.Annotations, hard.AnnotationBytes, "annotations of %d bytes", "spec.limits.annotationBytes of the namespace"},
-		{used.Documents, more.Documents, hard.DocumentBytes, "documents of %d bytes", "spec.limits.documentBytes of the namespace"},
+		{used.Jobs, more.Jobs, hard.Jobs, "%d jobs", "an admin to raise spec.limits.jobs of the namespace"},
+		{used.Waiting, more.Waiting, hard.WaitingUnits, "%d units that wait", "an admin to raise spec.limits.waitingUnits of the namespace"},
+		{used.Annotations, more.Annotations, hard.AnnotationBytes, "annotations of %d bytes", "an admin to raise spec.limits.annotationBytes of the namespace"},
+		{used.Documents, more.Documents, hard.DocumentBytes, "documents of %d bytes", "an admin to raise spec.limits.documentBytes of the namespace"},
 	} {
 		if of.hard != nil && of.more > 0 && of.used+of.more > *of.hard {
-			return api.Errorf(429, "namespace %s has "+of.has+" and may have %d: there is no room for %d more; delete objects that have ended, or ask an operator to raise %s",
+			return api.Errorf(429, "namespace %s has "+of.has+" and may have %d: there is no room for %d more; delete objects that have ended, or ask %s",
 				namespace, of.used, *of.hard, of.more, of.raise).Because(api.TooManyObjects)
 		}
 	}

@@ -23,7 +23,7 @@ func TestRefuse(t *testing.T) {
 		"without limits of its own the configuration counts": {nil, count.Use{Allocations: 6},
 			"namespace ml has 5 allocations and may have 10: there is no room for 6 more; delete objects that have ended, or ask an operator to raise limits.allocationsPerNamespace"},
 		"and documents have their default": {nil, count.Use{Documents: count.MaxDocuments - 999},
-			"namespace ml has documents of 1000 bytes and may have 67108864: there is no room for 67107865 more; delete objects that have ended, or ask an operator to raise spec.limits.documentBytes of the namespace"},
+			"namespace ml has documents of 1000 bytes and may have 67108864: there is no room for 67107865 more; delete objects that have ended, or ask an admin to raise spec.limits.documentBytes of the namespace"},
 		"nothing else has a limit":           {nil, count.Use{Jobs: 1 << 40, Waiting: 1 << 40, Annotations: 1 << 40}, ""},
 		"up to the limit":                    {nil, count.Use{Allocations: 5}, ""},
 		"a greater limit of its own":         {&api.NamespaceCounts{Allocations: n(11)}, count.Use{Allocations: 6}, ""},

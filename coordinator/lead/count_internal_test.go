@@ -56,16 +56,16 @@ func TestCountQuotas(t *testing.T) {
 		want   string // the refusal, "" for none
 	}{
 		"one allocation too many": {api.NamespaceCounts{Allocations: n(1)}, func(x *scene) { x.creates("b", 1) },
-			"429 namespace default has 1 allocations and may have 1: there is no room for 1 more; delete objects that have ended, or ask an operator to raise spec.limits.allocations of the namespace"},
+			"429 namespace default has 1 allocations and may have 1: there is no room for 1 more; delete objects that have ended, or ask an admin to raise spec.limits.allocations of the namespace"},
 		"a limit above the configuration's counts": {api.NamespaceCounts{Allocations: n(1000)}, func(x *scene) { x.rules.NamespaceAllocations = 1; x.annotates(annotated(104)) }, ""},
 		"a job too many": {api.NamespaceCounts{Jobs: n(0)}, func(x *scene) { x.createsJob("j", 1) },
-			"429 namespace default has 0 jobs and may have 0: there is no room for 1 more; delete objects that have ended, or ask an operator to raise spec.limits.jobs of the namespace"},
+			"429 namespace default has 0 jobs and may have 0: there is no room for 1 more; delete objects that have ended, or ask an admin to raise spec.limits.jobs of the namespace"},
 		"units that wait": {api.NamespaceCounts{WaitingUnits: n(1)}, func(x *scene) { x.createsJob("j", 9) },
-			"429 namespace default has 0 units that wait and may have 1: there is no room for 2 more; delete objects that have ended, or ask an operator to raise spec.limits.waitingUnits of the namespace"},
+			"429 namespace default has 0 units that wait and may have 1: there is no room for 2 more; delete objects that have ended, or ask an admin to raise spec.limits.waitingUnits of the namespace"},
 		"annotations of new work": {api.NamespaceCounts{AnnotationBytes: n(207)}, func(x *scene) { x.creates("b", 1) },
-			"429 namespace default has annotations of 104 bytes and may have 207: there is no room for 104 more; delete objects that have ended, or ask an operator to raise spec.limits.annotationBytes of the namespace"},
+			"429 namespace default has annotations of 104 bytes and may have 207: there is no room for 104 more; delete objects that have ended, or ask an admin to raise spec.limits.annotationBytes of the namespace"},
 		"annotations that grow": {api.NamespaceCounts{AnnotationBytes: n(124)}, func(x *scene) { x.annotates(annotated(125)) },
-			"429 namespace default has annotations of 104 bytes and may have 124: there is no room for 21 more; delete objects that have ended, or ask an operator to raise spec.limits.annotationBytes of the namespace"},
+			"429 namespace default has annotations of 104 bytes and may have 124: there is no room for 21 more; delete objects that have ended, or ask an admin to raise spec.limits.annotationBytes of the namespace"},
 		"annotations that grow to the limit":               {api.NamespaceCounts{AnnotationBytes: n(124)}, func(x *scene) { x.annotates(annotated(124)) }, ""},
 		"annotations that shrink, but not below the limit": {api.NamespaceCounts{AnnotationBytes: n(10)}, func(x *scene) { x.annotates(annotated(90)) }, ""},
 		"a patch of another field in a full namespace": {api.NamespaceCounts{Allocations: n(0), WaitingUnits: n(0), AnnotationBytes: n(0)}, func(x *scene) {

@@ -22,7 +22,7 @@ func (r Bounded) serve(l *Leader, c *call) {
 // caller that the leader acts for, nil where it does.
 func (l *Leader) barredFrom(namespace string, priority int32) *api.Status {
 	if l.rules.RequireNamespaces && !l.isKnown(namespace) {
-		return api.Errorf(404, "namespace %s does not exist, and requireNamespaces is set: ask an operator to create it", namespace)
+		return api.Errorf(404, "namespace %s does not exist, and requireNamespaces is set: ask an admin to create it", namespace)
 	}
 	n, caller := l.namespace(namespace), ceiling.Caller{}
 	if l.acting != nil {
