@@ -3,6 +3,7 @@ package rights
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterd/muster/cmd/muster/cli"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/sdk"
 )
 
@@ -162,6 +164,18 @@ func (h *house) askLine(t *testing.T, folders map[string]string, command, line s
 		text := strings.NewReplacer("TENANT", tenant, "TOKEN", h.ids[tenant], "FILE/", folders[tenant]+"/").Replace(command + " " + line)
 		for _, role := range who {
 			h.runAs(t, role, tenant, strings.Fields(text), see)
+		}
+	}
+}
+
+// Each kind of the table of rights can be asked for in the audit, for each may be refused.
+func TestTheAuditHasEachKind(t *testing.T) {
+	for _, r := range service.Rights() {
+		var complaint bytes.Buffer
+		env := map[string]string{"MUSTER_ADDR": "http://127.0.0.1:1", "MUSTER_TOKEN": "x", "MUSTER_CONTEXT": filepath.Join(t.TempDir(), "context.json")}
+		p := cli.Program{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &complaint, Env: func(k string) string { return env[k] }, Args: []string{"audit", "--for", string(r.Kind)}}
+		if code := p.Run(t.Context()); code == cli.ExitMisused {
+			t.Errorf("muster audit --for %s: %s", r.Kind, complaint.String())
 		}
 	}
 }

@@ -19,8 +19,8 @@ const mostAudit = 1000
 
 func (a *app) auditCommand() *cobra.Command {
 	var o sdk.AuditOptions
-	var of forObject
-	var since time.Duration
+	var of auditedObject
+	var since, until time.Duration
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -29,7 +29,7 @@ func (a *app) auditCommand() *cobra.Command {
 			"coordinator shows the same; a refused request is shown by the coordinator that has refused it.\n" +
 			"Admins see all entries, a tenant-admin those of the own tenant. With -w the command goes on with\n" +
 			"each further entry, until it is interrupted or the token is revoked.",
-		Example: "  muster audit --for job/train -n vision\n  muster audit --person ada@example.org --since 1h\n  muster audit --result refused --limit 500 -o json\n  muster audit -w --person ada@example.org",
+		Example: "  muster audit --for job/train -n vision\n  muster audit --person ada@example.org --since 3h --until 1h\n  muster audit --for tokens\n  muster audit --result refused --limit 500 -o json\n  muster audit -w --person ada@example.org",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := cmd.Flags()
@@ -38,6 +38,10 @@ func (a *app) auditCommand() *cobra.Command {
 				return usagef("--person: %q is no name of a user", o.Person)
 			case flags.Changed("since") && since <= 0:
 				return usagef("--since: %s: want a duration such as 1h", since)
+			case flags.Changed("until") && (until <= 0 || since > 0 && until >= since):
+				return usagef("--until: %s: want a duration such as 30m, shorter than --since", until)
+			case flags.Changed("until") && watch:
+				return usagef("--until and --watch exclude each other: further entries are newer")
 			case o.Limit < 1 || o.Limit > mostAudit:
 				return usagef("--limit: %d is outside 1..%d", o.Limit, mostAudit)
 			case o.Result != "" && o.Result != api.AuditDone && o.Result != api.AuditRefused:
@@ -46,13 +50,14 @@ func (a *app) auditCommand() *cobra.Command {
 			if since > 0 {
 				o.Since = time.Now().Add(-since)
 			}
+			if until > 0 {
+				o.Until = time.Now().Add(-until)
+			}
 			if err := a.connect(); err != nil {
 				return err
 			}
-			if of.kind != "" {
-				o.Resource, o.Name = of.kind+"s", of.name
-			}
-			if flags.Changed("namespace") || of.kind != "" && kind(of.kind).namespaced() {
+			o.Resource, o.Name = of.resource, of.name
+			if flags.Changed("namespace") || of.namespaced && of.name != "" {
 				o.Namespace = a.namespace
 			}
 			if watch {
@@ -62,11 +67,12 @@ func (a *app) auditCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&of, "for", "show the changes of one object, e.g. job/train")
+	flags.Var(&of, "for", "show the requests about one object, e.g. job/train or token/at-5d1f09c2ab, or about a kind, e.g. tokens")
 	flags.StringVar(&o.Person, "person", "", "show the requests of this user")
 	flags.StringVar(&o.Result, "result", "", "show changes (done), or refused requests (refused)")
 	_ = cmd.RegisterFlagCompletionFunc("result", cobra.FixedCompletions([]string{api.AuditDone, api.AuditRefused}, cobra.ShellCompDirectiveNoFileComp))
 	flags.DurationVar(&since, "since", 0, "show the entries of this last time, e.g. 1h")
+	flags.DurationVar(&until, "until", 0, "leave out the entries of this last time, e.g. 30m")
 	flags.IntVar(&o.Limit, "limit", 100, "how many entries to show, 1 to 1000")
 	flags.BoolVarP(&watch, "watch", "w", false, "go on with each further entry")
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "leave the heads of tables out")

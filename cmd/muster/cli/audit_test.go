@@ -39,7 +39,7 @@ func (b *auditBook) ListAudit(_ context.Context, q service.AuditQuery) (*api.Aud
 	}
 	l := &api.AuditEntryList{Kind: api.KindAuditEntry + "List", Items: []api.AuditEntry{}}
 	for _, e := range have {
-		if (q.Person == "" || q.Person == e.Person) && (q.Result == "" || q.Result == e.Result) {
+		if (q.Person == "" || q.Person == e.Person) && (q.Result == "" || q.Result == e.Result) && (q.Resource == "" || q.Resource == e.Resource) && (q.Name == "" || q.Name == e.Name) {
 			e.Kind = api.KindAuditEntry
 			l.Items = append(l.Items, e)
 		}
