@@ -85,8 +85,9 @@ hostile: ## every attack at full size on real processes, with latencies compared
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/hostile -count=1 -timeout 0 -v -run '^TestAttacks$$$(if $(ONLY),/of/./$(ONLY))' -args -hostile.long $(if $(ROWS),-hostile.rows=$(ROWS)) $(if $(RESULTS),-hostile.results=$(RESULTS))
 
-kills: ## ROUNDS=200 rounds of kill -9 of agents' runners, supervisors and commands of jobs, in drawn orders (a quarter of an hour); SEED=n hits the same ones
+kills: ## ROUNDS=200 rounds of kill -9 of agents, coordinators, supervisors and commands of jobs, in drawn orders (an hour); SEED=n hits the same ones
 	$(GO) test ./agent/run -count=1 -timeout 0 -v -run '^(TestKillsInEveryOrder|TestRandomKills)$$' -args -kills.rounds=$(or $(ROUNDS),200) $(if $(SEED),-kills.seed=$(SEED))
+	$(GO) test ./test/chaos -count=1 -timeout 0 -v -run '^TestKillingWhatRunsWork$$' -args -chaos.works=$(or $(ROUNDS),200) $(if $(SEED),-chaos.seed=$(SEED))
 
 history: ## ROUNDS=100 rounds of kill -9 of PostgreSQL and of the history's writer, in drawn instants (ten minutes); SEED=n draws the same ones
 	@test/prerequisites.sh $(BUILD) postgres
