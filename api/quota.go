@@ -66,6 +66,10 @@ type ResourceQuotaStatus struct {
 	Hard map[resource.Name]string `json:"hard,omitempty" format:"quantity" example:"{nvidia.com/gpu: '16'}"`
 	// Used are the amounts that are charged to the quota.
 	Used map[resource.Name]string `json:"used,omitempty" format:"quantity" example:"{nvidia.com/gpu: '10'}"`
+	// Reserved is the part of used whose units have not started: their place is decided,
+	// and the hosts of their members have not all confirmed it yet. Resources without any
+	// are left out.
+	Reserved map[resource.Name]string `json:"reserved,omitempty" format:"quantity" example:"{nvidia.com/gpu: '2'}"`
 	// Users are the users with some use of the resources of spec.perUser, by name. A
 	// tenant-admin, an operator and an admin see all users, everybody else sees the own use.
 	Users []UserUsage `json:"users,omitempty"`

@@ -185,6 +185,13 @@ func (l *Leader) discharge(a *attempt) {
 	}
 }
 
+// noteStarted ends the reserved part of an attempt's charge once the attempt has started.
+func (l *Leader) noteStarted(a *attempt) {
+	if a.ready.instant != 0 {
+		l.quotas.Start(a.machine.ID())
+	}
+}
+
 // chargeRecovered charges the live transactions, in the order of their
 // commits.
 func (l *Leader) chargeRecovered(live []recovered) error {
@@ -204,6 +211,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 				l.quotas.Charge(a.machine.ID(), u.record.Tenant, quota.Charge{
 					Group: c.Group, Request: c.Request, Members: int64(u.record.Held()), User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 				}, l.now)
+				l.noteStarted(a)
 			}
 		}
 		l.chargeCommitted(a)

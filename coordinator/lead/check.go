@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,9 +39,10 @@ func (l *Leader) Check() error {
 // checkUsers verifies the sums of each limit, and the sums of its users: they are the sums
 // over the units that hold something. The limits agree with their charges. Each charge
 // belongs to an attempt or to a unit that is being adopted, and to the user that created
-// the unit. Each unit that holds its grant is charged.
+// the unit. Each unit that holds its grant is charged. A charge is reserved until its attempt
+// has started.
 func (l *Leader) checkUsers() error {
-	if err := l.quotas.Limits().Check(); err != nil {
+	if err := cmp.Or(l.quotas.Limits().Check(), l.quotas.Reserved().Check()); err != nil {
 		return err
 	}
 	charged := 0
@@ -55,6 +57,9 @@ func (l *Leader) checkUsers() error {
 		}
 		if want := creatorOf(a.unit); found && c.User != want {
 			return fmt.Errorf("attempt %s of %s is charged to user %q, its unit is of %q", tx, a.unit.path, c.User, want)
+		}
+		if _, reserved := l.quotas.Reserved().Charged(tx); reserved != (found && a.ready.instant == 0) {
+			return fmt.Errorf("attempt %s of %s is charged %t, ready since %d, and reserved %t", tx, a.unit.path, found, a.ready.instant, reserved)
 		}
 	}
 	adopting := 0 // charged already, without an attempt

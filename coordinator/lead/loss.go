@@ -207,6 +207,7 @@ func (l *Leader) recharge(a *attempt, charges []record.Charge) { // model: mutan
 	c := u.Charge
 	c.Request, c.Members = charges[0].Request, int64(u.record.Held())
 	l.quotas.Charge(tx, u.record.Tenant, c, l.now)
+	l.noteStarted(a)
 	if u.enrolled {
 		l.quotas.Release(u.path)
 		l.removeConsumer(u)

@@ -62,6 +62,7 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 			case o == txn.Landed:
 				first := a.ready.revision == 0
 				a.setReady(readiness{r.AtMillis, r.Freed, max(a.ready.signaled, r.SignaledMillis), rev})
+				l.noteStarted(a)
 				l.notify(a.unit)
 				if first && l.attempts[tx] == a {
 					l.limitTime(a)

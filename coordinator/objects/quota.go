@@ -14,7 +14,10 @@ import (
 // cachedQuotas are the limits of tenants, as the keys have them, and the
 // charges of their namespaces. Trees are cachedTrees.
 type cachedQuotas struct {
-	limits   *quota.Limits
+	limits *quota.Limits
+	// reserved are the same limits with the charges of the units alone that have not
+	// started.
+	reserved *quota.Limits
 	of       map[string]map[string]*cachedQuota // resource quotas by namespace and name
 	forests  map[string]shown.Versioned[api.QuotaForest]
 	bindings map[string]shown.Versioned[api.QuotaBinding] // by namespace
@@ -28,7 +31,7 @@ type cachedQuota struct {
 
 func newCachedQuotas() cachedQuotas {
 	return cachedQuotas{
-		limits: quota.New(), of: map[string]map[string]*cachedQuota{},
+		limits: quota.New(), reserved: quota.New(), of: map[string]map[string]*cachedQuota{},
 		forests: map[string]shown.Versioned[api.QuotaForest]{}, bindings: map[string]shown.Versioned[api.QuotaBinding]{},
 	}
 }
@@ -50,6 +53,7 @@ func (c *Cache) remakeQuota(key string, kvs map[string]record.KV) error {
 				delete(q.of, parsed.Namespace)
 			}
 			q.limits.RemoveLimit(parsed.Namespace, parsed.Name)
+			q.reserved.RemoveLimit(parsed.Namespace, parsed.Name)
 			return nil
 		}
 		v, err := readQuota(kv, api.DecodeResourceQuota, func(o *api.ResourceQuota) *api.ObjectMeta { return &o.Metadata })
@@ -111,13 +115,16 @@ func (q *cachedQuotas) set(v shown.Versioned[api.ResourceQuota]) {
 		q.of[m.Namespace] = map[string]*cachedQuota{}
 	}
 	q.of[m.Namespace][m.Name] = r
-	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: v.Object.Spec.UserLimits(), Scope: &r.Object.Spec})
+	limit := quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: v.Object.Spec.UserLimits(), Scope: &r.Object.Spec}
+	q.limits.SetLimit(limit)
+	q.reserved.SetLimit(limit)
 }
 
 // entry makes the entry of a resource quota.
 func (q *cachedQuotas) entry(r *cachedQuota) entry {
 	used := q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name)
-	shows := shown.ResourceQuota{Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Utilization: shown.Utilization(used, r.hard),
+	shows := shown.ResourceQuota{
+		Versioned: r.Versioned, Hard: r.hard, Soft: r.soft, Used: used, Reserved: q.reserved.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name), Utilization: shown.Utilization(used, r.hard),
 		Users: q.limits.UsedByUsers(r.Object.Metadata.Namespace, r.Object.Metadata.Name),
 	}
 	return &quotaEntry{shows}

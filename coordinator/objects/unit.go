@@ -146,6 +146,9 @@ func (c *Cache) readReady(u *cachedUnit, kvs map[string]record.KV) error {
 	}
 	r, err := read[record.Ready](c, kv)
 	u.Ready, u.Signaled, u.freed, u.Revision = r.AtMillis, r.SignaledMillis, r.Freed, max(u.Revision, kv.ModRev)
+	if u.Ready != 0 {
+		c.quotas.reserved.Discharge(u.record.TxID)
+	}
 	return err
 }
 
@@ -326,6 +329,7 @@ func (c *Cache) hold(u *cachedUnit, rec *record.Tx, kv record.KV) {
 			charge := u.scope
 			charge.Group, charge.Request, charge.Members = charged.Group, charged.Request, int64(u.record.Held())
 			c.quotas.limits.Charge(h.tx, charge)
+			c.quotas.reserved.Charge(h.tx, charge) // until readReady
 		}
 	}
 	c.trees.charge(u)
@@ -353,6 +357,7 @@ func (c *Cache) dropUnit(u *cachedUnit) {
 	if h := u.holding; h != nil {
 		delete(c.live, h.tx)
 		c.quotas.limits.Discharge(h.tx)
+		c.quotas.reserved.Discharge(h.tx)
 		c.trees.discharge(h.tx)
 		for _, id := range h.nodes {
 			if n := c.nodes[id]; n != nil { // else it was deleted since

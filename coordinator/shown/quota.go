@@ -42,6 +42,8 @@ func ListMeta(rev resource.Revision) api.ListMeta {
 type ResourceQuota struct {
 	Versioned[api.ResourceQuota]
 	Hard, Soft, Used resource.Vector
+	// Reserved is the part of Used whose units have not started.
+	Reserved resource.Vector
 	// Users are the amounts of each user that the quota counts one by one.
 	Users map[string]resource.Vector
 	// Utilization is Utilization(Used, Hard).
@@ -53,7 +55,7 @@ type ResourceQuota struct {
 func (q *ResourceQuota) Show() *api.ResourceQuota {
 	o := q.Object
 	o.Status = api.ResourceQuotaStatus{
-		Hard: Quantities(q.Hard), Used: Quantities(q.Used), Utilization: map[resource.Name]string{},
+		Hard: Quantities(q.Hard), Used: Quantities(q.Used), Reserved: someOf(q.Reserved), Utilization: map[resource.Name]string{},
 	}
 	for _, user := range slices.Sorted(maps.Keys(q.Users)) {
 		o.Status.Users = append(o.Status.Users, api.UserUsage{User: user, Used: Quantities(q.Users[user])})
@@ -143,6 +145,20 @@ func Quantities(v resource.Vector) map[resource.Name]string {
 	out := make(map[resource.Name]string, len(v))
 	for name, amount := range v {
 		out[name] = resource.FormatAmount(name, amount)
+	}
+	return out
+}
+
+// someOf prints the amounts of a vector that are not zero; nil where all are.
+func someOf(v resource.Vector) map[resource.Name]string {
+	var out map[resource.Name]string
+	for name, amount := range v {
+		if amount != 0 {
+			if out == nil {
+				out = map[resource.Name]string{}
+			}
+			out[name] = resource.FormatAmount(name, amount)
+		}
 	}
 	return out
 }

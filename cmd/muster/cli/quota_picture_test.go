@@ -225,7 +225,7 @@ func quotas() []*api.ResourceQuota {
 				Scopes: []string{"NotTerminating"},
 			},
 			Status: api.ResourceQuotaStatus{
-				Used: amounts("cpu", "1500m", "memory", "640Gi", "nvidia.com/gpu", "8"), Trend: amounts("nvidia.com/gpu", "+5% over 24h"),
+				Used: amounts("cpu", "1500m", "memory", "640Gi", "nvidia.com/gpu", "8"), Reserved: amounts("cpu", "500m"), Trend: amounts("nvidia.com/gpu", "+5% over 24h"),
 			},
 		},
 		{

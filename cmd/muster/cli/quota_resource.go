@@ -22,6 +22,9 @@ func (s style) quotaRows(quotas []*api.ResourceQuota, namespaced, wide bool) []s
 		for _, name := range quotaResources(q) {
 			hard, soft := q.Spec.Hard[name], q.Spec.Soft[name]
 			bar, note := s.quotaBar(q, name)
+			if reserved := amountOf(name, q.Status.Reserved); reserved > 0 {
+				note = strings.TrimPrefix(note+", "+human(name, reserved)+" reserved", ", ")
+			}
 			if trend := q.Status.Trend[name]; wide && trend != "" {
 				note = strings.TrimPrefix(note+", "+trend, ", ")
 			}

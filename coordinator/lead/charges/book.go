@@ -26,9 +26,12 @@ const Forest = "every"
 // trees hold a unit for the moment between its admission and its attempt.
 type Book struct {
 	limits *quota.Limits
-	trees  *quota.Manager
-	timed  bool // the trees want to know the time
-	usage  usage
+	// reserved are the same limits with the charges alone whose units have not started.
+	// They decide nothing.
+	reserved *quota.Limits
+	trees    *quota.Manager
+	timed    bool // the trees want to know the time
+	usage    usage
 
 	resources   map[string]*Quota // by namespace/name
 	treeObjects map[string]*Tree
@@ -49,7 +52,7 @@ type Book struct {
 // New returns a book without objects. now begins the history of use.
 func New(o quota.Options, now time.Time) *Book {
 	q := &Book{
-		usage: newUsage(now), limits: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
+		usage: newUsage(now), limits: quota.New(), reserved: quota.New(), trees: quota.NewManager(o), timed: o.MinRunTime > 0,
 		resources: map[string]*Quota{}, treeObjects: map[string]*Tree{}, closed: map[string]bool{},
 		generation: 1, sampled: now, loadedSeats: map[resource.TxID]map[string]string{},
 	}
@@ -69,6 +72,9 @@ func mustHold(err error) {
 // Limits are the limits of namespaces with their charges. They belong to the book: a caller
 // reads, and charges by the book alone.
 func (q *Book) Limits() *quota.Limits { return q.limits }
+
+// Reserved are the same limits with the charges alone whose units have not started.
+func (q *Book) Reserved() *quota.Limits { return q.reserved }
 
 // Trees are the quota trees with their consumers, for readers and for trials that are taken
 // back.

@@ -22,13 +22,16 @@ func (q *Book) SetResourceQuota(object api.ResourceQuota, rev resource.Revision)
 	r.hard, r.soft = object.Spec.Limits()
 	m := object.Metadata
 	q.resources[m.Namespace+"/"+m.Name] = r
-	q.limits.SetLimit(quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: object.Spec.UserLimits(), Scope: &r.Object.Spec})
+	limit := quota.Limit{Group: m.Namespace, Name: m.Name, Hard: r.hard, Soft: r.soft, PerUser: object.Spec.UserLimits(), Scope: &r.Object.Spec}
+	q.limits.SetLimit(limit)
+	q.reserved.SetLimit(limit)
 }
 
 // RemoveResourceQuota forgets a resource quota.
 func (q *Book) RemoveResourceQuota(namespace, name string) {
 	delete(q.resources, namespace+"/"+name)
 	q.limits.RemoveLimit(namespace, name)
+	q.reserved.RemoveLimit(namespace, name)
 }
 
 // utilization is what is used of a quota's hard limits, in whole percent.
@@ -50,6 +53,7 @@ func (q *Book) shown(r *Quota) shown.ResourceQuota {
 	return shown.ResourceQuota{
 		Versioned: shown.Versioned[api.ResourceQuota]{Object: r.Object, Revision: r.Rev},
 		Hard:      r.hard, Soft: r.soft, Used: q.limits.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name),
+		Reserved:    q.reserved.Used(r.Object.Metadata.Namespace, r.Object.Metadata.Name),
 		Users:       q.limits.UsedByUsers(r.Object.Metadata.Namespace, r.Object.Metadata.Name),
 		Utilization: q.utilization(r),
 	}

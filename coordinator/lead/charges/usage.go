@@ -105,14 +105,20 @@ func (u *usage) forgetIdle(now time.Time) {
 func (q *Book) Charge(tx resource.TxID, tenant resource.TenantID, c quota.Charge, now time.Time) {
 	if _, charged := q.limits.Charged(tx); !charged {
 		q.limits.Charge(tx, c)
+		q.reserved.Charge(tx, c)
 		q.usage.add(now, tenant, c, 1)
 	}
 }
+
+// Start notes that the unit of a transaction has started: the charge stays, and is reserved no
+// more.
+func (q *Book) Start(tx resource.TxID) { q.reserved.Discharge(tx) }
 
 // Uncharge ends the charge of a transaction of a tenant, where there is one.
 func (q *Book) Uncharge(tx resource.TxID, tenant resource.TenantID, now time.Time) {
 	if c, charged := q.limits.Charged(tx); charged {
 		q.limits.Discharge(tx)
+		q.reserved.Discharge(tx)
 		q.usage.add(now, tenant, c, -1)
 	}
 }

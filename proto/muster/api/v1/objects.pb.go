@@ -4853,13 +4853,15 @@ func (x *ResourceQuotaSpec) GetPerUser() map[string]string {
 }
 
 type ResourceQuotaStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hard          map[string]string      `protobuf:"bytes,1,rep,name=hard,proto3" json:"hard,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Used          map[string]string      `protobuf:"bytes,2,rep,name=used,proto3" json:"used,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Utilization   map[string]string      `protobuf:"bytes,3,rep,name=utilization,proto3" json:"utilization,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Trend         map[string]string      `protobuf:"bytes,4,rep,name=trend,proto3" json:"trend,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Conditions    []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	Users         []*UserUsage           `protobuf:"bytes,6,rep,name=users,proto3" json:"users,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Hard        map[string]string      `protobuf:"bytes,1,rep,name=hard,proto3" json:"hard,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Used        map[string]string      `protobuf:"bytes,2,rep,name=used,proto3" json:"used,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Utilization map[string]string      `protobuf:"bytes,3,rep,name=utilization,proto3" json:"utilization,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Trend       map[string]string      `protobuf:"bytes,4,rep,name=trend,proto3" json:"trend,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Conditions  []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	Users       []*UserUsage           `protobuf:"bytes,6,rep,name=users,proto3" json:"users,omitempty"`
+	// The part of used whose units have not started.
+	Reserved      map[string]string `protobuf:"bytes,7,rep,name=reserved,proto3" json:"reserved,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4932,6 +4934,13 @@ func (x *ResourceQuotaStatus) GetConditions() []*Condition {
 func (x *ResourceQuotaStatus) GetUsers() []*UserUsage {
 	if x != nil {
 		return x.Users
+	}
+	return nil
+}
+
+func (x *ResourceQuotaStatus) GetReserved() map[string]string {
+	if x != nil {
+		return x.Reserved
 	}
 	return nil
 }
@@ -9890,7 +9899,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
 	"\fPerUserEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8b\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x06\n" +
 	"\x13ResourceQuotaStatus\x12@\n" +
 	"\x04hard\x18\x01 \x03(\v2,.muster.api.v1.ResourceQuotaStatus.HardEntryR\x04hard\x12@\n" +
 	"\x04used\x18\x02 \x03(\v2,.muster.api.v1.ResourceQuotaStatus.UsedEntryR\x04used\x12U\n" +
@@ -9899,7 +9908,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\x05 \x03(\v2\x18.muster.api.v1.ConditionR\n" +
 	"conditions\x12.\n" +
-	"\x05users\x18\x06 \x03(\v2\x18.muster.api.v1.UserUsageR\x05users\x1a7\n" +
+	"\x05users\x18\x06 \x03(\v2\x18.muster.api.v1.UserUsageR\x05users\x12L\n" +
+	"\breserved\x18\a \x03(\v20.muster.api.v1.ResourceQuotaStatus.ReservedEntryR\breserved\x1a7\n" +
 	"\tHardEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a7\n" +
@@ -9911,6 +9921,9 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
 	"\n" +
 	"TrendEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rReservedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x90\x01\n" +
 	"\tUserUsage\x12\x12\n" +
@@ -10352,7 +10365,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 163)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -10499,24 +10512,25 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	nil,                              // 142: muster.api.v1.ResourceQuotaStatus.UsedEntry
 	nil,                              // 143: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
 	nil,                              // 144: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 145: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 146: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 147: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 148: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 149: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 150: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 151: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 152: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 153: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 154: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 155: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 156: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 157: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 158: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 159: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 160: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 161: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 162: google.protobuf.Struct
+	nil,                              // 145: muster.api.v1.ResourceQuotaStatus.ReservedEntry
+	nil,                              // 146: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 147: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 148: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 149: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 150: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 151: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 152: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 153: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 154: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 155: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 156: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 157: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 158: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 159: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 160: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 161: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 162: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 163: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
@@ -10541,7 +10555,7 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	44,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	162, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	163, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
 	62,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
 	44,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
@@ -10639,68 +10653,69 @@ var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	144, // 117: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
 	86,  // 118: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
 	61,  // 119: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	145, // 120: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	100, // 121: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	146, // 122: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	66,  // 123: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	66,  // 124: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	101, // 125: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	66,  // 126: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	147, // 127: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	102, // 128: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	148, // 129: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	149, // 130: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	150, // 131: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	151, // 132: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	152, // 133: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	103, // 134: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	104, // 135: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	105, // 136: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	82,  // 137: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	106, // 138: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	83,  // 139: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
-	84,  // 140: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
-	153, // 141: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	107, // 142: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	108, // 143: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	109, // 144: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	110, // 145: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	39,  // 146: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 147: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	91,  // 148: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
-	92,  // 149: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
-	154, // 150: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	111, // 151: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	112, // 152: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	155, // 153: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	156, // 154: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	157, // 155: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	158, // 156: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	159, // 157: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	160, // 158: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	113, // 159: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	114, // 160: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	114, // 161: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	121, // 162: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	115, // 163: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	116, // 164: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	117, // 165: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	118, // 166: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	119, // 167: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	120, // 168: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	120, // 169: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	121, // 170: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	118, // 171: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	122, // 172: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	161, // 173: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	122, // 174: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	44,  // 175: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	123, // 176: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	177, // [177:177] is the sub-list for method output_type
-	177, // [177:177] is the sub-list for method input_type
-	177, // [177:177] is the sub-list for extension type_name
-	177, // [177:177] is the sub-list for extension extendee
-	0,   // [0:177] is the sub-list for field type_name
+	145, // 120: muster.api.v1.ResourceQuotaStatus.reserved:type_name -> muster.api.v1.ResourceQuotaStatus.ReservedEntry
+	146, // 121: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	100, // 122: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	147, // 123: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	66,  // 124: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	66,  // 125: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	101, // 126: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	66,  // 127: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	148, // 128: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	102, // 129: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	149, // 130: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	150, // 131: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	151, // 132: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	152, // 133: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	153, // 134: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	103, // 135: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	104, // 136: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	105, // 137: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	82,  // 138: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	106, // 139: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	83,  // 140: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
+	84,  // 141: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
+	154, // 142: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	107, // 143: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	108, // 144: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	109, // 145: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	110, // 146: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	39,  // 147: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 148: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	91,  // 149: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	92,  // 150: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	155, // 151: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	111, // 152: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	112, // 153: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	156, // 154: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	157, // 155: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	158, // 156: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	159, // 157: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	160, // 158: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	161, // 159: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	113, // 160: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	114, // 161: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	114, // 162: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	121, // 163: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	115, // 164: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	116, // 165: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	117, // 166: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	118, // 167: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	119, // 168: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	120, // 169: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	120, // 170: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	121, // 171: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	118, // 172: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	122, // 173: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	162, // 174: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	122, // 175: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	44,  // 176: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	123, // 177: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	178, // [178:178] is the sub-list for method output_type
+	178, // [178:178] is the sub-list for method input_type
+	178, // [178:178] is the sub-list for extension type_name
+	178, // [178:178] is the sub-list for extension extendee
+	0,   // [0:178] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -10729,7 +10744,7 @@ func file_muster_api_v1_objects_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   162,
+			NumMessages:   163,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
