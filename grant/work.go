@@ -129,7 +129,9 @@ type WorkUse struct {
 type DeviceUse struct {
 	UUID string
 	// Busy is the time during which the device computed: the sum of part times time.
-	Busy               time.Duration
+	// Measured is the time that Busy is a part of: while the driver has reported the use
+	// of the device, and the member was alone on it.
+	Busy, Measured     time.Duration
 	Memory, PeakMemory resource.Bytes
 }
 

@@ -119,7 +119,7 @@ func useMessage(u *grant.WorkUse) *musterv1.WorkUse {
 		m.OomKills = &kills
 	}
 	for _, d := range u.Devices {
-		m.Devices = append(m.Devices, &musterv1.WorkDevice{Uuid: d.UUID, BusyMillis: d.Busy.Milliseconds(), MemoryBytes: int64(d.Memory), PeakMemoryBytes: int64(d.PeakMemory)})
+		m.Devices = append(m.Devices, &musterv1.WorkDevice{Uuid: d.UUID, BusyMillis: d.Busy.Milliseconds(), MeasuredMillis: d.Measured.Milliseconds(), MemoryBytes: int64(d.Memory), PeakMemoryBytes: int64(d.PeakMemory)})
 	}
 	return m
 }

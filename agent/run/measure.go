@@ -74,7 +74,7 @@ func (m *meter) state() *grant.WorkUse {
 	}
 	for _, d := range m.use.Devices {
 		u.Devices = append(u.Devices, grant.DeviceUse{
-			UUID: d.UUID, Busy: time.Duration(d.BusyMillis) * time.Millisecond, Memory: resource.Bytes(d.MemoryBytes), PeakMemory: resource.Bytes(d.PeakMemoryBytes),
+			UUID: d.UUID, Busy: time.Duration(d.BusyMillis) * time.Millisecond, Measured: time.Duration(d.MeasuredMillis) * time.Millisecond, Memory: resource.Bytes(d.MemoryBytes), PeakMemory: resource.Bytes(d.PeakMemoryBytes),
 		})
 	}
 	return u
@@ -175,9 +175,10 @@ func (m *meter) sumDevices(pids []int, present map[string]DeviceNow, now time.Ti
 		}
 		sum.MemoryBytes = 0
 		if d, ok := present[uuid]; ok && d.isAlone(pids) {
-			if d.Percent > 0 && !m.at.IsZero() {
+			if d.Percent >= 0 && !m.at.IsZero() {
 				span := min(max(now.Sub(m.at), 0), mostCounted)
 				sum.BusyMillis += span.Milliseconds() * int64(d.Percent) / 100
+				sum.MeasuredMillis += span.Milliseconds()
 			}
 			sum.MemoryBytes = max(int64(d.Memory), 0)
 			sum.PeakMemoryBytes = max(sum.PeakMemoryBytes, sum.MemoryBytes)

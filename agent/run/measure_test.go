@@ -61,7 +61,7 @@ func TestTheUseOfAMemberIsAddedUp(t *testing.T) {
 // TestTheUseOfDevicesIsThatOfTheMember: a device that others use too counts for nobody.
 func TestTheUseOfDevicesIsThatOfTheMember(t *testing.T) {
 	whole := devices.Use{UUID: "GPU-a", Percent: 60, Memory: 5 << 30}
-	all := grant.DeviceUse{UUID: "GPU-a", Busy: 6 * time.Second, Memory: 5 << 30, PeakMemory: 5 << 30}
+	all := grant.DeviceUse{UUID: "GPU-a", Busy: 6 * time.Second, Measured: 10 * time.Second, Memory: 5 << 30, PeakMemory: 5 << 30}
 	for name, c := range map[string]struct {
 		others  []int
 		own     bool // the member's process is on the device
@@ -74,7 +74,10 @@ func TestTheUseOfDevicesIsThatOfTheMember(t *testing.T) {
 		"the only user of a device that two members share": {use: whole, own: true, sharers: 2, want: all},
 		"beside others": {use: whole, others: []int{1}, own: true, sharers: 2, want: grant.DeviceUse{UUID: "GPU-a"}},
 		"only others":   {use: whole, others: []int{1}, sharers: 1, want: grant.DeviceUse{UUID: "GPU-a"}},
-		"one of two, and the driver reports no processes":    {use: whole, sharers: 2, want: grant.DeviceUse{UUID: "GPU-a"}},
+		"one of two, and the driver reports no processes": {use: whole, sharers: 2, want: grant.DeviceUse{UUID: "GPU-a"}},
+		"no use, which is measured too": {
+			use: devices.Use{UUID: "GPU-a", Memory: devices.UnknownUse}, sharers: 1, want: grant.DeviceUse{UUID: "GPU-a", Measured: 10 * time.Second},
+		},
 		"values that are not known are 0":                    {use: devices.Use{UUID: "GPU-a", Percent: devices.UnknownUse, Memory: devices.UnknownUse}, want: grant.DeviceUse{UUID: "GPU-a"}},
 		"a device of the host that the member does not have": {use: devices.Use{UUID: "GPU-b", Percent: 100, Memory: 1}},
 	} {
@@ -135,8 +138,8 @@ func TestAGapOfSamplesCountsForAShortTime(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Hour, time.Hour - time.Minute} { // a clock may go back too
 		h.runner.Measure(t.Context(), at.Add(after))
 	}
-	if got := h.runner.States("a")[0].Use.Devices[0].Busy; got != 30*time.Second {
-		t.Errorf("busy %s, want 30s for a gap of an hour", got)
+	if got := h.runner.States("a")[0].Use.Devices[0]; got.Busy != 30*time.Second || got.Measured != got.Busy {
+		t.Errorf("busy %s of %s, want 30s of 30s for a gap of an hour", got.Busy, got.Measured)
 	}
 }
 

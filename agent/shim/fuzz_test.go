@@ -87,7 +87,7 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 		"a success that nobody saw":   {exitError, `{"version":1,"code":0,"reason":"NodeRestarted","at":"2026-01-02T03:04:05Z"}`, "exit: code 0 with signal 0 and reason NodeRestarted"},
 		"a use of a later version":    {useError, `{"version":2}`, "use: version 2, this program reads version 1"},
 		"a use below zero":            {useError, `{"version":1,"cpuMillis":-1}`, `use: a value is negative: {"version":1,"cpuMillis":-1}`},
-		"devices out of order":        {useError, `{"version":1,"devices":[{"uuid":"b"},{"uuid":"a"}]}`, "use: devices[1]: {UUID:a BusyMillis:0 MemoryBytes:0 PeakMemoryBytes:0}: want ascending UUIDs and nothing negative"},
+		"devices out of order":        {useError, `{"version":1,"devices":[{"uuid":"b"},{"uuid":"a"}]}`, "use: devices[1]: {UUID:a BusyMillis:0 MeasuredMillis:0 MemoryBytes:0 PeakMemoryBytes:0}: want ascending UUIDs and nothing negative"},
 		"both of stop and signal":     {requestError, `{"stop":true,"signal":9}`, "request: want one of stop, signal and exec"},
 		"a notice without a time":     {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":10}}`, "spec: notice: beforeMillis 0 is outside 1..3153600000000"},
 		"a notice that is no signal":  {specError, `{"version":1,"args":["a"],"dir":"/","notice":{"signal":65,"beforeMillis":1}}`, "spec: notice: signal 65 is outside 1..64"},

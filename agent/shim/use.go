@@ -40,7 +40,10 @@ type DeviceUse struct {
 	UUID string `json:"uuid"`
 	// BusyMillis is the time during which the device computed, in milliseconds: the sum
 	// of part times time.
-	BusyMillis      int64 `json:"busyMillis"`
+	BusyMillis int64 `json:"busyMillis"`
+	// MeasuredMillis is the time that BusyMillis is a part of, in milliseconds; 0 where an
+	// older version has measured.
+	MeasuredMillis  int64 `json:"measuredMillis,omitempty"`
 	MemoryBytes     int64 `json:"memoryBytes"`
 	PeakMemoryBytes int64 `json:"peakMemoryBytes"`
 }
@@ -49,7 +52,7 @@ const (
 	useFile      = "use"      // Use at the end, by the shim
 	measuredFile = "measured" // Use so far, by the agent
 	// maxDevices bounds Use.Devices, and maxUse the files of a Use, in bytes: a UUID has at
-	// most 256, the numbers and names of a device at most 128.
+	// most 256, the numbers and names of a device at most 192.
 	maxDevices = 1024
 	maxUse     = 512 * maxDevices
 )
@@ -68,7 +71,7 @@ func ParseUse(data []byte) (Use, error) {
 		return Use{}, fmt.Errorf("use: %d devices, want at most %d", len(u.Devices), maxDevices)
 	}
 	for i, d := range u.Devices {
-		if d.BusyMillis < 0 || d.MemoryBytes < 0 || d.PeakMemoryBytes < 0 || d.UUID == "" || i > 0 && d.UUID <= u.Devices[i-1].UUID {
+		if d.BusyMillis < 0 || d.MeasuredMillis < 0 || d.MemoryBytes < 0 || d.PeakMemoryBytes < 0 || d.UUID == "" || i > 0 && d.UUID <= u.Devices[i-1].UUID {
 			return Use{}, fmt.Errorf("use: devices[%d]: %+v: want ascending UUIDs and nothing negative", i, d)
 		}
 	}

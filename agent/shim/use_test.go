@@ -105,7 +105,7 @@ func TestProcessesBelowAProcess(t *testing.T) {
 func TestAUseOfAllDevicesIsReadBack(t *testing.T) {
 	most := Use{Version: 1, CPUMillis: math.MaxInt64, MemoryBytes: math.MaxInt64, PeakMemoryBytes: math.MaxInt64, OOMKills: number(math.MaxInt64)}
 	for i := range maxDevices {
-		most.Devices = append(most.Devices, DeviceUse{fmt.Sprintf("GPU-%0252d", i), math.MaxInt64, math.MaxInt64, math.MaxInt64})
+		most.Devices = append(most.Devices, DeviceUse{fmt.Sprintf("GPU-%0252d", i), math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64})
 	}
 	f := Folder(t.TempDir())
 	if err := f.WriteMeasured(most); err != nil {

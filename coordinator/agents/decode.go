@@ -82,7 +82,7 @@ func decodeUse(m *musterv1.WorkUse) (*grant.WorkUse, error) {
 		if i > 0 && d.GetUuid() <= u.Devices[i-1].UUID || d.GetUuid() == "" {
 			return nil, fmt.Errorf("devices[%d].uuid: %q: want ascending UUIDs", i, d.GetUuid())
 		}
-		u.Devices = append(u.Devices, grant.DeviceUse{UUID: d.GetUuid(), Busy: millis(d.GetBusyMillis()), Memory: resource.Bytes(d.GetMemoryBytes()), PeakMemory: resource.Bytes(d.GetPeakMemoryBytes())})
+		u.Devices = append(u.Devices, grant.DeviceUse{UUID: d.GetUuid(), Busy: millis(d.GetBusyMillis()), Measured: millis(d.GetMeasuredMillis()), Memory: resource.Bytes(d.GetMemoryBytes()), PeakMemory: resource.Bytes(d.GetPeakMemoryBytes())})
 	}
 	return u, nil
 }

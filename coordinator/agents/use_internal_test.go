@@ -25,8 +25,8 @@ func TestTheUseOfAMemberIsDecoded(t *testing.T) {
 			&grant.WorkUse{CPU: math.MaxInt64 / time.Millisecond * time.Millisecond, OOMKills: grant.MaxKills}, "",
 		},
 		"devices": {
-			&musterv1.WorkUse{OomKills: kills(0), Devices: []*musterv1.WorkDevice{{Uuid: "a", BusyMillis: 1}, {Uuid: "b", PeakMemoryBytes: 3}}},
-			&grant.WorkUse{Devices: []grant.DeviceUse{{UUID: "a", Busy: time.Millisecond}, {UUID: "b", PeakMemory: 3}}}, "",
+			&musterv1.WorkUse{OomKills: kills(0), Devices: []*musterv1.WorkDevice{{Uuid: "a", BusyMillis: 1, MeasuredMillis: 4}, {Uuid: "b", PeakMemoryBytes: 3}}},
+			&grant.WorkUse{Devices: []grant.DeviceUse{{UUID: "a", Busy: time.Millisecond, Measured: 4 * time.Millisecond}, {UUID: "b", PeakMemory: 3}}}, "",
 		},
 		"a device twice":            {&musterv1.WorkUse{Devices: []*musterv1.WorkDevice{{Uuid: "a"}, {Uuid: "a"}}}, nil, `work on t: states[0].use: devices[1].uuid: "a": want ascending UUIDs`},
 		"a device without its UUID": {&musterv1.WorkUse{Devices: []*musterv1.WorkDevice{{}}}, nil, `work on t: states[0].use: devices[0].uuid: "": want ascending UUIDs`},

@@ -35,6 +35,7 @@ func foldDevices(exits []record.Exit) {
 		sum := record.WorkDevice{UUID: allDevices}
 		for _, d := range e.Use.Devices {
 			sum.BusyMillis += d.BusyMillis
+			sum.MeasuredMillis += d.MeasuredMillis
 			sum.Memory += d.Memory
 			sum.PeakMemory += d.PeakMemory
 		}
@@ -53,7 +54,7 @@ func useOf(u *grant.WorkUse) *record.Use {
 		r.OOMKills = &kills
 	}
 	for _, d := range u.Devices {
-		r.Devices = append(r.Devices, record.WorkDevice{UUID: d.UUID, BusyMillis: d.Busy.Milliseconds(), Memory: d.Memory, PeakMemory: d.PeakMemory})
+		r.Devices = append(r.Devices, record.WorkDevice{UUID: d.UUID, BusyMillis: d.Busy.Milliseconds(), MeasuredMillis: d.Measured.Milliseconds(), Memory: d.Memory, PeakMemory: d.PeakMemory})
 	}
 	return r
 }
@@ -68,7 +69,7 @@ func useFrom(r *record.Use) *grant.WorkUse {
 		u.OOMKills = int(*r.OOMKills)
 	}
 	for _, d := range r.Devices {
-		u.Devices = append(u.Devices, grant.DeviceUse{UUID: d.UUID, Busy: time.Duration(d.BusyMillis) * time.Millisecond, Memory: d.Memory, PeakMemory: d.PeakMemory})
+		u.Devices = append(u.Devices, grant.DeviceUse{UUID: d.UUID, Busy: time.Duration(d.BusyMillis) * time.Millisecond, Measured: time.Duration(d.MeasuredMillis) * time.Millisecond, Memory: d.Memory, PeakMemory: d.PeakMemory})
 	}
 	return u
 }

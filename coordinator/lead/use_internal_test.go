@@ -17,7 +17,7 @@ func TestAUseIsReadAsItWasWritten(t *testing.T) {
 		"nothing measured":   nil,
 		"kills not counted":  {CPU: time.Second, Memory: 5, PeakMemory: 7, OOMKills: grant.UnknownKills},
 		"no kills":           {CPU: time.Hour, PeakMemory: 7},
-		"kills and devices":  {OOMKills: 3, Devices: []grant.DeviceUse{{UUID: "GPU-a", Busy: time.Minute, Memory: 1, PeakMemory: 2}, {UUID: "GPU-b"}}},
+		"kills and devices":  {OOMKills: 3, Devices: []grant.DeviceUse{{UUID: "GPU-a", Busy: time.Minute, Measured: time.Hour, Memory: 1, PeakMemory: 2}, {UUID: "GPU-b"}}},
 		"a device of others": {OOMKills: grant.UnknownKills, Devices: []grant.DeviceUse{{UUID: "GPU-z", PeakMemory: 1 << 40}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -183,6 +183,9 @@ func TestGoldenRecords(t *testing.T) {
 	roundTrip(t, "node-status-work", record.NodeStatus{
 		Work: []record.MemberUse{{Tx: "t1", Member: 2, Use: record.Use{CPUMillis: 1500, Memory: 1 << 30, PeakMemory: 2 << 30, Devices: []record.WorkDevice{{UUID: "GPU-a", BusyMillis: 7}}}}},
 	})
+	roundTrip(t, "node-status-work-measured", record.NodeStatus{
+		Work: []record.MemberUse{{Tx: "t1", Use: record.Use{Devices: []record.WorkDevice{{UUID: "GPU-a", BusyMillis: 7, MeasuredMillis: 9}}}}},
+	})
 	roundTrip(t, "node-status-measured", record.NodeStatus{
 		Conditions: []record.Condition{{Type: "DiskPressure", Status: "False", Reason: "JournalHasRoom", LastTransition: "2026-01-02T03:04:05Z"}},
 		HeardAt:    "2026-01-02T03:05:05Z", Usage: resource.Vector{resource.CPU: 31500, resource.Memory: 210 << 30},

@@ -114,10 +114,13 @@ type Use struct {
 
 // WorkDevice is the use of one device or MIG instance by a member.
 type WorkDevice struct {
-	UUID       string         `json:"uuid"`
-	BusyMillis int64          `json:"busyMillis"` // the sum of part times time
-	Memory     resource.Bytes `json:"memory,omitempty"`
-	PeakMemory resource.Bytes `json:"peakMemory"`
+	UUID       string `json:"uuid"`
+	BusyMillis int64  `json:"busyMillis"` // the sum of part times time
+	// MeasuredMillis is the time that BusyMillis is a part of; 0 where an older version has
+	// measured.
+	MeasuredMillis int64          `json:"measuredMillis,omitempty"`
+	Memory         resource.Bytes `json:"memory,omitempty"`
+	PeakMemory     resource.Bytes `json:"peakMemory"`
 }
 
 // Ready says which agents hold the members of a live transaction (ReadyKey). Readers

@@ -46,7 +46,7 @@ func useOf(m *musterv1.WorkUse) record.Use {
 	for _, d := range m.GetDevices()[:min(len(m.GetDevices()), devices.MaxUses)] {
 		if d.GetUuid() > last {
 			last = d.GetUuid()
-			u.Devices = append(u.Devices, record.WorkDevice{UUID: last, BusyMillis: d.GetBusyMillis(), Memory: resource.Bytes(d.GetMemoryBytes()), PeakMemory: resource.Bytes(d.GetPeakMemoryBytes())})
+			u.Devices = append(u.Devices, record.WorkDevice{UUID: last, BusyMillis: d.GetBusyMillis(), MeasuredMillis: d.GetMeasuredMillis(), Memory: resource.Bytes(d.GetMemoryBytes()), PeakMemory: resource.Bytes(d.GetPeakMemoryBytes())})
 		}
 	}
 	return u

@@ -18,7 +18,7 @@ func TestTheUseOfMembersIsWrittenInOrder(t *testing.T) {
 	beat(t, serve(t, s), &schedulerv1.HeartbeatRequest{NodeId: "n1", PodStatuses: []*schedulerv1.PodStatus{
 		{AllocationId: "b", Phase: "Running", Uses: []*schedulerv1.MemberUse{{Member: 1, Use: &musterv1.WorkUse{
 			CpuMillis: 1500, MemoryBytes: 1, PeakMemoryBytes: 2, OomKills: &kills,
-			Devices: []*musterv1.WorkDevice{{Uuid: "GPU-b", BusyMillis: 7, MemoryBytes: 8, PeakMemoryBytes: 9}, {Uuid: "GPU-a"}},
+			Devices: []*musterv1.WorkDevice{{Uuid: "GPU-b", BusyMillis: 7, MeasuredMillis: 11, MemoryBytes: 8, PeakMemoryBytes: 9}, {Uuid: "GPU-a"}},
 		}}, {Member: 0}, {Member: 1}}},
 		{AllocationId: "a", Phase: "Pending"},
 		{AllocationId: "a", Phase: "Running", Uses: []*schedulerv1.MemberUse{{Member: 3, Use: &musterv1.WorkUse{CpuMillis: 9}}}},
@@ -27,7 +27,7 @@ func TestTheUseOfMembersIsWrittenInOrder(t *testing.T) {
 	want := []record.MemberUse{
 		{Tx: "a", Member: 3, Use: record.Use{CPUMillis: 9}},
 		{Tx: "b", Member: 0},
-		{Tx: "b", Member: 1, Use: record.Use{CPUMillis: 1500, Memory: 1, PeakMemory: 2, OOMKills: &kills, Devices: []record.WorkDevice{{UUID: "GPU-b", BusyMillis: 7, Memory: 8, PeakMemory: 9}}}},
+		{Tx: "b", Member: 1, Use: record.Use{CPUMillis: 1500, Memory: 1, PeakMemory: 2, OOMKills: &kills, Devices: []record.WorkDevice{{UUID: "GPU-b", BusyMillis: 7, MeasuredMillis: 11, Memory: 8, PeakMemory: 9}}}},
 	}
 	if diff := cmp.Diff(want, got.Work); diff != "" {
 		t.Errorf("work (-want +got):\n%s", diff)

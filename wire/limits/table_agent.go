@@ -132,6 +132,7 @@ var agentFields = map[string]Limit{
 
 	"muster.v1.WorkDevice.uuid":              prose(maxID),
 	"muster.v1.WorkDevice.busy_millis":       natural,
+	"muster.v1.WorkDevice.measured_millis":   natural,
 	"muster.v1.WorkDevice.memory_bytes":      natural,
 	"muster.v1.WorkDevice.peak_memory_bytes": natural,
 

@@ -2501,8 +2501,11 @@ type WorkDevice struct {
 	BusyMillis      int64 `protobuf:"varint,2,opt,name=busy_millis,json=busyMillis,proto3" json:"busy_millis,omitempty"`
 	MemoryBytes     int64 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	PeakMemoryBytes int64 `protobuf:"varint,4,opt,name=peak_memory_bytes,json=peakMemoryBytes,proto3" json:"peak_memory_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// measured_millis is the time that busy_millis is a part of: the time during which the
+	// driver has reported the use of the device, and nobody else has used it.
+	MeasuredMillis int64 `protobuf:"varint,5,opt,name=measured_millis,json=measuredMillis,proto3" json:"measured_millis,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *WorkDevice) Reset() {
@@ -2559,6 +2562,13 @@ func (x *WorkDevice) GetMemoryBytes() int64 {
 func (x *WorkDevice) GetPeakMemoryBytes() int64 {
 	if x != nil {
 		return x.PeakMemoryBytes
+	}
+	return 0
+}
+
+func (x *WorkDevice) GetMeasuredMillis() int64 {
+	if x != nil {
+		return x.MeasuredMillis
 	}
 	return 0
 }
@@ -3317,14 +3327,15 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\toom_kills\x18\x04 \x01(\x03H\x00R\boomKills\x88\x01\x01\x12/\n" +
 	"\adevices\x18\x05 \x03(\v2\x15.muster.v1.WorkDeviceR\adevicesB\f\n" +
 	"\n" +
-	"_oom_kills\"\x90\x01\n" +
+	"_oom_kills\"\xb9\x01\n" +
 	"\n" +
 	"WorkDevice\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x1f\n" +
 	"\vbusy_millis\x18\x02 \x01(\x03R\n" +
 	"busyMillis\x12!\n" +
 	"\fmemory_bytes\x18\x03 \x01(\x03R\vmemoryBytes\x12*\n" +
-	"\x11peak_memory_bytes\x18\x04 \x01(\x03R\x0fpeakMemoryBytes\"\x89\x02\n" +
+	"\x11peak_memory_bytes\x18\x04 \x01(\x03R\x0fpeakMemoryBytes\x12'\n" +
+	"\x0fmeasured_millis\x18\x05 \x01(\x03R\x0emeasuredMillis\"\x89\x02\n" +
 	"\n" +
 	"AgentHello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x128\n" +
