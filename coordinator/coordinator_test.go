@@ -228,7 +228,7 @@ func TestASubmissionLargerThanATxnIsRefused(t *testing.T) {
 	bubble(t, rig.Options{MaxTxnOps: 24}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(1)
 		_, _, err := k.Job(t.Context(), rig.Submission{Name: "j", GPUs: 1, Members: 12})
-		refused(t, err, 422, "12 units and 1 members: storing it takes 26 operations, the store takes 24")
+		refused(t, err, 422, "spec.parallelism: storing 12 members takes 26 operations, and the store takes 24 in one transaction: ask for 11 members at most, raise etcd's --max-txn-ops, or submit several jobs")
 		submit(t, k, rig.Submission{Name: "j", GPUs: 1, Members: 11})
 		c.Converge()
 	})

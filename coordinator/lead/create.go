@@ -182,8 +182,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 		}
 	}
 	if ops := l.opsOf(s); ops > l.maxOps {
-		return api.Errorf(422, "%s has %d units and %d members: storing it takes %d operations, the store takes %d in one transaction",
-			first.record.Name, len(s.units), first.record.Members, ops, l.maxOps)
+		return l.exceedsTxn(s, ops)
 	}
 	if status := l.checkGroup(first); status != nil {
 		return status

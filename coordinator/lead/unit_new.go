@@ -1,6 +1,8 @@
 package lead
 
 import (
+	"fmt"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -28,6 +30,19 @@ func (l *Leader) opsOf(s *submission) int {
 	enqueue := 2*len(s.units) + 2
 	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + sched.CommitOps
 	return max(enqueue, commit)
+}
+
+// exceedsTxn refuses a job that one transaction of the store cannot hold.
+func (l *Leader) exceedsTxn(s *submission, ops int) *api.Status {
+	field, advice := "spec.parallelism", ""
+	if s.job != nil && s.job.doc.Spec.Completions != nil {
+		field = "spec.completions"
+	}
+	if s.job != nil && !s.job.gang { // each member is a unit
+		advice = fmt.Sprintf("ask for %d members at most, ", (l.maxOps-2)/2)
+	}
+	return api.Errorf(422, "%s: storing %d members takes %d operations, and the store takes %d in one transaction: %sraise etcd's --max-txn-ops, or submit several jobs",
+		field, max(len(s.units), s.units[0].record.Members), ops, l.maxOps, advice)
 }
 
 // overQuota refuses an allocation that may not wait.
