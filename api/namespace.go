@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api/internal/strict"
 )
@@ -27,7 +29,7 @@ type Namespace struct {
 }
 
 // NamespaceSpec has the owner of a namespace and the rules for its work. A change
-// counts for work that is submitted later; deviceLost counts for all work.
+// counts for work that is submitted later; deviceLost and idle count for all work.
 type NamespaceSpec struct {
 	// Tenant is the owner; default: the tenant of the namespace's own name. Any other
 	// tenant has to exist. The tenant stays while work is in the namespace.
@@ -60,6 +62,59 @@ type NamespaceSpec struct {
 	// change of work, beyond a limit is refused with 429; objects beyond a limit that was
 	// lowered stay.
 	Limits *NamespaceCounts `json:"limits,omitempty"`
+	// Idle is the treatment of jobs whose GPUs do nothing; absent: they go on. A change
+	// counts for jobs that run, too.
+	Idle *NamespaceIdle `json:"idle,omitempty"`
+}
+
+// NamespaceIdle is the treatment of jobs whose GPUs do nothing. A unit is idle once the
+// measured use of its GPUs, all together, was below a percentage for a duration. GPUs that
+// are not measured are never idle.
+type NamespaceIdle struct {
+	// Below is the use in percent below which the GPUs do nothing.
+	Below *int32 `json:"below,omitempty" default:"5" range:"1..100" example:"10"`
+	// For is the measured time without a minute of more use.
+	For string `json:"for,omitempty" default:"1h" range:"1m..720h" format:"duration" example:"2h"`
+	// Then is the treatment: warn sets the condition Idle of the allocations and of the
+	// job. suspend also suspends the job once all of its units that run are idle, with
+	// grace; its owner resumes it. end ends such a job, with grace: it is Failed with the
+	// reason Idle.
+	Then string `json:"then,omitempty" default:"warn" oneof:"warn,suspend,end"`
+}
+
+// The values of NamespaceIdle.Then.
+const (
+	IdleWarn    = "warn"
+	IdleSuspend = "suspend"
+	IdleEnd     = "end"
+)
+
+// Rule returns the rule with its defaults, of a valid document.
+func (i NamespaceIdle) Rule() (below int32, length time.Duration, then string) {
+	length, err := time.ParseDuration(i.For)
+	if err != nil {
+		length = time.Hour
+	}
+	below = 5
+	if i.Below != nil {
+		below = *i.Below
+	}
+	return below, length, cmp.Or(i.Then, IdleWarn)
+}
+
+// check refuses values outside of their range.
+func (i *NamespaceIdle) check(faults *faults) {
+	if b := i.Below; b != nil && (*b < 1 || *b > 100) {
+		faults.add(invalid("spec.idle.below", "%d is outside 1..100", *b))
+	}
+	if status := checkDuration("spec.idle.for", i.For); status != nil {
+		faults.add(status)
+	} else if _, length, _ := i.Rule(); length < time.Minute || length > 720*time.Hour {
+		faults.add(invalid("spec.idle.for", "%s is outside 1m..720h", clip(i.For)))
+	}
+	if !slices.Contains([]string{"", IdleWarn, IdleSuspend, IdleEnd}, i.Then) {
+		faults.add(invalid("spec.idle.then", "%q: want warn, suspend or end", clip(i.Then)))
+	}
 }
 
 // NamespaceCounts has the number and the size of the objects of a namespace: as
@@ -144,6 +199,9 @@ func (n *Namespace) Validate() *Status {
 	}
 	if s.DefaultQueue != "" && !IsLabel(s.DefaultQueue) {
 		faults.add(invalid("spec.defaultQueue", "%q is not the name of a queue: %s", clip(s.DefaultQueue), labelRule))
+	}
+	if s.Idle != nil {
+		s.Idle.check(&faults)
 	}
 	if l := s.Limits; l != nil {
 		for _, f := range []struct {

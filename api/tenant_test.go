@@ -3,13 +3,14 @@ package api
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 const (
 	wholeTenant    = `{"apiVersion":"muster/v1","kind":"Tenant","metadata":{"name":"vision","labels":{"floor":"3"}},"spec":{"displayName":"Computer Vision","owner":"ada@example.org","contacts":["Zoë, room 3.14"]}}`
-	wholeNamespace = `{"apiVersion":"muster/v1","kind":"Namespace","metadata":{"name":"vision-dev"},"spec":{"tenant":"vision","admission":"queue","unsatisfiable":"reject","deviceLost":"evict","priorityCeiling":0,"roleCeilings":{"editor":5},"defaultQueue":"research","limits":{"allocations":0,"waitingUnits":5}}}`
+	wholeNamespace = `{"apiVersion":"muster/v1","kind":"Namespace","metadata":{"name":"vision-dev"},"spec":{"tenant":"vision","admission":"queue","unsatisfiable":"reject","deviceLost":"evict","priorityCeiling":0,"roleCeilings":{"editor":5},"defaultQueue":"research","limits":{"allocations":0,"waitingUnits":5},"idle":{"below":1,"for":"720h","then":"suspend"}}}`
 )
 
 func TestTenantsThatAreRefused(t *testing.T) {
@@ -56,6 +57,13 @@ func TestNamespacesThatAreRefused(t *testing.T) {
 		"a ceiling above the greatest": {`{"name":"a"}`, `{"priorityCeiling":1000000001}`, "spec.priorityCeiling: 1000000001 is outside 0..1000000000"},
 		"a ceiling by a class's name":  {`{"name":"a"}`, `{"priorityCeiling":"high-priority"}`, "spec.priorityCeiling"},
 		"a queue that is no label":     {`{"name":"a"}`, `{"defaultQueue":"a/b"}`, `spec.defaultQueue: "a/b" is not the name of a queue`},
+		"idle below nothing":           {`{"name":"a"}`, `{"idle":{"below":0}}`, "spec.idle.below: 0 is outside 1..100"},
+		"idle below more than all":     {`{"name":"a"}`, `{"idle":{"below":101}}`, "spec.idle.below: 101 is outside 1..100"},
+		"idle for less than a minute":  {`{"name":"a"}`, `{"idle":{"for":"59s"}}`, "spec.idle.for: 59s is outside 1m..720h"},
+		"idle for more than a month":   {`{"name":"a"}`, `{"idle":{"for":"721h"}}`, "spec.idle.for: 721h is outside 1m..720h"},
+		"idle for no duration":         {`{"name":"a"}`, `{"idle":{"for":"2 hours"}}`, `spec.idle.for: "2 hours" is not a duration`},
+		"idle for a negative time":     {`{"name":"a"}`, `{"idle":{"for":"-2h"}}`, `spec.idle.for: "-2h" is not a positive duration`},
+		"a fourth treatment of idle":   {`{"name":"a"}`, `{"idle":{"then":"kill"}}`, `spec.idle.then: "kill": want warn, suspend or end`},
 		"a quota":                      {`{"name":"a"}`, `{"quota":{"cpu":1}}`, "quota"},
 	}
 	for name, c := range cases {
@@ -88,6 +96,24 @@ func TestTenantsAndNamespacesAreTakenWhole(t *testing.T) {
 	namespace.Metadata.UID, namespace.Metadata.ResourceVersion = "", ""
 	if d := cmp.Diff(wholeNamespace, string(reencode(t, namespace))); d != "" {
 		t.Errorf("the namespace (-sent +kept):\n%s", d)
+	}
+}
+
+func TestTheRuleOfIdleJobsHasDefaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle   NamespaceIdle
+		below  int32
+		length time.Duration
+		then   string
+	}{
+		"nothing is said":    {NamespaceIdle{}, 5, time.Hour, IdleWarn},
+		"everything is said": {NamespaceIdle{Below: new(int32(100)), For: "90s", Then: IdleEnd}, 100, 90 * time.Second, IdleEnd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if below, length, then := c.idle.Rule(); below != c.below || length != c.length || then != c.then {
+				t.Errorf("below %d for %s, then %s", below, length, then)
+			}
+		})
 	}
 }
 

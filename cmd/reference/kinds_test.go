@@ -102,6 +102,9 @@ func effective(t *testing.T) map[string]string {
 	for _, at := range []string{"Job.spec.", "Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), lead.DefaultQueue
 	}
+	below, length, then := api.NamespaceIdle{}.Rule()
+	all["Namespace.spec.idle.below"], all["Namespace.spec.idle.then"] = strconv.Itoa(int(below)), then
+	all["Namespace.spec.idle.for"] = strings.TrimSuffix(length.String(), "0m0s")
 	all["Job.spec.members.gpu.link"] = link.String()
 	for _, at := range []string{"Allocation.spec.", "Job.spec.template.spec."} {
 		all[at+"scheduling.numaPolicy"], all[at+"scheduling.gpu.link"] = numa.String(), link.String()

@@ -13,6 +13,7 @@ const (
 	terminating = "Terminating"
 	deviceLost  = "DeviceLost"
 	signaled    = "Signaled"
+	gpusIdle    = "Idle"
 	queued      = "Queued"
 )
 
@@ -37,6 +38,7 @@ func OfAllocation(before, after *api.Allocation) (all []Happening) {
 	}
 	all = append(all, held(was.Conditions, is.Conditions, "the agents of all members hold their devices")...)
 	all = append(all, warned(was.Conditions, is.Conditions)...)
+	all = append(all, idles(was.Conditions, is.Conditions)...)
 	all = append(all, losses(was, is)...)
 	all = append(all, leaving(was.Conditions, is.Conditions)...)
 	if was.Phase != is.Phase {
@@ -89,6 +91,19 @@ func held(was, is []api.Condition, message string) []Happening {
 func warned(was, is []api.Condition) []Happening {
 	if now := conditionOf(is, signaled); now.Status == "True" && conditionOf(was, signaled).Status != "True" {
 		return []Happening{normal(signaled, now.LastTransitionTime, "%s", now.Message)}
+	}
+	return nil
+}
+
+// idles are the events of work whose GPUs begin to do nothing by the rule of its namespace, or
+// to do something.
+func idles(was, is []api.Condition) []Happening {
+	before, now := conditionOf(was, gpusIdle), conditionOf(is, gpusIdle)
+	switch {
+	case now.Status == "True" && before.LastTransitionTime != now.LastTransitionTime:
+		return []Happening{warning(gpusIdle, "", "%s", now.Message)}
+	case now.Status != "True" && before.Status == "True" && conditionOf(is, ready).Status == "True":
+		return []Happening{normal("IdleEnded", "", "its GPUs are used again")}
 	}
 	return nil
 }

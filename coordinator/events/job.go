@@ -116,6 +116,10 @@ func OfUnit(before, after Unit) (all []Happening) {
 	}
 	all = append(all, held(was.Conditions, is.Conditions, "the agents hold the devices of "+after.name())...)
 	all = append(all, warned(was.Conditions, is.Conditions)...)
+	for _, h := range idles(was.Conditions, is.Conditions) {
+		h.Message = after.name() + ": " + h.Message
+		all = append(all, h)
+	}
 	for _, h := range leaving(was.Conditions, is.Conditions) {
 		if h.Reason == "Evicted" {
 			h.Message = after.do("are", "is") + strings.TrimPrefix(h.Message, "it is")

@@ -3,8 +3,8 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/idle"
 	"github.com/musterd/muster/coordinator/lead/breaker"
-
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -68,8 +68,12 @@ type attempt struct {
 	places       []shown.Place // of the members, once they have been shown
 	// held are the nodes whose agents hold their members. ready is that all do, as
 	// the store has it.
-	held  map[resource.NodeID]bool
-	ready readiness
+	held map[resource.NodeID]bool
+	// gpus is the time for which the members' devices are idle; judgedIdle is the last look
+	// at their use.
+	gpus       idle.Clock
+	judgedIdle time.Time
+	ready      readiness
 	// seats are the nodes by tree that the attempt's record.Seats has; nil for none.
 	seats map[string]string
 	// work is the state of the members' work, by member, as agents have reported it.

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/musterd/muster/coordinator/idle"
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
 	"github.com/musterd/muster/coordinator/place"
@@ -123,6 +125,14 @@ func (a *attempt) outcomeNow() *record.Outcome {
 // setReady takes over the key as it was written.
 func (a *attempt) setReady(r readiness) { a.ready = r }
 
+// takeUse judges the use of the members' devices.
+func (a *attempt) takeUse(counters []idle.Counter, r idle.Rule) idle.Use {
+	return a.gpus.Take(counters, r)
+}
+
+// noteJudgedIdle notes a look at the use of the members' devices.
+func (a *attempt) noteJudgedIdle(now time.Time) { a.judgedIdle = now }
+
 // freedNodes are the nodes whose agents hold nothing of the transaction any more.
 func (a *attempt) freedNodes() []resource.NodeID {
 	return slices.DeleteFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !a.machine.FreedBy(id) })
@@ -170,7 +180,19 @@ type readiness struct {
 	instant  int64 // milliseconds
 	freed    []resource.NodeID
 	signaled int64 // milliseconds, see record.Ready
+	idle     int64 // milliseconds, with the percentage below
+	below    int32
 	revision resource.Revision
+}
+
+// readinessOf is a key as the store has it.
+func readinessOf(r record.Ready, rev resource.Revision) readiness {
+	return readiness{r.AtMillis, r.Freed, r.SignaledMillis, r.IdleMillis, r.IdleBelow, rev}
+}
+
+// record is the key.
+func (r *readiness) record() record.Ready {
+	return record.Ready{AtMillis: r.instant, Freed: r.freed, SignaledMillis: r.signaled, IdleMillis: r.idle, IdleBelow: r.below}
 }
 
 // has reports whether the key says that a node holds nothing any more.

@@ -25,9 +25,12 @@ func (l *Leader) follow(in NodeFacts) {
 	if n == nil {
 		return
 	}
-	said := n.said.Conditions
+	said := n.said
 	n.takeStatus(in.Status)
-	l.logLost(id, said, n.said.Conditions)
+	l.logLost(id, said.Conditions, n.said.Conditions)
+	if said.revision != n.said.revision {
+		l.judgeIdle(n)
+	}
 	before := n.ban
 	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
 		return

@@ -3,7 +3,6 @@ package lead
 import (
 	"time"
 
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
@@ -44,7 +43,7 @@ func (l *Leader) noteSignaled(a *attempt) {
 			r.signaled = l.millis()
 			a.setReady(r)
 			l.out.info("work_signaled", "unit", a.unit.path)
-			l.putReady(a, record.Ready{AtMillis: r.instant, Freed: r.freed, SignaledMillis: r.signaled})
+			l.putReady(a, r.record())
 			return
 		}
 	}

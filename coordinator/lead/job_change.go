@@ -98,6 +98,9 @@ func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *
 	}
 	change = &jobChange{job: j, rec: j.record, doc: doc}
 	change.rec.Document = raw
+	if !doc.IsSuspended() {
+		change.rec.Suspended = ""
+	}
 	if p.Spec != nil && j.record.Cancelled != nil {
 		return nil, nil, api.Errorf(409, "job %s is ending: its spec stays as it is", j.record.Name).Because(api.FailedPrecondition)
 	}

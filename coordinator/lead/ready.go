@@ -61,9 +61,14 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 			switch {
 			case o == txn.Landed:
 				first := a.ready.revision == 0
-				a.setReady(readiness{r.AtMillis, r.Freed, max(a.ready.signaled, r.SignaledMillis), rev})
+				is := readinessOf(r, rev)
+				is.signaled = max(a.ready.signaled, is.signaled)
+				a.setReady(is)
 				l.noteStarted(a)
 				l.notify(a.unit)
+				if !first && l.attempts[tx] == a {
+					l.noteIdle(a)
+				}
 				if first && l.attempts[tx] == a {
 					l.limitTime(a)
 					l.noteSignaled(a)
@@ -107,7 +112,9 @@ func (l *Leader) writePartly() {
 		default:
 			delete(l.partly, tx)
 			if freed := a.freedNodes(); !slices.Equal(freed, a.ready.freed) && len(freed) > 0 {
-				l.putReady(a, record.Ready{AtMillis: a.ready.instant, Freed: freed, SignaledMillis: a.ready.signaled})
+				r := a.ready.record()
+				r.Freed = freed
+				l.putReady(a, r)
 			}
 		}
 	}
@@ -139,7 +146,7 @@ func (l *Leader) loadReady(kvs []record.KV) error {
 		}
 		l.retired.keepReady(tx)
 		if a := l.attempts[tx]; a != nil {
-			a.setReady(readiness{r.AtMillis, r.Freed, r.SignaledMillis, kv.ModRev})
+			a.setReady(readinessOf(r, kv.ModRev))
 		} else if !recorded[tx] {
 			l.strays = append(l.strays, tx)
 		}

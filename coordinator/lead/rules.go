@@ -72,13 +72,15 @@ type Namespace struct {
 	RoleCeilings map[string]int32
 	// Limits are the count quotas of its object; nil where it has none.
 	Limits *api.NamespaceCounts
+	// Idle is the treatment of jobs whose GPUs do nothing; nil: they go on.
+	Idle *api.NamespaceIdle `json:",omitempty"`
 }
 
 // ruleOf are the owner and the rules in a namespace's object.
 func ruleOf(spec *api.NamespaceSpec) Namespace {
 	return Namespace{
 		Tenant: resource.TenantID(spec.Tenant), Admission: spec.Admission, Unsatisfiable: spec.Unsatisfiable, DeviceLost: spec.DeviceLost,
-		PriorityCeiling: spec.PriorityCeiling, DefaultQueue: spec.DefaultQueue, RoleCeilings: spec.RoleCeilings, Limits: spec.Limits,
+		PriorityCeiling: spec.PriorityCeiling, DefaultQueue: spec.DefaultQueue, RoleCeilings: spec.RoleCeilings, Limits: spec.Limits, Idle: spec.Idle,
 	}
 }
 

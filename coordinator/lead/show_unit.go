@@ -17,6 +17,7 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 	if u.attempt != nil && !u.waiting() {
 		s.Places = u.placements()
 		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.instant
+		s.Idle, s.IdleBelow = u.attempt.ready.idle, u.attempt.ready.below
 	}
 	if s.Waiting = u.told.waiting; u.stored == 0 { // nobody else shows it
 		w := l.waitingNow(u)

@@ -21,7 +21,11 @@ func (l *Leader) stopSuspended(a *attempt) {
 		l.step(a, txn.BudgetSpent{})
 		return
 	}
-	l.evict(u, txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: suspendedReason})
+	reason := suspendedReason
+	if u.job != nil && u.job.record.Suspended != "" {
+		reason = "Suspended: " + u.job.record.Suspended + "; it waits again once it has stopped"
+	}
+	l.evict(u, txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: reason})
 }
 
 // takeWish follows a change of the document of a unit: the unit is held, or may be

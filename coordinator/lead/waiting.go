@@ -13,7 +13,11 @@ import (
 func (l *Leader) waitingOf(u *unit) record.Waiting {
 	switch {
 	case u.isSuspended():
-		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name)
+		reason := ""
+		if u.job != nil {
+			reason = u.job.record.Suspended
+		}
+		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name, reason)
 	case u.hold == holdDependency:
 		return shown.WaitingForDependency(l.wantsOf(u.job))
 	case u.hold == holdDelay:

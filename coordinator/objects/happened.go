@@ -132,7 +132,7 @@ func isSame(before, after entry) bool {
 }
 
 func isSameUnit(was, is *shown.Unit) bool {
-	return was.Revision == is.Revision && was.Phase() == is.Phase() && was.Ready == is.Ready && was.Signaled == is.Signaled &&
+	return was.Revision == is.Revision && was.Phase() == is.Phase() && was.Ready == is.Ready && was.Signaled == is.Signaled && was.Idle == is.Idle &&
 		(was.Places == nil) == (is.Places == nil) &&
 		(was.Ending.Asked == nil) == (is.Ending.Asked == nil) && (was.Ending.Notice == nil) == (is.Ending.Notice == nil) &&
 		slices.EqualFunc(was.Lost, is.Lost, slices.Equal)

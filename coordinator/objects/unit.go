@@ -146,6 +146,7 @@ func (c *Cache) readReady(u *cachedUnit, kvs map[string]record.KV) error {
 	}
 	r, err := read[record.Ready](c, kv)
 	u.Ready, u.Signaled, u.freed, u.Revision = r.AtMillis, r.SignaledMillis, r.Freed, max(u.Revision, kv.ModRev)
+	u.Idle, u.IdleBelow = r.IdleMillis, r.IdleBelow
 	if u.Ready != 0 {
 		c.quotas.reserved.Discharge(u.record.TxID)
 	}

@@ -214,6 +214,7 @@ func TestGoldenRecords(t *testing.T) {
 			},
 		},
 	})
+	roundTrip(t, "ready-idle", record.Ready{AtMillis: 1_767_323_046_125, IdleMillis: 1_767_326_646_125, IdleBelow: 5})
 	roundTrip(t, "ready-freed", record.Ready{AtMillis: 1_767_323_046_125, Freed: []resource.NodeID{"gpu-01"}})
 	roundTrip(t, "node-lease", record.NodeLease{Coordinator: "c1"})
 	roundTrip(t, "node-tx", record.NodeTx{Members: []int{0, 3}})

@@ -21,6 +21,8 @@ const (
 	WaitTimeout EndKind = "WaitTimeout"
 	// DependencyNeverSatisfied: a dependency of the job cannot come true any more.
 	DependencyNeverSatisfied EndKind = "DependencyNeverSatisfied"
+	// Idle: the GPUs of the job did nothing for the time that its namespace allows.
+	Idle EndKind = "Idle"
 )
 
 // inReasons are the kinds that older versions have written as the first word of the

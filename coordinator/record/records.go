@@ -135,6 +135,10 @@ type Ready struct {
 	// SignaledMillis is the instant at which the leader learned that a member has got the
 	// signal that announces the end; 0 where none has.
 	SignaledMillis int64 `json:"signaledMillis,omitempty"`
+	// IdleMillis is the instant since which the GPUs of the members are idle by the rule of
+	// their namespace, and IdleBelow the percentage of that rule; 0 where they are not.
+	IdleMillis int64 `json:"idleMillis,omitempty"`
+	IdleBelow  int32 `json:"idleBelow,omitempty"`
 }
 
 // Charge is an amount counted against one group of one quota tree.
@@ -326,6 +330,9 @@ type Job struct {
 	Shrunk *Cancellation `json:"shrunk,omitempty"`
 	// Boost is the greater priority that the units which wait have for a while.
 	Boost *Boost `json:"boost,omitempty"`
+	// Suspended is why the leader has suspended the job; "" where its owner has, and where
+	// the job is not suspended.
+	Suspended string `json:"suspended,omitempty"`
 	// Met are the dependencies of the document that have come true, by their index,
 	// ascending. The jobs may be gone.
 	Met     []int  `json:"met,omitempty"`

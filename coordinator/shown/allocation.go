@@ -84,6 +84,9 @@ func (m *Member) showPlace(s *api.AllocationStatus, requested map[resource.Name]
 	if m.Signaled != 0 {
 		s.Conditions = append(s.Conditions, m.showSignaled())
 	}
+	if m.Idle != 0 && m.Phase() == api.Running {
+		s.Conditions = append(s.Conditions, m.showIdle())
+	}
 	at := m.Places[m.Index]
 	if at.Node == "" {
 		return
@@ -123,6 +126,18 @@ func (m *Member) showSignaled() api.Condition {
 	return api.Condition{
 		Type: "Signaled", Status: "True", Reason: "EndIsNear", Message: "the work has got the signal that announces its end", LastTransitionTime: Instant(m.Signaled),
 	}
+}
+
+// showIdle is that the GPUs of the unit do nothing, by the rule of the namespace.
+func (u *Unit) showIdle() api.Condition {
+	return api.Condition{
+		Type: "Idle", Status: "True", Reason: "GPUsIdle", Message: IdleText("is", u.IdleBelow, u.Idle), LastTransitionTime: Instant(u.Idle),
+	}
+}
+
+// IdleText says since when GPUs are, or were, used less than a percentage.
+func IdleText(verb string, below int32, since int64) string {
+	return fmt.Sprintf("the use of its GPUs %s below %d%% since %s", verb, below, Instant(since))
 }
 
 // ShowGang adds the condition of a member that runs with fewer members of its group than

@@ -60,6 +60,7 @@ func (j *Job) Show() *api.Job {
 	j.showPhase(s)
 	j.showBelow(s)
 	j.showLostIn(s)
+	j.showIdle(s)
 	j.ShowUses(s)
 	return o
 }
@@ -81,6 +82,23 @@ func (j *Job) showBelow(s *api.JobStatus) {
 			Type: "GangBelowMinimum", Status: "True", Reason: "MembersLost",
 			Message: fmt.Sprintf("%d of %d members of the gang run; the nodes of the others are lost, and they wait for another place", gang.Members-wait, gang.Members),
 		})
+	}
+}
+
+// showIdle adds the condition of a job whose units that run are all idle.
+func (j *Job) showIdle(s *api.JobStatus) {
+	var latest *Unit
+	for i := range j.Units {
+		switch u := &j.Units[i]; {
+		case u.Phase() != api.Running:
+		case u.Idle == 0:
+			return
+		case latest == nil || latest.Idle < u.Idle:
+			latest = u
+		}
+	}
+	if latest != nil {
+		s.Conditions = append(s.Conditions, latest.showIdle())
 	}
 }
 
@@ -260,7 +278,7 @@ func (j *Job) waits() []api.Condition {
 		}
 	}
 	if j.Document.IsSuspended() { // its units are stopping
-		w := Suspended(record.JobUnit, j.Record.Namespace, j.Record.Name)
+		w := Suspended(record.JobUnit, j.Record.Namespace, j.Record.Name, j.Record.Suspended)
 		return []api.Condition{{Type: "Queued", Status: "True", Reason: w.Code, Message: w.Message}}
 	}
 	w := NoPlace(j.Record.Namespace, j.Record.Name)

@@ -35,6 +35,10 @@ type Unit struct {
 	// Signaled is the instant at which the leader learned that the work has got the signal
 	// that announces its end; 0 where it has not.
 	Signaled int64
+	// Idle is the instant since which the GPUs of the members do nothing, and IdleBelow the
+	// percentage of the rule; 0 where they do something, or where there is no rule.
+	Idle      int64
+	IdleBelow int32
 	// Ending is the end of a unit that is Terminating.
 	Ending Ending
 	// Lost are the devices that the members hold and that their agents report as

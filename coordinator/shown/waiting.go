@@ -47,14 +47,18 @@ func OverQuota(detail string) record.Waiting {
 	return record.Waiting{Code: overQuota, Message: detail}
 }
 
-// Suspended is an object that its owner keeps from running. The command of its
-// message can be pasted whatever namespace the reader's context has.
-func Suspended(kind record.UnitKind, namespace, name string) record.Waiting {
+// Suspended is an object that its owner keeps from running, or the leader for a reason, "" for
+// none. The command of its message can be pasted whatever namespace the reader's context has.
+func Suspended(kind record.UnitKind, namespace, name, reason string) record.Waiting {
 	object := "allocation/" + name
 	if kind == record.JobUnit {
 		object = "job/" + name
 	}
-	return record.Waiting{Code: suspended, Message: "suspended by its owner; `muster resume " + object + " -n " + namespace + "` lets it run"}
+	by := "by its owner"
+	if reason != "" {
+		by = "(" + reason + ")"
+	}
+	return record.Waiting{Code: suspended, Message: "suspended " + by + "; `muster resume " + object + " -n " + namespace + "` lets it run"}
 }
 
 // WaitingForQueue is a unit that a rule of its queue holds back.
@@ -151,7 +155,7 @@ func (u *Unit) waits(kind, status string) api.Condition {
 	w := u.Waiting
 	switch is := w != nil && w.Code == suspended; {
 	case u.isSuspended() && !is: // the document has it, and its time is not written yet
-		now := Suspended(u.Record.Kind, u.Record.Namespace, u.Record.Name)
+		now := Suspended(u.Record.Kind, u.Record.Namespace, u.Record.Name, "")
 		w = &now
 	case w == nil, is && !u.isSuspended():
 		untried := Untried()

@@ -51,6 +51,7 @@ var table = map[string]row{
 	"coordinator/history/spool":     {layer: adapter, neighbours: []string{"coordinator/history"}},
 	"coordinator/history/projector": {layer: owner, neighbours: []string{"coordinator/history/spool"}},
 	"coordinator/history/narrate":   {layer: decision, neighbours: []string{"coordinator/admission", "coordinator/history", "coordinator/lead/edit", "coordinator/record", "coordinator/shown"}},
+	"coordinator/idle":              {layer: decision},
 	"coordinator/life":              {layer: decision},
 	"coordinator/mix":               {layer: decision},
 	"coordinator/topology":          {layer: decision},
@@ -76,7 +77,7 @@ var table = map[string]row{
 	"coordinator/rendezvous": {layer: decision},
 	"coordinator/loss":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/capture":      {layer: decision, neighbours: []string{"coordinator/lead", "coordinator/lead/edit", "coordinator/mix", "coordinator/record", "coordinator/sched"}},
@@ -185,7 +186,7 @@ const testTree = "test/"
 // undocumented are packages that decide by vocabulary of their own: none imports
 // api, the documents that clients read and write. The leader translates.
 var undocumented = []string{
-	"fit", "agent/ledger", "coordinator/cluster", "coordinator/decisions", "coordinator/life", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota",
+	"fit", "agent/ledger", "coordinator/cluster", "coordinator/decisions", "coordinator/idle", "coordinator/life", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/quota",
 	"coordinator/record", "coordinator/txn", "coordinator/whatif",
 }
 

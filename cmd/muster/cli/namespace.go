@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -50,12 +51,21 @@ func roleCeilingsOf(s *api.NamespaceSpec) string {
 	return strings.Join(words, ", ")
 }
 
+// idleOf is the treatment of jobs whose GPUs do nothing.
+func idleOf(s *api.NamespaceSpec) string {
+	if s.Idle == nil {
+		return "go on"
+	}
+	below, length, then := s.Idle.Rule()
+	return fmt.Sprintf("%s, once their GPUs are used below %d%% for %s", then, below, length)
+}
+
 func (a *app) describeNamespace(n *api.Namespace) {
 	s := &n.Spec
 	a.facts(append(metaFacts(&n.Metadata),
 		"Tenant", cmp.Or(s.Tenant, n.Metadata.Name), "Admission", cmp.Or(s.Admission, "reject"), "Unsatisfiable", cmp.Or(s.Unsatisfiable, "as its tenant or the coordinators' configuration says"),
 		"Device lost", cmp.Or(s.DeviceLost, "as the coordinators' configuration says"), "Priority ceiling", cmp.Or(ceilingOf(s), "none (roles of tenants: 1000)"), "Role ceilings", roleCeilingsOf(s),
-		"Default queue", cmp.Or(s.DefaultQueue, "default"))...)
+		"Default queue", cmp.Or(s.DefaultQueue, "default"), "Idle jobs", idleOf(s))...)
 	if n.Status.Used != nil && n.Status.Hard != nil {
 		a.describeCounts(n.Status.Used, n.Status.Hard)
 	}

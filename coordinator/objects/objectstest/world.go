@@ -354,13 +354,17 @@ func (w *World) label() []record.Op {
 	return []record.Op{record.Put(u.Path().Key(), record.MustEncode(u.Unit))}
 }
 
-// ready notes that the agents hold all members of a unit.
+// ready notes that the agents hold all members of a unit, whose GPUs may do nothing.
 func (w *World) ready() []record.Op {
 	u, found := pick(w, w.units, func(u *unit) bool { return u.tx != nil && u.tx.State == grant.RecordCommitted })
 	if !found {
 		return nil
 	}
-	return []record.Op{record.Put(record.ReadyKey(u.TxID), record.MustEncode(record.Ready{AtMillis: 946_684_800_000}))}
+	r := record.Ready{AtMillis: 946_684_800_000}
+	if w.random.IntN(3) == 0 {
+		r.IdleMillis, r.IdleBelow = r.AtMillis+int64(w.random.IntN(60_000)), 5
+	}
+	return []record.Op{record.Put(record.ReadyKey(u.TxID), record.MustEncode(r))}
 }
 
 // move moves a unit on the quota tree, or takes back that it has moved.

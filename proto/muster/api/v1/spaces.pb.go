@@ -313,8 +313,10 @@ type NamespaceSpec struct {
 	DefaultQueue    string                 `protobuf:"bytes,6,opt,name=default_queue,json=defaultQueue,proto3" json:"default_queue,omitempty"`
 	Limits          *NamespaceCounts       `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
 	RoleCeilings    map[string]int32       `protobuf:"bytes,8,rep,name=role_ceilings,json=roleCeilings,proto3" json:"role_ceilings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Of jobs whose GPUs do nothing; absent: they go on.
+	Idle          *NamespaceIdle `protobuf:"bytes,9,opt,name=idle,proto3" json:"idle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NamespaceSpec) Reset() {
@@ -403,6 +405,76 @@ func (x *NamespaceSpec) GetRoleCeilings() map[string]int32 {
 	return nil
 }
 
+func (x *NamespaceSpec) GetIdle() *NamespaceIdle {
+	if x != nil {
+		return x.Idle
+	}
+	return nil
+}
+
+type NamespaceIdle struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In percent, of the GPUs of a unit together. Absent: 5.
+	Below *int32 `protobuf:"varint,1,opt,name=below,proto3,oneof" json:"below,omitempty"`
+	// A duration such as "2h". "": 1h.
+	For string `protobuf:"bytes,2,opt,name=for,proto3" json:"for,omitempty"`
+	// warn, suspend or end. "": warn.
+	Then          string `protobuf:"bytes,3,opt,name=then,proto3" json:"then,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceIdle) Reset() {
+	*x = NamespaceIdle{}
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceIdle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceIdle) ProtoMessage() {}
+
+func (x *NamespaceIdle) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceIdle.ProtoReflect.Descriptor instead.
+func (*NamespaceIdle) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NamespaceIdle) GetBelow() int32 {
+	if x != nil && x.Below != nil {
+		return *x.Below
+	}
+	return 0
+}
+
+func (x *NamespaceIdle) GetFor() string {
+	if x != nil {
+		return x.For
+	}
+	return ""
+}
+
+func (x *NamespaceIdle) GetThen() string {
+	if x != nil {
+		return x.Then
+	}
+	return ""
+}
+
 type NamespaceCounts struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Allocations     *int64                 `protobuf:"varint,1,opt,name=allocations,proto3,oneof" json:"allocations,omitempty"`
@@ -416,7 +488,7 @@ type NamespaceCounts struct {
 
 func (x *NamespaceCounts) Reset() {
 	*x = NamespaceCounts{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +500,7 @@ func (x *NamespaceCounts) String() string {
 func (*NamespaceCounts) ProtoMessage() {}
 
 func (x *NamespaceCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[5]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,7 +513,7 @@ func (x *NamespaceCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceCounts.ProtoReflect.Descriptor instead.
 func (*NamespaceCounts) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{5}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NamespaceCounts) GetAllocations() int64 {
@@ -489,7 +561,7 @@ type NamespaceStatus struct {
 
 func (x *NamespaceStatus) Reset() {
 	*x = NamespaceStatus{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +573,7 @@ func (x *NamespaceStatus) String() string {
 func (*NamespaceStatus) ProtoMessage() {}
 
 func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[6]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +586,7 @@ func (x *NamespaceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceStatus.ProtoReflect.Descriptor instead.
 func (*NamespaceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NamespaceStatus) GetUsed() *NamespaceCounts {
@@ -542,7 +614,7 @@ type NamespaceList struct {
 
 func (x *NamespaceList) Reset() {
 	*x = NamespaceList{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +626,7 @@ func (x *NamespaceList) String() string {
 func (*NamespaceList) ProtoMessage() {}
 
 func (x *NamespaceList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[7]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +639,7 @@ func (x *NamespaceList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceList.ProtoReflect.Descriptor instead.
 func (*NamespaceList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NamespaceList) GetKind() string {
@@ -604,7 +676,7 @@ type Resource struct {
 
 func (x *Resource) Reset() {
 	*x = Resource{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -616,7 +688,7 @@ func (x *Resource) String() string {
 func (*Resource) ProtoMessage() {}
 
 func (x *Resource) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[8]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -629,7 +701,7 @@ func (x *Resource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resource.ProtoReflect.Descriptor instead.
 func (*Resource) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Resource) GetApiVersion() string {
@@ -680,7 +752,7 @@ type ResourceSpec struct {
 
 func (x *ResourceSpec) Reset() {
 	*x = ResourceSpec{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +764,7 @@ func (x *ResourceSpec) String() string {
 func (*ResourceSpec) ProtoMessage() {}
 
 func (x *ResourceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[9]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +777,7 @@ func (x *ResourceSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceSpec.ProtoReflect.Descriptor instead.
 func (*ResourceSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResourceSpec) GetDisplayName() string {
@@ -753,7 +825,7 @@ type ResourceStatus struct {
 
 func (x *ResourceStatus) Reset() {
 	*x = ResourceStatus{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[10]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +837,7 @@ func (x *ResourceStatus) String() string {
 func (*ResourceStatus) ProtoMessage() {}
 
 func (x *ResourceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[10]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +850,7 @@ func (x *ResourceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceStatus.ProtoReflect.Descriptor instead.
 func (*ResourceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResourceStatus) GetSources() []string {
@@ -806,7 +878,7 @@ type ResourceList struct {
 
 func (x *ResourceList) Reset() {
 	*x = ResourceList{}
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[11]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +890,7 @@ func (x *ResourceList) String() string {
 func (*ResourceList) ProtoMessage() {}
 
 func (x *ResourceList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_spaces_proto_msgTypes[11]
+	mi := &file_muster_api_v1_spaces_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +903,7 @@ func (x *ResourceList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceList.ProtoReflect.Descriptor instead.
 func (*ResourceList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_spaces_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResourceList) GetKind() string {
@@ -884,7 +956,7 @@ const file_muster_api_v1_spaces_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x125\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x19.muster.api.v1.ObjectMetaR\bmetadata\x120\n" +
 	"\x04spec\x18\x04 \x01(\v2\x1c.muster.api.v1.NamespaceSpecR\x04spec\x126\n" +
-	"\x06status\x18\x05 \x01(\v2\x1e.muster.api.v1.NamespaceStatusR\x06status\"\xc4\x03\n" +
+	"\x06status\x18\x05 \x01(\v2\x1e.muster.api.v1.NamespaceStatusR\x06status\"\xf6\x03\n" +
 	"\rNamespaceSpec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
 	"\tadmission\x18\x02 \x01(\tR\tadmission\x12$\n" +
@@ -894,11 +966,17 @@ const file_muster_api_v1_spaces_proto_rawDesc = "" +
 	"\x10priority_ceiling\x18\x05 \x01(\x05H\x00R\x0fpriorityCeiling\x88\x01\x01\x12#\n" +
 	"\rdefault_queue\x18\x06 \x01(\tR\fdefaultQueue\x126\n" +
 	"\x06limits\x18\a \x01(\v2\x1e.muster.api.v1.NamespaceCountsR\x06limits\x12S\n" +
-	"\rrole_ceilings\x18\b \x03(\v2..muster.api.v1.NamespaceSpec.RoleCeilingsEntryR\froleCeilings\x1a?\n" +
+	"\rrole_ceilings\x18\b \x03(\v2..muster.api.v1.NamespaceSpec.RoleCeilingsEntryR\froleCeilings\x120\n" +
+	"\x04idle\x18\t \x01(\v2\x1c.muster.api.v1.NamespaceIdleR\x04idle\x1a?\n" +
 	"\x11RoleCeilingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01B\x13\n" +
-	"\x11_priority_ceiling\"\xaa\x02\n" +
+	"\x11_priority_ceiling\"Z\n" +
+	"\rNamespaceIdle\x12\x19\n" +
+	"\x05below\x18\x01 \x01(\x05H\x00R\x05below\x88\x01\x01\x12\x10\n" +
+	"\x03for\x18\x02 \x01(\tR\x03for\x12\x12\n" +
+	"\x04then\x18\x03 \x01(\tR\x04thenB\b\n" +
+	"\x06_below\"\xaa\x02\n" +
 	"\x0fNamespaceCounts\x12%\n" +
 	"\vallocations\x18\x01 \x01(\x03H\x00R\vallocations\x88\x01\x01\x12\x17\n" +
 	"\x04jobs\x18\x02 \x01(\x03H\x01R\x04jobs\x88\x01\x01\x12(\n" +
@@ -950,48 +1028,50 @@ func file_muster_api_v1_spaces_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_spaces_proto_rawDescData
 }
 
-var file_muster_api_v1_spaces_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_muster_api_v1_spaces_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_muster_api_v1_spaces_proto_goTypes = []any{
 	(*Tenant)(nil),          // 0: muster.api.v1.Tenant
 	(*TenantSpec)(nil),      // 1: muster.api.v1.TenantSpec
 	(*TenantList)(nil),      // 2: muster.api.v1.TenantList
 	(*Namespace)(nil),       // 3: muster.api.v1.Namespace
 	(*NamespaceSpec)(nil),   // 4: muster.api.v1.NamespaceSpec
-	(*NamespaceCounts)(nil), // 5: muster.api.v1.NamespaceCounts
-	(*NamespaceStatus)(nil), // 6: muster.api.v1.NamespaceStatus
-	(*NamespaceList)(nil),   // 7: muster.api.v1.NamespaceList
-	(*Resource)(nil),        // 8: muster.api.v1.Resource
-	(*ResourceSpec)(nil),    // 9: muster.api.v1.ResourceSpec
-	(*ResourceStatus)(nil),  // 10: muster.api.v1.ResourceStatus
-	(*ResourceList)(nil),    // 11: muster.api.v1.ResourceList
-	nil,                     // 12: muster.api.v1.NamespaceSpec.RoleCeilingsEntry
-	(*ObjectMeta)(nil),      // 13: muster.api.v1.ObjectMeta
-	(*ListMeta)(nil),        // 14: muster.api.v1.ListMeta
+	(*NamespaceIdle)(nil),   // 5: muster.api.v1.NamespaceIdle
+	(*NamespaceCounts)(nil), // 6: muster.api.v1.NamespaceCounts
+	(*NamespaceStatus)(nil), // 7: muster.api.v1.NamespaceStatus
+	(*NamespaceList)(nil),   // 8: muster.api.v1.NamespaceList
+	(*Resource)(nil),        // 9: muster.api.v1.Resource
+	(*ResourceSpec)(nil),    // 10: muster.api.v1.ResourceSpec
+	(*ResourceStatus)(nil),  // 11: muster.api.v1.ResourceStatus
+	(*ResourceList)(nil),    // 12: muster.api.v1.ResourceList
+	nil,                     // 13: muster.api.v1.NamespaceSpec.RoleCeilingsEntry
+	(*ObjectMeta)(nil),      // 14: muster.api.v1.ObjectMeta
+	(*ListMeta)(nil),        // 15: muster.api.v1.ListMeta
 }
 var file_muster_api_v1_spaces_proto_depIdxs = []int32{
-	13, // 0: muster.api.v1.Tenant.metadata:type_name -> muster.api.v1.ObjectMeta
+	14, // 0: muster.api.v1.Tenant.metadata:type_name -> muster.api.v1.ObjectMeta
 	1,  // 1: muster.api.v1.Tenant.spec:type_name -> muster.api.v1.TenantSpec
-	14, // 2: muster.api.v1.TenantList.metadata:type_name -> muster.api.v1.ListMeta
+	15, // 2: muster.api.v1.TenantList.metadata:type_name -> muster.api.v1.ListMeta
 	0,  // 3: muster.api.v1.TenantList.items:type_name -> muster.api.v1.Tenant
-	13, // 4: muster.api.v1.Namespace.metadata:type_name -> muster.api.v1.ObjectMeta
+	14, // 4: muster.api.v1.Namespace.metadata:type_name -> muster.api.v1.ObjectMeta
 	4,  // 5: muster.api.v1.Namespace.spec:type_name -> muster.api.v1.NamespaceSpec
-	6,  // 6: muster.api.v1.Namespace.status:type_name -> muster.api.v1.NamespaceStatus
-	5,  // 7: muster.api.v1.NamespaceSpec.limits:type_name -> muster.api.v1.NamespaceCounts
-	12, // 8: muster.api.v1.NamespaceSpec.role_ceilings:type_name -> muster.api.v1.NamespaceSpec.RoleCeilingsEntry
-	5,  // 9: muster.api.v1.NamespaceStatus.used:type_name -> muster.api.v1.NamespaceCounts
-	5,  // 10: muster.api.v1.NamespaceStatus.hard:type_name -> muster.api.v1.NamespaceCounts
-	14, // 11: muster.api.v1.NamespaceList.metadata:type_name -> muster.api.v1.ListMeta
-	3,  // 12: muster.api.v1.NamespaceList.items:type_name -> muster.api.v1.Namespace
-	13, // 13: muster.api.v1.Resource.metadata:type_name -> muster.api.v1.ObjectMeta
-	9,  // 14: muster.api.v1.Resource.spec:type_name -> muster.api.v1.ResourceSpec
-	10, // 15: muster.api.v1.Resource.status:type_name -> muster.api.v1.ResourceStatus
-	14, // 16: muster.api.v1.ResourceList.metadata:type_name -> muster.api.v1.ListMeta
-	8,  // 17: muster.api.v1.ResourceList.items:type_name -> muster.api.v1.Resource
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	7,  // 6: muster.api.v1.Namespace.status:type_name -> muster.api.v1.NamespaceStatus
+	6,  // 7: muster.api.v1.NamespaceSpec.limits:type_name -> muster.api.v1.NamespaceCounts
+	13, // 8: muster.api.v1.NamespaceSpec.role_ceilings:type_name -> muster.api.v1.NamespaceSpec.RoleCeilingsEntry
+	5,  // 9: muster.api.v1.NamespaceSpec.idle:type_name -> muster.api.v1.NamespaceIdle
+	6,  // 10: muster.api.v1.NamespaceStatus.used:type_name -> muster.api.v1.NamespaceCounts
+	6,  // 11: muster.api.v1.NamespaceStatus.hard:type_name -> muster.api.v1.NamespaceCounts
+	15, // 12: muster.api.v1.NamespaceList.metadata:type_name -> muster.api.v1.ListMeta
+	3,  // 13: muster.api.v1.NamespaceList.items:type_name -> muster.api.v1.Namespace
+	14, // 14: muster.api.v1.Resource.metadata:type_name -> muster.api.v1.ObjectMeta
+	10, // 15: muster.api.v1.Resource.spec:type_name -> muster.api.v1.ResourceSpec
+	11, // 16: muster.api.v1.Resource.status:type_name -> muster.api.v1.ResourceStatus
+	15, // 17: muster.api.v1.ResourceList.metadata:type_name -> muster.api.v1.ListMeta
+	9,  // 18: muster.api.v1.ResourceList.items:type_name -> muster.api.v1.Resource
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_spaces_proto_init() }
@@ -1002,13 +1082,14 @@ func file_muster_api_v1_spaces_proto_init() {
 	file_muster_api_v1_objects_proto_init()
 	file_muster_api_v1_spaces_proto_msgTypes[4].OneofWrappers = []any{}
 	file_muster_api_v1_spaces_proto_msgTypes[5].OneofWrappers = []any{}
+	file_muster_api_v1_spaces_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_spaces_proto_rawDesc), len(file_muster_api_v1_spaces_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
