@@ -1,8 +1,9 @@
-// Package launch has the service manager of the host start the shims of members, for an
-// agent without rights of its own. The agent asks a helper that is root over a socket; the
-// helper looks the user of the tenant up, and asks systemd for a transient service. Neither
-// decides which members start, nor what binds them: the helper only keeps the agent from
-// starting anything as a user that the operator's table does not name.
+// Package launch has the service manager of the host start the shims of members and the
+// scripts around them, and has processes of other users signaled, for an agent without
+// rights of its own. The agent asks a helper that is root over a socket; the helper looks
+// the user of the tenant up, and asks systemd for a transient service. Neither decides
+// which members start, nor what binds them: the helper only keeps the agent from starting
+// or signaling anything of a user that the operator's tables do not name.
 package launch
 
 import (

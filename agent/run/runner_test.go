@@ -211,6 +211,7 @@ func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	}{
 		"no such command":        {shim.Spec{Args: []string{"no-such-command"}, Dir: "/"}, 127, `command "no-such-command" is in no folder of PATH`},
 		"no such folder":         {shim.Spec{Args: []string{"/bin/true"}, Dir: "/no/such"}, 126, "working directory /no/such"},
+		"no such file":           {shim.Spec{Args: []string{"/no/such"}, Dir: "/"}, 127, "start /no/such: no such file or directory"},
 		"a folder as a command":  {shim.Spec{Args: []string{"/tmp"}, Dir: "/"}, 126, "start /tmp: permission denied"},
 		"CPUs that do not exist": {shim.Spec{Args: []string{"/bin/true"}, Dir: "/", CPUs: []int{1023}}, 126, "affinity to CPUs [1023]"},
 	} {

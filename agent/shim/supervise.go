@@ -204,7 +204,10 @@ func fork(spec Spec, work string, args, env []string, std []*os.File, sys *sysca
 		pid, err = syscall.ForkExec(path, args, attr)
 	}()
 	<-forked
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // as of a shell, also where a script's interpreter is not there
+		return 0, codeNotFound, fmt.Errorf("start %s: %w", path, err)
+	case err != nil:
 		return 0, codeNotStarted, fmt.Errorf("start %s: %w", path, err)
 	}
 	return pid, 0, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,20 +68,20 @@ func (a *attachment) request() (attach.Request, error) {
 	if a.transaction == "" {
 		return attach.Request{}, usageError{errors.New("--transaction: want the name of a transaction")}
 	}
-	if !filepath.IsAbs(a.socket) {
-		return attach.Request{}, usageError{fmt.Errorf("--socket: %.120q: want an absolute path", a.socket)}
+	if a.socket == "" || len(a.socket) > mostSocket {
+		return attach.Request{}, usageError{fmt.Errorf("--socket: %.120q: want a path of 1 to %d bytes", a.socket, mostSocket)}
 	}
 	return attach.Request{Transaction: resource.TxID(a.transaction), Member: a.member}, nil
 }
 
 // answered judges the answer of the agent: a request that is wrong is a mistake of the
 // caller.
-func answered(ctx context.Context, err error) error {
+func answered(err error) error {
 	var r *attach.Refused
 	if errors.As(err, &r) && (r.Status == 422 || r.Status == 400) {
 		return usageError{err}
 	}
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
 func newAttach() *cobra.Command {
@@ -104,7 +103,7 @@ func newAttach() *cobra.Command {
 					return err
 				}
 			}
-			return answered(cmd.Context(), attach.Attach(cmd.Context(), a.socket, q))
+			return answered(attach.Attach(cmd.Context(), a.socket, q))
 		},
 	}
 	a.add(cmd)
@@ -128,7 +127,7 @@ func newDone() *cobra.Command {
 				return usageError{fmt.Errorf("--status: %w", err)}
 			}
 			q.Code = &code
-			return answered(cmd.Context(), attach.Done(cmd.Context(), a.socket, q))
+			return answered(attach.Done(cmd.Context(), a.socket, q))
 		},
 	}
 	a.add(cmd)

@@ -109,7 +109,7 @@ func (f *Facts) ofStage(v Viewer) (resource.Reason, string) {
 	case Gathering:
 		return code(IsGathering, f.gathers())
 	case Suspended:
-		return code(IsSuspended, "its owner has suspended it with spec.suspend")
+		return code(IsSuspended, "it is suspended by spec.suspend")
 	case Blocked:
 		return code(f.Block.Code, f.blocked(v))
 	case Delayed:

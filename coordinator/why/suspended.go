@@ -21,6 +21,6 @@ func Resumed(f *Facts) (*api.Outlook, []api.Help) {
 		then = "as things are it would wait: " + f.Outlook.Reason.Detail
 	}
 	where := strings.ToLower(f.Object) + "/" + f.Name + " -n " + f.Namespace
-	return &api.Outlook{Can: api.CanLater, Message: "It can run once its owner has resumed it."},
+	return &api.Outlook{Can: api.CanLater, Message: "It can run once it is resumed."},
 		[]api.Help{{Code: Resume, Message: "muster resume " + where + ": " + then}}
 }

@@ -28,7 +28,7 @@ type Standing uint8
 const (
 	// Gone: the unit is in no queue.
 	Gone Standing = iota
-	// Aside: the unit waits, and holds back nobody: its owner has suspended it, its group
+	// Aside: the unit waits, and holds back nobody: it is suspended, its group
 	// is not complete, or its job does not let it be tried now: before the instant of its
 	// next try, or beyond the parallelism.
 	Aside
