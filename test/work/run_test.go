@@ -88,7 +88,10 @@ func TestAGangRunsEachMemberOnItsNodeAndDevices(t *testing.T) {
 // The owner of a job that failed sees where each member ran, and how it ended.
 func TestAnEndedMemberNamesItsNode(t *testing.T) {
 	w := open(t, 2)
-	w.muster("run", "--nodes", "2", "-g", "8", "--name", "uneven", "--", "sh", "-c", `if [ $MUSTER_RANK = 1 ]; then exit 7; fi; trap 'exit 0' TERM; sleep 1000 & wait; wait`).ends(7)
+	// Member 1 fails once member 0 takes signals.
+	ready := filepath.Join(t.TempDir(), "ready")
+	w.muster("run", "--nodes", "2", "-g", "8", "--name", "uneven", "--", "sh", "-c",
+		`if [ $MUSTER_RANK = 1 ]; then until [ -e "$0" ]; do sleep 0.01; done; exit 7; fi; trap 'exit 0' TERM; : > "$0"; sleep 1000 & wait; wait`, ready).ends(7)
 	ends := w.phase("uneven", api.Failed).Status.Allocations
 	stdout, _ := w.muster("describe", "job", "uneven").ends(0)
 	_, table, found := strings.Cut(stdout, "\nExits:\n")
