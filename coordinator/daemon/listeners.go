@@ -89,10 +89,10 @@ func (d *Daemon) serveMetrics(web *http.ServeMux, own prometheus.Gatherer) {
 	process, callers := serve(own), d.callers
 	if !d.config.MetricsToken.IsZero() {
 		callers = service.AnyOf(service.StaticToken(d.config.MetricsToken.Secret()), d.callers)
-		process = rest.AdminOnly(callers, process)
+		process = rest.AdminOnly(callers, d.audit, process)
 	}
 	mux.Handle("GET /metrics", process)
-	mux.Handle("GET /metrics/cluster", rest.AdminOnly(callers, serve(d.cluster)))
+	mux.Handle("GET /metrics/cluster", rest.AdminOnly(callers, d.audit, serve(d.cluster)))
 }
 
 // serveEnrolment serves enrolment alone at enrollListen, to hosts that have no

@@ -114,12 +114,13 @@ func askREST(t *testing.T, h *house, see func(door, asked) answers) {
 		}
 	}
 	// The cluster's metrics are beside the API, for Prometheus.
-	metrics := rest.AdminOnly(h.door, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	metrics := rest.AdminOnly(h.door, h.audits, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for i, want := range see(overREST, asked{service.KindMetrics, service.VerbGet, inNone}) {
 		request, answer := httptest.NewRequest(http.MethodGet, "/metrics/cluster", nil), httptest.NewRecorder()
 		request.Header.Set("Authorization", "Bearer "+h.tokens[who[i]])
 		if metrics.ServeHTTP(answer, request); answerOf(answer.Code) != want {
 			t.Errorf("the cluster's metrics as %s: %d, want %s", who[i], answer.Code, want)
 		}
+		h.audits.check(t, "the cluster's metrics as "+who[i], want)
 	}
 }
