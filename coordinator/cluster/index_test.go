@@ -169,21 +169,33 @@ func (r rater) Doubt(s *cluster.Standing, _ int) int {
 	return 0
 }
 
-// sameRatings compares the ratings that the State remembers with those made anew.
+// sameRatings compares the ratings that the State remembers with those made anew. The peers
+// of a block have the same taints, and no rating of a block is better than its best.
 func sameRatings(t interface{ Fatalf(string, ...any) }, s *cluster.State, by rater, r *resource.Request) {
-	ratings, peers := s.Rated(by, r)
+	all := s.Rated(by, r)
 	seen := map[*cluster.Peers]bool{}
-	for slot, p := range peers {
-		switch {
-		case p == nil || !p.MayFit(r):
-			if ratings[slot] != (cluster.Rating{}) {
-				t.Fatalf("slot %d has no room and the rating %+v", slot, ratings[slot])
+	for block := range all.Blocks() {
+		ratings, peers := all.Block(block)
+		best, taints := all.Best(block)
+		want := cluster.Rating{}
+		for i, p := range peers {
+			rating := cluster.Rating{}
+			if p != nil && p.MayFit(r) {
+				rating = cluster.Rating{Score: by.Score(&p.Standing, p.Kind(), r), Doubt: int32(by.Doubt(&p.Standing, 0)), Room: true}
 			}
-		default:
-			if want := (cluster.Rating{Score: by.Score(&p.Standing, p.Kind(), r), Doubt: int32(by.Doubt(&p.Standing, 0)), Room: true}); ratings[slot] != want {
-				t.Fatalf("slot %d is rated %+v, want %+v", slot, ratings[slot], want)
+			if ratings[i] != rating {
+				t.Fatalf("slot %d of block %d is rated %+v, want %+v", i, block, ratings[i], rating)
+			}
+			if p != nil && p.Taints() != taints {
+				t.Fatalf("slot %d of block %d has peers with other taints", i, block)
+			}
+			if rating.Room && (!want.Room || rating.Doubt < want.Doubt || rating.Doubt == want.Doubt && rating.Score > want.Score) {
+				want = rating
 			}
 			seen[p] = true
+		}
+		if *best != want {
+			t.Fatalf("the best of block %d is %+v, want %+v", block, *best, want)
 		}
 	}
 	for _, p := range s.Peers(r) {
@@ -204,6 +216,35 @@ func TestOldRatingsMakeRoom(t *testing.T) {
 		sameRatings(t, s, rater{1}, &r)
 		n := s.Nodes()[i%3]
 		s.SetSuspect(n, !n.Suspect)
+	}
+}
+
+// TestRatingsOfManyTaints: nodes of which no two are alike get other taints again and again,
+// so that blocks fill, run empty and are used again.
+func TestRatingsOfManyTaints(t *testing.T) {
+	const nodes = 150
+	host, s := hostOf(t, "gpu2"), cluster.NewState()
+	for i := range nodes {
+		n := freeNode(resource.NodeID(fmt.Sprint("n", i)), host)
+		s.Insert(n)
+		if err := s.Take(n, resource.Assignment{CPUs: []resource.CPUGrant{{ID: 0, Milli: resource.Millicores(1 + i)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for step := range 4000 {
+		n := s.Nodes()[random.IntN(nodes)]
+		var taints []constraint.Taint
+		if key := random.IntN(1 + step/200); key > 0 {
+			taints = []constraint.Taint{{Key: fmt.Sprint("k", key), Effect: constraint.PreferNoSchedule}}
+		}
+		s.Relabel(n, nil, taints)
+		if step%7 == 0 {
+			sameRatings(t, s, rater{1}, &resource.Request{CPU: 500})
+		}
+	}
+	if all := s.Rated(rater{1}, &resource.Request{CPU: 500}); all.Blocks() > nodes {
+		t.Errorf("%d blocks for %d nodes", all.Blocks(), nodes)
 	}
 }
 

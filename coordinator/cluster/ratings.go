@@ -1,6 +1,13 @@
 package cluster
 
-import "github.com/musterd/muster/resource"
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/musterd/muster/constraint"
+	"github.com/musterd/muster/resource"
+)
 
 // Rater rates nodes by their standing and kind. It is a comparable value, and a
 // function of its arguments: the State remembers its answers.
@@ -19,24 +26,49 @@ type Rating struct {
 	Room  bool
 }
 
+// exceeds reports whether a rating is better than another one.
+func (r *Rating) exceeds(o *Rating) bool {
+	switch {
+	case r.Room != o.Room:
+		return r.Room
+	case r.Doubt != o.Doubt:
+		return r.Doubt < o.Doubt
+	}
+	return r.Score > o.Score
+}
+
 // The most ratings that a State remembers, and the most requests that they are for.
 const (
 	mostRatings = 1 << 21
 	mostColumns = 512
 )
 
-// slots numbers the peers. A number is used again after its peers have gone.
+// blockSize is how many slots are in a block. A search reads the best rating of each block,
+// and the ratings of few blocks.
+const blockSize = 32
+
+// slots numbers the peers. A number is used again after its peers have gone. The peers in
+// one block of numbers have the same taints.
 //
-// Invariant: peers has each non-empty Peers at its slot, and nil at the slots in free.
-// changes are the latest slots that got or lost peers; before them were before others.
-// No column has seen more than all changes.
+// Invariant: peers has each non-empty Peers at its slot, and nil elsewhere; it has
+// blockSize entries for each of blocks. used has a bit for each slot of a block with peers.
+// open has, by their taints, the blocks with peers and with a free slot; empty are the
+// blocks without peers. changes are the latest slots that got or lost peers; before them
+// were before others. No column has seen more than all changes.
 type slots struct {
 	peers   []*Peers
-	free    []int32
+	blocks  []block
+	open    map[*constraint.Taints][]int32
+	empty   []int32
 	changes []int32
 	before  uint64
 	columns map[question]*column
 	uses    uint64
+}
+
+type block struct {
+	taints *constraint.Taints
+	used   uint32
 }
 
 // question is what ratings answer.
@@ -45,30 +77,71 @@ type question struct {
 	request resource.Request
 }
 
-// column has the ratings of all slots as they were after the first `seen` changes; a
-// column that is not made yet has none.
+// column has the ratings of all slots as they were after the first `seen` changes, and
+// the best of each block; a column that is not made yet has none.
 type column struct {
 	ratings []Rating
+	best    []Rating
 	made    bool
 	seen    uint64
 	used    uint64
 }
 
 func (x *slots) add(p *Peers) {
-	if last := len(x.free) - 1; last >= 0 {
-		p.slot, x.free = x.free[last], x.free[:last]
-	} else {
-		p.slot = int32(len(x.peers))
-		x.peers = append(x.peers, nil)
+	of := x.open[p.taints]
+	if len(of) == 0 {
+		of = append(of, x.newBlock(p.taints))
+		x.setOpen(p.taints, of)
 	}
+	at := of[len(of)-1]
+	b := &x.blocks[at]
+	bit := bits.TrailingZeros32(^b.used)
+	if b.used |= 1 << bit; b.used == math.MaxUint32 {
+		x.setOpen(p.taints, of[:len(of)-1])
+	}
+	p.slot = at*blockSize + int32(bit)
 	x.peers[p.slot] = p
 	x.changed(p.slot)
 }
 
+// newBlock returns a block without peers, for peers with some taints.
+func (x *slots) newBlock(taints *constraint.Taints) int32 {
+	if last := len(x.empty) - 1; last >= 0 {
+		at := x.empty[last]
+		x.empty = x.empty[:last]
+		x.blocks[at].taints = taints
+		return at
+	}
+	x.blocks = append(x.blocks, block{taints: taints})
+	x.peers = append(x.peers, make([]*Peers, blockSize)...)
+	return int32(len(x.blocks) - 1)
+}
+
 func (x *slots) remove(p *Peers) {
 	x.peers[p.slot] = nil
-	x.free = append(x.free, p.slot)
+	at := p.slot / blockSize
+	b := &x.blocks[at]
+	if b.used == math.MaxUint32 {
+		x.setOpen(p.taints, append(x.open[p.taints], at))
+	}
+	if b.used &^= 1 << (p.slot % blockSize); b.used == 0 {
+		x.setOpen(p.taints, slices.DeleteFunc(x.open[p.taints], func(o int32) bool { return o == at }))
+		b.taints = nil
+		x.empty = append(x.empty, at)
+	}
 	x.changed(p.slot)
+}
+
+// setOpen notes which blocks with some taints have a free slot.
+func (x *slots) setOpen(taints *constraint.Taints, of []int32) {
+	if len(of) == 0 {
+		delete(x.open, taints)
+		return
+	}
+	if x.open == nil {
+		x.open = map[*constraint.Taints][]int32{}
+	}
+	x.open[taints] = of
 }
 
 // changed notes a change. Where nobody has ratings it notes nothing, and of more
@@ -85,11 +158,36 @@ func (x *slots) changed(slot int32) {
 	x.changes = append(x.changes, slot)
 }
 
-// Rated returns the ratings of all peers for a member, and the peers, by slot: an
-// empty slot has no Room. They are valid until the State is asked again, and the
-// caller must not change them. Only the peers that are new since the last question of
-// the same rater are rated.
-func (s *State) Rated(by Rater, r *resource.Request) ([]Rating, []*Peers) {
+// Ratings are the ratings of all peers for a member, in blocks of peers with the same
+// taints.
+type Ratings struct {
+	column *column
+	slots  *slots
+}
+
+// Blocks counts the blocks.
+func (r *Ratings) Blocks() int { return len(r.column.best) }
+
+// Best is the best rating of a block, which the caller must not change, and the taints of
+// its peers.
+func (r *Ratings) Best(block int) (*Rating, *constraint.Taints) {
+	return &r.column.best[block], r.slots.blocks[block].taints
+}
+
+// Block has the ratings of a block, and the peers: an empty slot has no Room. The caller
+// must not change them.
+func (r *Ratings) Block(block int) ([]Rating, []*Peers) {
+	from, to := block*blockSize, (block+1)*blockSize
+	return r.column.ratings[from:to], r.slots.peers[from:to]
+}
+
+// Len counts the ratings, those of empty slots included.
+func (r *Ratings) Len() int { return len(r.column.ratings) }
+
+// Rated returns the ratings of all peers for a member. They are valid until the State is
+// asked again. Only the peers that are new since the last question of the same rater are
+// rated.
+func (s *State) Rated(by Rater, r *resource.Request) Ratings {
 	s.index.settle()
 	x := &s.index.slots
 	x.uses++
@@ -98,21 +196,24 @@ func (s *State) Rated(by Rater, r *resource.Request) ([]Rating, []*Peers) {
 		c = x.newColumn(question{by, *r})
 	}
 	c.used = x.uses
-	now := x.before + uint64(len(x.changes))
-	for n := len(c.ratings); n < len(x.peers); n++ {
-		c.ratings = append(c.ratings, Rating{})
+	if n := len(x.peers) - len(c.ratings); n > 0 {
+		c.ratings = append(c.ratings, make([]Rating, n)...)
+		c.best = append(c.best, make([]Rating, n/blockSize)...)
 	}
 	if !c.made || c.seen < x.before {
 		for slot := range x.peers {
-			x.rate(c, by, r, slot)
+			c.ratings[slot] = x.rate(by, r, slot)
+		}
+		for block := range c.best {
+			c.findBest(block)
 		}
 	} else {
 		for _, slot := range x.changes[c.seen-x.before:] {
-			x.rate(c, by, r, int(slot))
+			c.set(int(slot), x.rate(by, r, int(slot)))
 		}
 	}
-	c.made, c.seen = true, now
-	return c.ratings, x.peers
+	c.made, c.seen = true, x.before+uint64(len(x.changes))
+	return Ratings{c, x}
 }
 
 // newColumn adds a column that is not made yet. The columns that have not been used
@@ -136,12 +237,36 @@ func (x *slots) newColumn(q question) *column {
 	return c
 }
 
-// rate makes the rating of one slot anew.
-func (x *slots) rate(c *column, by Rater, r *resource.Request, slot int) {
+// rate returns the rating of one slot.
+func (x *slots) rate(by Rater, r *resource.Request, slot int) Rating {
 	p := x.peers[slot]
 	if p == nil || !p.MayFit(r) {
-		c.ratings[slot] = Rating{}
-		return
+		return Rating{}
 	}
-	c.ratings[slot] = Rating{Score: by.Score(&p.Standing, p.kind, r), Doubt: int32(by.Doubt(&p.Standing, 0)), Room: true}
+	return Rating{Score: by.Score(&p.Standing, p.kind, r), Doubt: int32(by.Doubt(&p.Standing, 0)), Room: true}
+}
+
+// set changes the rating of a slot, and the best of its block.
+func (c *column) set(slot int, now Rating) {
+	at := &c.ratings[slot]
+	was := *at
+	*at = now
+	switch best := &c.best[slot/blockSize]; {
+	case now.exceeds(best):
+		*best = now
+	case was == *best:
+		c.findBest(slot / blockSize)
+	}
+}
+
+// findBest finds the best rating of a block.
+func (c *column) findBest(block int) {
+	best := Rating{}
+	all := c.ratings[block*blockSize : (block+1)*blockSize]
+	for i := range all {
+		if all[i].exceeds(&best) {
+			best = all[i]
+		}
+	}
+	c.best[block] = best
 }

@@ -38,6 +38,12 @@ type search struct {
 	takes      bool          // the first choice took a member
 	seen       int           // peers that the first choice was among
 	queue      []candidate
+	// Where known: the taints that were looked at last, whether the unit tolerates them,
+	// and the points for nodes with them as the policy counts them.
+	known     bool
+	taints    *constraint.Taints
+	tolerated bool
+	extra     int64
 	// left are the Bounds less the members that are placed; nil for none.
 	left map[resource.Name]int64
 	// hopeless are kinds of hosts that hold no member even when empty.
@@ -125,50 +131,55 @@ func (s *search) first() *cluster.Node {
 // firstRated is first with the ratings that the State remembers. It looks for the best
 // rating before it looks at a node.
 func (s *search) firstRated() *cluster.Node {
+	all := s.state.Rated(s.policy, &s.unit.Request)
+	s.seen = all.Len()
+	target, found := rank{}, false // of the best node that a block may have
+	for block := range all.Blocks() {
+		if bound, _, room := s.boundOfBlock(&all, block); room && (!found || bound.compare(target) < 0) {
+			target, found = bound, true
+		}
+	}
+	if !found {
+		return nil
+	}
 	var best candidate
-	ratings, peers := s.state.Rated(s.policy, &s.unit.Request)
-	s.seen = len(ratings)
-	bounds, ideal := ratings, int64(0) // of the best node that a slot may have
-	switch {
-	case s.soft:
-		bounds = s.boundsOf(ratings, peers)
-	case s.prefers:
-		ideal = s.policy.Prefer(0, s.ideal)
-	}
-	target := cluster.Rating{Doubt: math.MaxInt32, Score: math.MinInt64}
-	for slot := range bounds {
-		if at := &bounds[slot]; at.Room && (at.Doubt < target.Doubt || at.Doubt == target.Doubt && at.Score > target.Score) {
-			target = *at
+	for block := range all.Blocks() {
+		if bound, extra, room := s.boundOfBlock(&all, block); room && bound == target {
+			s.improveInBlock(&all, block, extra, target, &best)
 		}
 	}
-	for slot := range bounds {
-		if at := &bounds[slot]; *at == target {
-			s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, ratings[slot].Score, peers[slot], &best)
-		}
-	}
-	if best.node != nil && best.rank == (rank{int(target.Doubt), target.Score + ideal}) {
+	if best.node != nil && best.rank == target {
 		return best.node
 	}
-	for slot := range bounds {
-		at := &bounds[slot]
-		if !at.Room || best.node != nil && (int(at.Doubt) > best.doubt || int(at.Doubt) == best.doubt && at.Score+ideal < best.score) {
-			continue
+	for block := range all.Blocks() {
+		if bound, extra, room := s.boundOfBlock(&all, block); room && (best.node == nil || bound.compare(best.rank) <= 0) {
+			s.improveInBlock(&all, block, extra, rank{math.MaxInt, 0}, &best)
 		}
-		s.improveAmong(rank{int(at.Doubt), at.Score + ideal}, ratings[slot].Score, peers[slot], &best)
 	}
 	return best.node
 }
 
-// boundsOf are ratings with the points of the best node and without those that taints take
-// off: a rating knows of neither.
-func (s *search) boundsOf(ratings []cluster.Rating, peers []*cluster.Peers) []cluster.Rating {
-	bounds := slices.Clone(ratings)
-	for slot := range bounds {
-		if at := &bounds[slot]; at.Room {
-			at.Score = s.boundOf(at, peers[slot]).score
+// boundOfBlock is the best rank that a node of a block can have, and the part of it that is
+// for points; false where no node of the block has room, or their taints keep the unit away.
+func (s *search) boundOfBlock(all *cluster.Ratings, block int) (bound rank, extra int64, room bool) {
+	at, taints := all.Best(block)
+	if !at.Room {
+		return rank{}, 0, false
+	}
+	s.lookAt(taints)
+	return rank{int(at.Doubt), at.Score + s.extra}, s.extra, s.tolerated
+}
+
+// improveInBlock looks in a block for a node that is better than the best, among the peers
+// that may be as good as the worst rank or better.
+func (s *search) improveInBlock(all *cluster.Ratings, block int, extra int64, worst rank, best *candidate) {
+	ratings, peers := all.Block(block)
+	for i := range ratings {
+		at := &ratings[i]
+		if bound := (rank{int(at.Doubt), at.Score + extra}); at.Room && bound.compare(worst) <= 0 {
+			s.improveAmong(bound, at.Score, peers[i], best)
 		}
 	}
-	return bounds
 }
 
 // score rates a node by the policy.
@@ -240,10 +251,17 @@ func (s *search) fill() {
 // fillFromPeers adds all peers to the heap, which is none yet.
 func (s *search) fillFromPeers() {
 	if s.rated {
-		ratings, peers := s.state.Rated(s.policy, &s.unit.Request)
-		for slot := range ratings {
-			if at := &ratings[slot]; at.Room {
-				s.enqueue(s.boundOf(at, peers[slot]), at.Score, peers[slot])
+		all := s.state.Rated(s.policy, &s.unit.Request)
+		for block := range all.Blocks() {
+			_, extra, room := s.boundOfBlock(&all, block)
+			if !room {
+				continue
+			}
+			ratings, peers := all.Block(block)
+			for i := range ratings {
+				if at := &ratings[i]; at.Room {
+					s.enqueue(rank{int(at.Doubt), at.Score + extra}, at.Score, peers[i])
+				}
 			}
 		}
 		return
@@ -350,28 +368,27 @@ func (s *search) cost(t *constraint.Taints) int64 {
 
 // bound is the best rank that one of the peers can have.
 func (s *search) bound(standing *cluster.Standing, p *cluster.Peers, score int64) rank {
-	switch cost := s.cost(p.Taints()); {
-	case s.prefers:
-		score = s.policy.Prefer(score, s.ideal-cost)
-	case cost > 0:
-		score = s.policy.Prefer(score, -cost)
+	if s.soft || s.prefers {
+		s.lookAt(p.Taints())
+		score += s.extra
 	}
 	return rank{s.policy.Doubt(standing, 0), score}
 }
 
-// boundOf is bound for a rating of peers that the State remembers, which knows no taints.
-func (s *search) boundOf(at *cluster.Rating, p *cluster.Peers) rank {
-	score, cost := at.Score, int64(0)
+// lookAt notes whether the unit tolerates taints, and the most points of a node with them.
+func (s *search) lookAt(taints *constraint.Taints) {
+	if s.known && s.taints == taints {
+		return
+	}
+	points := int64(0)
+	if s.prefers {
+		points = s.ideal
+	}
 	if s.soft {
-		cost = s.cost(p.Taints())
+		points -= s.cost(taints)
 	}
-	switch {
-	case s.prefers:
-		score = s.policy.Prefer(score, s.ideal-cost)
-	case cost > 0:
-		score = s.policy.Prefer(score, -cost)
-	}
-	return rank{int(at.Doubt), score}
+	s.known, s.taints = true, taints
+	s.tolerated, s.extra = s.unit.Constraints.Tolerates(taints), s.policy.Prefer(0, points)
 }
 
 // take is the function take. After a refusal it asks whether each host of the kind
