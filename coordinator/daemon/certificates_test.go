@@ -87,11 +87,17 @@ func (w *trio) client(id, party string) *sdk.Client {
 // muster runs the command line at one coordinator, as the administrator.
 func (w *trio) muster(id string, args ...string) string {
 	w.t.Helper()
-	var out, complaint bytes.Buffer
 	env := map[string]string{"MUSTER_CONTEXT": filepath.Join(w.t.TempDir(), "none"), "MUSTER_ADDR": "https://" + w.all[id].RESTAddr(), "MUSTER_CA_FILE": w.ca}
 	if !slices.Contains(args, "--client-certificate") {
 		env["MUSTER_TOKEN"] = adminSecret
 	}
+	return w.musterIn(env, args...)
+}
+
+// musterIn runs the command line in an environment.
+func (w *trio) musterIn(env map[string]string, args ...string) string {
+	w.t.Helper()
+	var out, complaint bytes.Buffer
 	code := cli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaint, Env: func(k string) string { return env[k] }, Args: args}.Run(w.t.Context())
 	if code != 0 {
 		w.t.Fatalf("muster %s: %d, %s", strings.Join(args, " "), code, complaint.String())
@@ -217,6 +223,13 @@ func TestAClientCertificateAtThreeCoordinators(t *testing.T) {
 	}
 	if said := w.muster(leads, "whoami", "--client-certificate", party); !strings.Contains(said, "cert:ada") || !strings.Contains(said, "client certificate "+id) {
 		t.Errorf("whoami says\n%s", said)
+	}
+	kept := map[string]string{"MUSTER_CONTEXT": filepath.Join(t.TempDir(), "contexts")}
+	w.musterIn(kept, "config", "set-context", "admin", "--token", adminSecret, "--addr", "https://"+w.all[leads].RESTAddr(), "--ca-file", w.ca)
+	for given, who := range map[string]string{"": "admin", party: "cert:ada"} {
+		if said := w.musterIn(kept, "whoami", "--client-certificate", given); !strings.Contains(said, who) {
+			t.Errorf("with the certificate %q beside the token of the context, whoami says\n%s", given, said)
+		}
 	}
 	if said := w.muster(leads, "token", "list"); !strings.Contains(said, "certificate") {
 		t.Errorf("token list says\n%s", said)

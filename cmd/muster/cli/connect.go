@@ -78,7 +78,7 @@ func (a *app) connect() error {
 		if addr == "" {
 			addr, a.fromContext = c.Addr, true
 		}
-		if token == "" && among(addr, c.Addr) {
+		if token == "" && own.CertFile == "" && among(addr, c.Addr) {
 			if token, err = a.renewed(c); err != nil {
 				return err
 			}

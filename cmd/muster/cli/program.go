@@ -157,7 +157,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.addr, "addr", "", "server address, or several with commas in between, e.g. http://127.0.0.1:8470 (MUSTER_ADDR)")
-	flags.StringVar(&a.own.CertFile, "client-certificate", "", "PEM file of the client certificate that proves who you are where there is no token (MUSTER_CLIENT_CERTIFICATE)")
+	flags.StringVar(&a.own.CertFile, "client-certificate", "", "PEM file of the client certificate that proves who you are, in place of the token of the context (MUSTER_CLIENT_CERTIFICATE)")
 	flags.StringVar(&a.own.KeyFile, "client-key", "", "PEM file of the key of the client certificate, if it is in a file of its own (MUSTER_CLIENT_KEY)")
 	flags.StringVar(&a.caFile, "ca-file", "", "PEM file of the authorities that the server is trusted by (MUSTER_CA_FILE; default: the system's)")
 	flags.StringVar(&a.contextName, "context", "", "use this context instead of the current one")
