@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -314,5 +315,34 @@ func TestCertificatesOfOthersAtTheListenerOfTheAPI(t *testing.T) {
 	}
 	if code, text, err := ask(large, adminSecret); err == nil {
 		t.Errorf("certificates of more than 16 KiB: %d %s", code, text)
+	}
+}
+
+func TestARoleInATenantWithoutAnObjectIsWarnedOf(t *testing.T) {
+	w := newTrio(t)
+	leads, _ := w.leader("c1", "c2", "c3")
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "document.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	w.muster(leads, "apply", "-f", file("apiVersion: muster/v1\nkind: Tenant\nmetadata: {name: vision}\n---\napiVersion: muster/v1\nkind: Namespace\nmetadata: {name: ml}\n"))
+	for tenant, warned := range map[string]bool{"vison": true, "vision": false, "ml": false, "": false} {
+		role := "editor"
+		if tenant == "" {
+			role = "operator"
+		}
+		binding := "apiVersion: muster/v1\nkind: RoleBinding\nmetadata: {name: b" + tenant + "}\nspec: {role: " + role + ", tenant: '" + tenant + "', subjects: [{kind: User, name: ada}]}\n"
+		for how, said := range map[string]string{
+			"token":       w.muster(leads, "token", "create", "--user", "ada", "--role", role, "--tenant", tenant),
+			"certificate": w.muster(leads, "token", "create", "--user", "ada", "--role", role, "--tenant", tenant, "--dir", filepath.Join(t.TempDir(), "ada")),
+			"binding":     w.muster(leads, "apply", "-f", file(binding)),
+		} {
+			if got := strings.Contains(said, "no Tenant and no Namespace "+tenant+" yet"); got != warned {
+				t.Errorf("the %s of tenant %q is warned of: %v, want %v:\n%s", how, tenant, got, warned, said)
+			}
+		}
 	}
 }

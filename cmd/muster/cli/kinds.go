@@ -158,6 +158,12 @@ func entries() []entry {
 				a.describeRoleBinding(as[api.RoleBinding](o))
 				return nil
 			},
+			warn: func(a *app, ctx context.Context, o object) []string {
+				if w := a.strangeTenant(ctx, as[api.RoleBinding](o).Spec.Tenant); w != "" {
+					return []string{w}
+				}
+				return nil
+			},
 			spec: func(o object) any { return as[api.RoleBinding](o).Spec },
 		},
 		{

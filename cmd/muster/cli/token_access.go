@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +78,25 @@ func (a *app) createAccess(cmd *cobra.Command, f *accessFlags, ttl time.Duration
 	if err != nil {
 		return err
 	}
+	if w := a.strangeTenant(ctx, spec.Tenant); w != "" {
+		a.notef("warning: %s\n", w)
+	}
 	return a.showSecret(made)
+}
+
+// strangeTenant says that a tenant in which somebody gets a role is in no object yet; ""
+// where it is in one, or where the caller may not know.
+func (a *app) strangeTenant(ctx context.Context, tenant string) string {
+	if tenant == "" {
+		return ""
+	}
+	if _, err := a.client.Tenants().Get(ctx, tenant); !isNotFound(err) {
+		return ""
+	}
+	if _, err := a.client.Namespaces().Get(ctx, tenant); !isNotFound(err) {
+		return ""
+	}
+	return fmt.Sprintf("there is no Tenant and no Namespace %s yet: the role counts in a namespace of that name alone (muster get tenants)", tenant)
 }
 
 // showSecret prints the answer that alone has the token, and for people what it is.

@@ -35,6 +35,9 @@ func (a *app) createCertificate(cmd *cobra.Command, spec api.AccessTokenSpec, di
 	if err != nil {
 		return err
 	}
+	if w := a.strangeTenant(ctx, spec.Tenant); w != "" {
+		a.notef("warning: %s\n", w)
+	}
 	if err := save(f, key, made.Status.Chain, made.Status.Authorities); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (y year) fillLives(b *testing.B, w *warehouse.Warehouse) {
 	b.Helper()
 	lives := y.atOnce * y.sliced / 2
 	begin := fmt.Sprintf("timestamptz '%s'", y.end.Add(-time.Duration(y.sliced)*time.Hour).Format(time.RFC3339))
-	ids, ms := fmt.Sprintf("generate_series(0, %d) AS i (i)", lives-1), "interval '1 millisecond'"
+	ids, ms := fmt.Sprintf("generate_series(0::bigint, %d) AS i (i)", lives-1), "interval '1 millisecond'"
 	id, tenant, namespace, name := "lpad(i::text, 9, '0')", "'tenant' || (i % 50)::text", "'ns' || (i % 2)::text", "'job-' || (i % 5000)::text"
 	object, none := "'[]'::json", "NULL"
 	if w.Dialect() == warehouse.SQLite {
