@@ -24,6 +24,8 @@ type Class struct {
 	Right       string           `json:"right"` // see rights
 	// Subject has what rules about other units compare; nil where there are none.
 	Subject *Subject `json:"subject,omitempty"`
+	// Joins: rules about domains tie the class to the other members of the subject's group.
+	Joins bool `json:"joins,omitempty"`
 }
 
 // rights are whom a class may have evicted, by sched.Right.
@@ -71,7 +73,7 @@ func classOf(id int, c *sched.Class) Class {
 	return Class{
 		ID: id, Members: d.Members, Request: d.Request, Constraints: constraintsOf(d.Constraints.Requirements()),
 		Namespace: c.Namespace, Queue: c.Queue, Priority: c.Priority, Right: rights[c.Right],
-		Subject: subjectOf(c),
+		Subject: subjectOf(c), Joins: c.Relation != "" && d.Topology != nil,
 	}
 }
 
@@ -136,6 +138,9 @@ func (c *Class) check(version int) error {
 	}
 	if version < 4 && c.Queue != "" {
 		return fmt.Errorf("class.queue: not a field of format %d", version)
+	}
+	if c.Joins && (version < 5 || c.Subject == nil) {
+		return fmt.Errorf("class.joins: set, with subject %v in format %d", c.Subject, version)
 	}
 	if c.ID < 1 || c.Members < 1 {
 		return fmt.Errorf("class: id %d, members %d: want 1 or more", c.ID, c.Members)

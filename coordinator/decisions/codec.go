@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Version is of the format that is written; versions 1 to 4 are read. Format 3 has
-// rules about other units, format 4 has queues and counted resources. Header is a file's
-// first line.
+// Version is of the format that is written; versions 1 to 5 are read. Format 3 has
+// rules about other units, format 4 has queues and counted resources, format 5 has classes
+// that join gangs and classes that would borrow. Header is a file's first line.
 const (
-	Version = 4
+	Version = 5
 	format  = "muster-decisions"
 )
 
@@ -94,7 +94,7 @@ func (r *Record) parts(version int) []part {
 		{"wait", r.Wait != nil, 1, 0, func() error { return want("wait.unit", r.Wait.Unit) }},
 		{"offer", r.Offer != nil, 2, 0, func() error { return want("offer.unit", r.Offer.Unit) }},
 		{"hold", r.Hold != nil, 2, 0, func() error { return firstOf(want("hold.unit", r.Hold.Unit), r.Hold.Evidence.check(version)) }},
-		{"sleep", r.Sleep != nil, 2, 0, func() error { return r.Sleep.check() }},
+		{"sleep", r.Sleep != nil, 2, 0, func() error { return r.Sleep.check(version) }},
 		{"event", r.Event != nil, 2, 0, func() error { return r.Event.check(version) }},
 		{"skip", r.Skip != nil, 1, 1, func() error { return r.Skip.check() }},
 		{"leave", r.Leave != nil, 1, 0, func() error { return want("leave.unit", r.Leave.Unit) }},
@@ -203,7 +203,7 @@ func (s *State) checkClasses(version int) error {
 		}
 		err := c.check(version)
 		if err == nil && c.Sleep != nil {
-			if err = c.Sleep.check(); err == nil && c.Sleep.Class != c.ID {
+			if err = c.Sleep.check(version); err == nil && c.Sleep.Class != c.ID {
 				err = fmt.Errorf("sleep.class: %d: want %d", c.Sleep.Class, c.ID)
 			}
 		}

@@ -15,8 +15,11 @@ type Sleep struct {
 	Class int  `json:"class"`
 	Code  Code `json:"code"`
 	// Trees are the quota trees that the class is charged to, where it waits for
-	// one of them.
+	// one of them or would borrow.
 	Trees []string `json:"trees,omitempty"`
+	// Borrows: the class would borrow quota, so some units of lower priority keep their
+	// places. Of NoVictims and ClaimFails.
+	Borrows bool `json:"borrows,omitempty"`
 	// Quota: whatever Code is, more quota of a model may help the class, too.
 	Quota bool `json:"quota,omitempty"`
 	// Subject is the quota that is short. Subject and Detail, with numbers, are for
@@ -126,12 +129,15 @@ type Held struct {
 	GPU    resource.Milli      `json:"gpu,omitempty"`
 }
 
-func (s *Sleep) check() error {
+func (s *Sleep) check(version int) error {
 	if s.Class < 1 {
 		return fmt.Errorf("sleep.class: %d: want 1 or more", s.Class)
 	}
 	if s.Code == "" || !slices.Contains(codes[:], s.Code) {
 		return fmt.Errorf("sleep.code: %q: not a code", s.Code)
+	}
+	if s.Borrows && (version < 5 || s.Code != NoVictims && s.Code != ClaimFails) {
+		return fmt.Errorf("sleep.borrows: set, with code %q in format %d", s.Code, version)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,5 +84,27 @@ func TestCountedResourcesAreOfFormat4(t *testing.T) {
 	}
 	if _, err := decisions.Decode(4, []byte(`{"seq":1,"event":{"kind":"grew","nodes":[{"node":"n1","counts":[{"name":"pods","amount":1}]}]}}`)); err == nil {
 		t.Error("counts that are not given are accepted")
+	}
+}
+
+// Classes that join gangs and classes that would borrow came with format 5.
+func TestJoiningAndBorrowingAreOfFormat5(t *testing.T) {
+	for _, line := range []string{
+		`{"seq":1,"class":{"id":1,"members":1,"request":{},"namespace":"a","right":"lower","subject":{"group":"job/a"},"joins":true}}`,
+		`{"seq":1,"sleep":{"class":1,"code":"no-victims","trees":["t"],"borrows":true}}`,
+	} {
+		for version := 2; version <= decisions.Version; version++ {
+			if _, err := decisions.Decode(version, []byte(line)); (err == nil) != (version >= 5) {
+				t.Errorf("format %d, %s: %v", version, line, err)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		`{"seq":1,"class":{"id":1,"members":1,"request":{},"namespace":"a","right":"lower","joins":true}}`: "class.joins",
+		`{"seq":1,"sleep":{"class":1,"code":"over-tree","trees":["t"],"borrows":true}}`:                    "sleep.borrows",
+	} {
+		if _, err := decisions.Decode(decisions.Version, []byte(line)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
 	}
 }

@@ -18,11 +18,11 @@ func (c *class) mayBeHelped(e *Event, labels map[resource.NodeID]*constraint.Lab
 	case All:
 		return true
 	case Freed:
-		return c.sleep.waitsFor(e.Namespace, c.Namespace, e.Trees)
+		return c.sleep.waitsFor(e.Namespace, c.Namespace, e.Trees) || c.sleep.Borrows && c.sleep.isChargedTo(e.Trees)
 	case Charged:
 		return c.sleep.Code == ClaimFails && c.sleep.waitsFor("", c.Namespace, e.Trees)
 	case Moved:
-		return c.sleep.waitsFor("", c.Namespace, e.Trees)
+		return c.sleep.waitsFor("", c.Namespace, e.Trees) || c.sleep.Borrows // from other trees, too: the moved units may give way
 	case Due:
 		return c.sleep.Code == OverTree || c.sleep.Code == ClaimFails
 	case Unleft:
@@ -47,10 +47,11 @@ func (c *class) awaitsNeighbours() bool {
 	return c.Subject != nil && c.sleep.Code != OverLimit && c.sleep.Code != OverTree && c.sleep.Code != OverQueue
 }
 
-// isNeighbourOf reports whether rules of the class or of a unit are about each other.
+// isNeighbourOf reports whether rules of the class or of a unit are about each other, or
+// the class joins the gang of the unit.
 func (c *class) isNeighbourOf(u *constraint.Subject) bool {
 	own := c.Subject.compile(c.Namespace)
-	return own.Relations.Concerns(own, u) || u.Relations.KeepsApart(u, own)
+	return c.Joins && own.Group == u.Group || own.Relations.Concerns(own, u) || u.Relations.KeepsApart(u, own)
 }
 
 // waitsFor reports whether a class of a namespace waits for quota of another
@@ -60,9 +61,13 @@ func (s *Sleep) waitsFor(namespace, own string, trees []string) bool {
 	case s.Code == OverLimit, s.Quota && namespace == own:
 		return namespace == own
 	case s.Code == OverTree, s.Code == ClaimFails, s.Quota:
-		return slices.ContainsFunc(trees, func(t string) bool { return slices.Contains(s.Trees, t) })
+		return s.isChargedTo(trees)
 	}
 	return false
+}
+
+func (s *Sleep) isChargedTo(trees []string) bool {
+	return slices.ContainsFunc(trees, func(t string) bool { return slices.Contains(s.Trees, t) })
 }
 
 // mayUse reports whether a member of the class may fit on a node, as it is or once

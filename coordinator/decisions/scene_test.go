@@ -32,7 +32,11 @@ func (s *scene) offer(k queue.Key, gpus int) {
 }
 
 func (s *scene) offerDemand(k queue.Key, d place.Unit) {
-	s.room.Offer(k, sched.Traits{Demand: fmt.Sprint(d.Members, d.Request, d.Constraints.Key()), Namespace: "ns", Priority: k.Priority}, &d)
+	t := sched.Traits{Demand: fmt.Sprint(d.Members, d.Request, d.Constraints.Key()), Namespace: "ns", Priority: k.Priority}
+	if d.Topology != nil {
+		t.Relation = "joins " + d.Subject.Group
+	}
+	s.room.Offer(k, t, &d)
 }
 
 // hold keeps a unit from being tried.

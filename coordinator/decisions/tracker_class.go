@@ -151,11 +151,12 @@ func (s *classes) free(f *sched.Facts) Free {
 // sleepOf says why a class has failed.
 func (t *Tracker) sleepOf(c *tracked, e *sched.Evidence) *Sleep {
 	s := &Sleep{Class: c.id, Code: codes[e.Code]}
-	if s.Quota = e.ByModel; e.Code == sched.OverTree || e.Code == sched.Claim || e.ByModel {
+	s.Borrows = e.Borrows
+	if s.Quota = e.ByModel; e.Code == sched.OverTree || e.Code == sched.Claim || e.ByModel || e.Borrows {
 		s.Trees = e.Trees
 	}
 	subject, detail := t.words.Asleep(c.now, e)
-	if s.Subject = subject; c.last == nil || c.last.Code != s.Code || c.last.Subject != subject || !slices.Equal(c.last.Trees, s.Trees) {
+	if s.Subject = subject; c.last == nil || c.last.Code != s.Code || c.last.Subject != subject || c.last.Borrows != s.Borrows || !slices.Equal(c.last.Trees, s.Trees) {
 		s.Detail = detail()
 	}
 	return s

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/topology"
 	"github.com/musterd/muster/resource"
 )
 
@@ -39,6 +40,9 @@ func TestLeaders(t *testing.T) {
 		n.Refresh()
 	}
 	inZone := place.Unit{Members: 1, Request: resource.Request{GPUs: 1}, Constraints: constraint.Compile(constraint.Spec{NodeSelector: map[string]string{"zone": "here"}})}
+	joining := place.Unit{Members: 1, Request: resource.Request{GPUs: 8}, Subject: &constraint.Subject{Namespace: "ns", Group: "job/a"}, Topology: &topology.Rules{}}
+	borrows := noVictims
+	borrows.Borrows, borrows.Trees = true, []string{"teams"}
 	untried, stale := []decisions.Rule{decisions.RuleUntried}, []decisions.Rule{decisions.RuleStale}
 	for name, test := range map[string]struct {
 		demand place.Unit // of the big unit; none: 8 GPUs
@@ -46,52 +50,59 @@ func TestLeaders(t *testing.T) {
 		then   func(s *scene)
 		want   []decisions.Rule
 	}{
-		"it was tried in vain":                              {why: &noPlace},
-		"it was never tried":                                {want: untried},
-		"a node has grown":                                  {why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }, want: stale},
-		"a node has grown, and it was tried again":          {why: &noPlace, then: func(s *scene) { s.room.Grew(node, none); s.pass() }},
-		"a cordoned node has grown":                         {why: &noPlace, then: func(s *scene) { s.room.Grew(cordoned, none) }},
-		"a node of another zone has grown":                  {demand: inZone, why: &noPlace, then: func(s *scene) { s.room.Grew(away, none) }},
-		"a node without enough devices has grown":           {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
-		"the same, and all on it may be evicted":            {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noVictims, then: func(s *scene) { s.room.Grew(node, holds(1000)) }, want: stale},
-		"the same, and not enough of it may be":             {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noVictims, then: func(s *scene) { s.room.Grew(node, holds(999)) }},
-		"it asks for a profile that the node has not":       {demand: place.Unit{Members: 1, Request: resource.Request{MIG: 1, MIGProfile: "1g.5gb"}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
-		"it asks for huge pages that the node has not":      {demand: place.Unit{Members: 1, Request: resource.Request{Hugepages: 1 << 40, HugepageSize: 2 << 20}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
-		"a node has grown, and it is over its limit":        {why: &overLimit, then: func(s *scene) { s.room.Grew(node, none) }},
-		"a charge to its namespace has ended":               {why: &overLimit, then: func(s *scene) { s.room.Freed("ns", nil) }, want: stale},
-		"a charge to another namespace has ended":           {why: &overLimit, then: func(s *scene) { s.room.Freed("other", nil) }},
-		"a charge to its tree has ended":                    {why: &overTree, then: func(s *scene) { s.room.Freed("other", []string{"a", "teams"}) }, want: stale},
-		"a charge to another tree has ended":                {why: &overTree, then: func(s *scene) { s.room.Freed("ns", []string{"a"}) }},
-		"a charge has ended, and it has no place":           {why: &noPlace, then: func(s *scene) { s.room.Freed("ns", []string{"teams"}) }},
-		"a charge to the tree that it claims has begun":     {why: &claim, then: func(s *scene) { s.room.Charged([]string{"teams"}) }, want: stale},
-		"a charge to another tree has begun":                {why: &claim, then: func(s *scene) { s.room.Charged([]string{"a"}) }},
-		"a charge to the tree that refuses it has begun":    {why: &overTree, then: func(s *scene) { s.room.Charged([]string{"teams"}) }},
-		"a charge to the tree that refuses it moved others": {why: &overTree, then: func(s *scene) { s.room.Moved([]string{"teams"}) }, want: stale},
-		"a charge to another tree has moved others":         {why: &overTree, then: func(s *scene) { s.room.Moved([]string{"a"}) }},
-		"a charge to its tree moved others, no place":       {why: &noPlace, then: func(s *scene) { s.room.Moved([]string{"teams"}) }},
-		"a unit of lower priority can give way":             {why: &noVictims, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{node}, holds(0)) }, want: stale},
-		"a unit of lower priority elsewhere can give way":   {demand: inZone, why: &noVictims, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{away}, holds(0)) }},
-		"a unit of its own priority can give way":           {why: &noVictims, then: func(s *scene) { s.room.Evictable(3, []*cluster.Node{node}, holds(0)) }},
-		"nobody gives way for it, and a unit can give way":  {why: &noPlace, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{node}, holds(0)) }},
-		"it claims what is lent, and any unit can give way": {why: &claim, then: func(s *scene) { s.room.Evictable(9, nil, holds(0)) }, want: stale},
-		"a unit has left on whose room it counted":          {why: &leaving, then: func(s *scene) { s.room.Unleft() }, want: stale},
-		"a unit has left on whose room it did not count":    {why: &noVictims, then: func(s *scene) { s.room.Unleft() }},
-		"a time has come":                                   {why: &overTree, then: func(s *scene) { s.room.Due() }, want: stale},
-		"a time has come, and it is over a limit":           {why: &overLimit, then: func(s *scene) { s.room.Due() }},
-		"a limit has changed":                               {why: &overLimit, then: func(s *scene) { s.room.All() }, want: stale},
-		"it has a backoff":                                  {then: func(s *scene) { s.hold(big, decisions.Evidence{Why: decisions.InBackoff, Until: 5}) }},
-		"its backoff has ended":                             {then: func(s *scene) { s.hold(big, decisions.Evidence{Why: decisions.InBackoff, Until: 5}); s.offer(big, 1) }, want: untried},
-		"another one like it has come":                      {why: &noPlace, then: func(s *scene) { s.offer(key(3, 9), 8) }},
-		"another one that wants less has come":              {why: &noPlace, then: func(s *scene) { s.offer(key(3, 9), 1) }, want: untried},
-		"another one has come behind the small one":         {why: &noPlace, then: func(s *scene) { s.offer(key(-1, 9), 1) }},
-		"an earlier unit that wants the same as the small":  {why: &noPlace, then: func(s *scene) { s.offer(key(0, 0), 1) }, want: untried},
-		"its class has emptied, and begins anew":            {why: &noPlace, then: func(s *scene) { s.room.Remove(big); s.offer(big, 8) }, want: untried},
-		"it has left":                                       {then: func(s *scene) { s.room.Remove(big) }},
-		"the end of a charge was told to it":                {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", ""); s.room.Freed("ns", nil); s.pass() }},
-		"the end of a charge was not":                       {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", "") }, want: stale},
-		"the end of a charge to another namespace was not":  {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "other/alloc/x/0", "") }},
-		"the end of a charge was not, and it has no place":  {why: &noPlace, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", "") }},
-		"it has failed again since the charge ended":        {why: &overLimit, then: func(s *scene) { s.room.All(); s.tracker.Ended("x", "ns/alloc/x/0", ""); s.pass() }},
+		"it was tried in vain":                                {why: &noPlace},
+		"it was never tried":                                  {want: untried},
+		"a node has grown":                                    {why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }, want: stale},
+		"a node has grown, and it was tried again":            {why: &noPlace, then: func(s *scene) { s.room.Grew(node, none); s.pass() }},
+		"a cordoned node has grown":                           {why: &noPlace, then: func(s *scene) { s.room.Grew(cordoned, none) }},
+		"a node of another zone has grown":                    {demand: inZone, why: &noPlace, then: func(s *scene) { s.room.Grew(away, none) }},
+		"a node without enough devices has grown":             {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
+		"the same, and all on it may be evicted":              {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noVictims, then: func(s *scene) { s.room.Grew(node, holds(1000)) }, want: stale},
+		"the same, and not enough of it may be":               {demand: place.Unit{Members: 1, Request: resource.Request{GPUs: 9}}, why: &noVictims, then: func(s *scene) { s.room.Grew(node, holds(999)) }},
+		"it asks for a profile that the node has not":         {demand: place.Unit{Members: 1, Request: resource.Request{MIG: 1, MIGProfile: "1g.5gb"}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
+		"it asks for huge pages that the node has not":        {demand: place.Unit{Members: 1, Request: resource.Request{Hugepages: 1 << 40, HugepageSize: 2 << 20}}, why: &noPlace, then: func(s *scene) { s.room.Grew(node, none) }},
+		"a node has grown, and it is over its limit":          {why: &overLimit, then: func(s *scene) { s.room.Grew(node, none) }},
+		"a charge to its namespace has ended":                 {why: &overLimit, then: func(s *scene) { s.room.Freed("ns", nil) }, want: stale},
+		"a charge to another namespace has ended":             {why: &overLimit, then: func(s *scene) { s.room.Freed("other", nil) }},
+		"a charge to its tree has ended":                      {why: &overTree, then: func(s *scene) { s.room.Freed("other", []string{"a", "teams"}) }, want: stale},
+		"a charge to another tree has ended":                  {why: &overTree, then: func(s *scene) { s.room.Freed("ns", []string{"a"}) }},
+		"a charge has ended, and it has no place":             {why: &noPlace, then: func(s *scene) { s.room.Freed("ns", []string{"teams"}) }},
+		"a charge to the tree that it claims has begun":       {why: &claim, then: func(s *scene) { s.room.Charged([]string{"teams"}) }, want: stale},
+		"a charge to another tree has begun":                  {why: &claim, then: func(s *scene) { s.room.Charged([]string{"a"}) }},
+		"a charge to the tree that refuses it has begun":      {why: &overTree, then: func(s *scene) { s.room.Charged([]string{"teams"}) }},
+		"a charge to the tree that refuses it moved others":   {why: &overTree, then: func(s *scene) { s.room.Moved([]string{"teams"}) }, want: stale},
+		"a charge to another tree has moved others":           {why: &overTree, then: func(s *scene) { s.room.Moved([]string{"a"}) }},
+		"a charge to its tree moved others, no place":         {why: &noPlace, then: func(s *scene) { s.room.Moved([]string{"teams"}) }},
+		"it would borrow, and a charge to its tree has ended": {why: &borrows, then: func(s *scene) { s.room.Freed("other", []string{"teams"}) }, want: stale},
+		"it would borrow, and a charge elsewhere has ended":   {why: &borrows, then: func(s *scene) { s.room.Freed("ns", []string{"a"}) }},
+		"it would borrow, and others have moved anywhere":     {why: &borrows, then: func(s *scene) { s.room.Moved([]string{"a"}) }, want: stale},
+		"it would borrow nothing, and others have moved":      {why: &noVictims, then: func(s *scene) { s.room.Moved([]string{"teams"}) }},
+		"a member of the gang that it joins has come":         {demand: joining, why: &noPlace, then: func(s *scene) { s.room.Neighbour(&constraint.Subject{Namespace: "ns", Group: "job/a"}) }, want: stale},
+		"a member of another gang has come":                   {demand: joining, why: &noPlace, then: func(s *scene) { s.room.Neighbour(&constraint.Subject{Namespace: "ns", Group: "job/b"}) }},
+		"a member of such a gang of another namespace":        {demand: joining, why: &noPlace, then: func(s *scene) { s.room.Neighbour(&constraint.Subject{Namespace: "other", Group: "job/a"}) }},
+		"a unit of lower priority can give way":               {why: &noVictims, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{node}, holds(0)) }, want: stale},
+		"a unit of lower priority elsewhere can give way":     {demand: inZone, why: &noVictims, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{away}, holds(0)) }},
+		"a unit of its own priority can give way":             {why: &noVictims, then: func(s *scene) { s.room.Evictable(3, []*cluster.Node{node}, holds(0)) }},
+		"nobody gives way for it, and a unit can give way":    {why: &noPlace, then: func(s *scene) { s.room.Evictable(2, []*cluster.Node{node}, holds(0)) }},
+		"it claims what is lent, and any unit can give way":   {why: &claim, then: func(s *scene) { s.room.Evictable(9, nil, holds(0)) }, want: stale},
+		"a unit has left on whose room it counted":            {why: &leaving, then: func(s *scene) { s.room.Unleft() }, want: stale},
+		"a unit has left on whose room it did not count":      {why: &noVictims, then: func(s *scene) { s.room.Unleft() }},
+		"a time has come":                                     {why: &overTree, then: func(s *scene) { s.room.Due() }, want: stale},
+		"a time has come, and it is over a limit":             {why: &overLimit, then: func(s *scene) { s.room.Due() }},
+		"a limit has changed":                                 {why: &overLimit, then: func(s *scene) { s.room.All() }, want: stale},
+		"it has a backoff":                                    {then: func(s *scene) { s.hold(big, decisions.Evidence{Why: decisions.InBackoff, Until: 5}) }},
+		"its backoff has ended":                               {then: func(s *scene) { s.hold(big, decisions.Evidence{Why: decisions.InBackoff, Until: 5}); s.offer(big, 1) }, want: untried},
+		"another one like it has come":                        {why: &noPlace, then: func(s *scene) { s.offer(key(3, 9), 8) }},
+		"another one that wants less has come":                {why: &noPlace, then: func(s *scene) { s.offer(key(3, 9), 1) }, want: untried},
+		"another one has come behind the small one":           {why: &noPlace, then: func(s *scene) { s.offer(key(-1, 9), 1) }},
+		"an earlier unit that wants the same as the small":    {why: &noPlace, then: func(s *scene) { s.offer(key(0, 0), 1) }, want: untried},
+		"its class has emptied, and begins anew":              {why: &noPlace, then: func(s *scene) { s.room.Remove(big); s.offer(big, 8) }, want: untried},
+		"it has left":                                         {then: func(s *scene) { s.room.Remove(big) }},
+		"the end of a charge was told to it":                  {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", ""); s.room.Freed("ns", nil); s.pass() }},
+		"the end of a charge was not":                         {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", "") }, want: stale},
+		"the end of a charge to another namespace was not":    {why: &overLimit, then: func(s *scene) { s.tracker.Ended("x", "other/alloc/x/0", "") }},
+		"the end of a charge was not, and it has no place":    {why: &noPlace, then: func(s *scene) { s.tracker.Ended("x", "ns/alloc/x/0", "") }},
+		"it has failed again since the charge ended":          {why: &overLimit, then: func(s *scene) { s.room.All(); s.tracker.Ended("x", "ns/alloc/x/0", ""); s.pass() }},
 		"the small one gives way to nobody, and is evicting": {why: &noPlace, then: func(s *scene) {
 			s.room.Remove(big)
 			s.offer(key(0, 3), 1)

@@ -143,7 +143,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 	if l.someoneEnds() {
 		return false
 	}
-	found, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, nil, nil))
+	found, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, nil, w.StandingOf(of)))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
 }
 

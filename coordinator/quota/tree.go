@@ -43,6 +43,7 @@ type node struct {
 	name       string
 	parent     int32
 	last       int32 // last node of its subtree
+	height     int32 // 0 of a leaf, else one more than the greatest of its children
 	hard, leaf bool
 
 	// The seats listed on the node, oldest first.

@@ -116,6 +116,10 @@ func (t *tree) rebuild() {
 			quota[r] = spec.Quota[name]
 		}
 	}
+	for n := len(t.nodes) - 1; n > 0; n-- { // children come after their parents
+		p := t.nodes[n].parent
+		t.nodes[p].height = max(t.nodes[p].height, t.nodes[n].height+1)
+	}
 	t.limits = t.limitsOf(t.cache.nodes)
 	for s := range t.seats {
 		t.seats[s].node, t.seats[s].via = none, none

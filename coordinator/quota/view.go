@@ -151,10 +151,11 @@ func (m *Manager) Consumer(id string) (ConsumerView, error) {
 	return v, nil
 }
 
-// Rank is how firmly a tree counts a consumer: how many nodes are above the one on
-// which it is counted, 0 at the root, and its priority. False where the tree does not
-// count it.
-func (m *Manager) Rank(tree, id string) (depth, priority int, charged bool) {
+// Rank is how firmly a tree counts a consumer: the height of the node on which it is
+// counted, and its priority. The height of a group is 0, that of another node one more
+// than the greatest of its children: the greater the height, the farther the consumer
+// borrows. False where the tree does not count it.
+func (m *Manager) Rank(tree, id string) (height, priority int, charged bool) {
 	t, known := m.trees[tree]
 	if !known {
 		return 0, 0, false
@@ -167,10 +168,23 @@ func (m *Manager) Rank(tree, id string) (depth, priority int, charged bool) {
 	if s == none || t.seats[s].node == none {
 		return 0, 0, false
 	}
-	for n := t.nodes[t.seats[s].node].parent; n != none; n = t.nodes[n].parent {
-		depth++
+	return int(t.nodes[t.seats[s].node].height), t.seats[s].priority, true
+}
+
+// Height is the greatest height at which a tree counts a consumer, as Rank has it; 0 where
+// none does.
+func (m *Manager) Height(id string) int {
+	at, known := m.ids[id]
+	if !known {
+		return 0
 	}
-	return depth, t.seats[s].priority, true
+	height := int32(0)
+	for _, d := range m.consumers[at].demands {
+		if t := m.treeAt(d.slot); t != nil && d.seat != none && t.seats[d.seat].node != none {
+			height = max(height, t.nodes[t.seats[d.seat].node].height)
+		}
+	}
+	return int(height)
 }
 
 // describe fills in where an allocated seat stands.

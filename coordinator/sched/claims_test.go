@@ -115,14 +115,14 @@ func (c *claims) end(path string) {
 }
 
 // rank is how firmly a unit that runs holds its quota.
-type rank struct{ depth, priority int }
+type rank struct{ height, priority int }
 
 // potential is the ranks of the units that run, the highest first.
 func (c *claims) potential() []rank {
 	var all []rank
 	for _, u := range c.units {
-		if depth, _, charged := c.world.Trees.Rank(claimTree, u.Key.Path); charged {
-			all = append(all, rank{depth, int(u.Key.Priority)})
+		if height, _, charged := c.world.Trees.Rank(claimTree, u.Key.Path); charged || c.running[u.Key.Path] != nil {
+			all = append(all, rank{height, int(u.Key.Priority)})
 		}
 	}
 	slices.SortFunc(all, func(a, b rank) int { return -compareRanks(a, b) })
@@ -130,7 +130,7 @@ func (c *claims) potential() []rank {
 }
 
 func compareRanks(a, b rank) int {
-	return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(a.priority, b.priority))
+	return cmp.Or(cmp.Compare(b.height, a.height), cmp.Compare(a.priority, b.priority))
 }
 
 // settle tries the units that wait, the first first, until no unit can begin. Each
@@ -187,6 +187,142 @@ func TestClaimsComeToAnEnd(t *testing.T) {
 	})
 	if displaced == 0 {
 		t.Error("nobody was displaced: the trees leave room for everybody")
+	}
+}
+
+// TestPlacesAndClaimsComeToAnEnd: units that take places by priority from each other, and
+// quota by their standing, stop doing so; units without quota trees among them.
+func TestPlacesAndClaimsComeToAnEnd(t *testing.T) {
+	displaced := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := newClaims(t, quota.Options{Settle: rapid.Bool().Draw(t, "settle"), EvictAtHard: rapid.Bool().Draw(t, "evictAtHard")}, randomTree(t))
+		leaves := c.leaves()
+		for i := range rapid.IntRange(3, 9).Draw(t, "units") {
+			name, priority := fmt.Sprintf("u%d", i), int32(rapid.IntRange(0, 3).Draw(t, "priority"))
+			u := c.add(name, priority, quota.Demand{Group: rapid.SampledFrom(leaves).Draw(t, "group"), Request: randomAmounts(t, 3)})
+			if rapid.IntRange(0, 5).Draw(t, "in no tree") == 0 {
+				u.Charges = u.Charges[:1]
+			}
+			u.Demand.Request.GPUs = rapid.SampledFrom([]int{0, 2, 4, 8}).Draw(t, "gpus")
+		}
+		c.units = rapid.Permutation(c.units).Draw(t, "order")
+		for range 4 {
+			displaced += c.settle()
+			for _, u := range c.units {
+				if c.running[u.Key.Path] != nil && rapid.IntRange(0, 2).Draw(t, "ends") == 0 {
+					c.end(u.Key.Path)
+				}
+			}
+			c.units = rapid.Permutation(c.units).Draw(t, "order")
+		}
+	})
+	if displaced == 0 {
+		t.Error("nobody was displaced: there is room for everybody")
+	}
+}
+
+// TestABorrowerTakesNoPlaceOfAnOwner: three units went round. One preempts the owner of a
+// quota for its place, another one borrows the quota and preempts the first, and the owner
+// claims its quota back.
+func TestABorrowerTakesNoPlaceOfAnOwner(t *testing.T) {
+	one := resource.Vector{resource.CPU: 1}
+	c := newClaims(t, quota.Options{}, quota.TreeSpec{Name: claimTree, Resources: []resource.Name{resource.CPU}, Nodes: map[string]quota.NodeSpec{
+		"root": {Quota: resource.Vector{resource.CPU: 2}}, "a": {Parent: "root", Quota: one}, "deep": {Parent: "root", Quota: one}, "b": {Parent: "deep", Quota: one},
+		"c": {Parent: "root", Quota: resource.Vector{}},
+	}})
+	owner := c.add("owner", 1, quota.Demand{Group: "a", Request: one})
+	other := c.add("other", 2, quota.Demand{Group: "b", Request: one})
+	borrower := c.add("borrower", 3, quota.Demand{Group: "c", Request: one})
+	for _, u := range c.units {
+		u.Demand.Request.GPUs = 8
+	}
+	if d := c.try(owner); d.Action != sched.Start {
+		t.Fatalf("the owner: %s, %+v", d.Action, d.Evidence)
+	}
+	if d := c.try(other); d.Action != sched.Preempt || d.Claims || !slices.Equal(d.Victims, []string{"owner"}) {
+		t.Fatalf("an owner of higher priority: %s of %v, %+v", d.Action, d.Victims, d.Evidence)
+	}
+	d := c.try(borrower)
+	if d.Action != sched.Wait || d.Evidence.Code != sched.NoVictims || !d.Evidence.Borrows {
+		t.Fatalf("a borrower: %s of %v, %+v", d.Action, d.Victims, d.Evidence)
+	}
+	c.world.Trees.DeallocateForest(claimForest, other.Key.Path)
+	if d := c.world.Decide(borrower); d.Action != sched.Wait {
+		t.Errorf("a unit that is counted on no tree keeps its place: %s, %+v", d.Action, d.Evidence)
+	}
+}
+
+// TestABorrowerTakesThePlaceOfABorrower of lower priority that borrows from as far.
+func TestABorrowerTakesThePlaceOfABorrower(t *testing.T) {
+	one := resource.Vector{resource.CPU: 1}
+	tree := quota.TreeSpec{Name: claimTree, Resources: []resource.Name{resource.CPU}, Nodes: map[string]quota.NodeSpec{
+		"root": {Quota: resource.Vector{resource.CPU: 5}}, "near": {Parent: "root", Quota: one}, "a": {Parent: "near"}, "b": {Parent: "root"}, "c": {Parent: "root"},
+	}}
+	for group, preempts := range map[string]bool{"b": true, "a": false} { // from the root, and from its parent
+		c := newClaims(t, quota.Options{}, tree)
+		victim := c.add("victim", 1, quota.Demand{Group: group, Request: one})
+		borrower := c.add("borrower", 2, quota.Demand{Group: "c", Request: one})
+		victim.Demand.Request.GPUs, borrower.Demand.Request.GPUs = 8, 8
+		if d := c.try(victim); d.Action != sched.Start {
+			t.Fatalf("%s, %+v", d.Action, d.Evidence)
+		}
+		if d := c.try(borrower); (d.Action == sched.Preempt) != preempts {
+			t.Errorf("from a unit of %s: %s, %+v", group, d.Action, d.Evidence)
+		}
+	}
+}
+
+// TestAGroupThatBorrowsTakesNoPlaceOfAnOwner: one of two members borrows, and the two start
+// together.
+func TestAGroupThatBorrowsTakesNoPlaceOfAnOwner(t *testing.T) {
+	one := resource.Vector{resource.CPU: 1}
+	for own, preempts := range map[int64]bool{1: false, 2: true} { // CPUs of the group's quota
+		c := newClaims(t, quota.Options{}, quota.TreeSpec{Name: claimTree, Resources: []resource.Name{resource.CPU}, Nodes: map[string]quota.NodeSpec{
+			"root": {Quota: resource.Vector{resource.CPU: 5}}, "a": {Parent: "root", Quota: one}, "b": {Parent: "root", Quota: resource.Vector{resource.CPU: own}},
+		}})
+		owner := c.add("owner", 1, quota.Demand{Group: "a", Request: one})
+		members := []*sched.Unit{c.add("m1", 2, quota.Demand{Group: "b", Request: one}), c.add("m2", 2, quota.Demand{Group: "b", Request: one})}
+		owner.Demand.Request.GPUs = 8
+		if d := c.try(owner); d.Action != sched.Start {
+			t.Fatalf("the owner: %s, %+v", d.Action, d.Evidence)
+		}
+		members[0].Demand.Request.GPUs, members[1].Demand.Request.GPUs = 4, 4
+		d := c.world.DecideGang(members)
+		if (d.Action == sched.Preempt) != preempts {
+			t.Errorf("with %d CPUs: %s of %v, %+v", own, d.Action, d.Victims, d.Evidence)
+		}
+		if d.Action == sched.Wait && (d.Evidence.Code != sched.NoVictims || !d.Evidence.Borrows) {
+			t.Errorf("it waits by %+v", d.Evidence)
+		}
+	}
+}
+
+// TestAUnitThatBorrowsAModelTakesNoPlaceOfItsOwner: the model that a unit gets, and so the
+// quota that it borrows, is known with the place.
+func TestAUnitThatBorrowsAModelTakesNoPlaceOfItsOwner(t *testing.T) {
+	profile, err := fake.Lookup("dgx-a100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := resource.GPUOf(profile.Inventory("n1").Devices[0].Model)
+	eight := resource.Vector{model: 8000}
+	for own, preempts := range map[int64]bool{0: false, 8000: true} {
+		c := newClaims(t, quota.Options{}, quota.TreeSpec{Name: claimTree, Resources: []resource.Name{model}, Nodes: map[string]quota.NodeSpec{
+			"root": {Quota: resource.Vector{model: 16_000}}, "a": {Parent: "root", Quota: eight}, "b": {Parent: "root", Quota: resource.Vector{model: own}},
+		}})
+		for i, group := range []string{"a", "b"} {
+			c.add(group, int32(i), quota.Demand{Group: group}).Demand.Request.GPUs = 8
+		}
+		if d := c.try(c.units[0]); d.Action != sched.Start || d.Models[model] != 8000 {
+			t.Fatalf("the owner: %s, %+v", d.Action, d.Evidence)
+		}
+		d := c.world.Decide(c.units[1])
+		if (d.Action == sched.Preempt) != preempts {
+			t.Errorf("with a quota of %d: %s of %v, %+v", own, d.Action, d.Victims, d.Evidence)
+		}
+		if d.Action == sched.Wait && (d.Evidence.Code != sched.NoVictims || !d.Evidence.Borrows || len(d.Victims) > 0) {
+			t.Errorf("it waits by %+v", d.Evidence)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type Decision struct {
 	// else has happened, zero for never.
 	Until time.Time
 
-	standing *Standing // of the unit if it claims quota; nil: it claims none
+	standing *Standing // of the unit, where it looks for victims
 }
 
 // Decide decides the outcome for a unit now: it is admitted or not; placed, or

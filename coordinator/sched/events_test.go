@@ -17,7 +17,7 @@ import (
 // four GPUs for a unit of priority 5 in the namespace a, and its trees are x and y.
 var asleep = map[string]sched.Code{
 	"no place": sched.NoPlace, "no victims": sched.NoVictims, "leaving": sched.Leaving,
-	"over limit": sched.OverLimit, "over tree": sched.OverTree, "claim": sched.Claim,
+	"over limit": sched.OverLimit, "over tree": sched.OverTree, "claim": sched.Claim, "would borrow": sched.NoVictims,
 }
 
 // trials gives each unit the evidence that its name stands for.
@@ -25,7 +25,7 @@ type trials struct{}
 
 // Try fails (sched.Trial).
 func (trials) Try(k queue.Key, _ bool) *sched.Evidence {
-	return &sched.Evidence{Code: asleep[k.Path], Trees: []string{"x", "y"}}
+	return &sched.Evidence{Code: asleep[k.Path], Trees: []string{"x", "y"}, Borrows: k.Path == "would borrow"}
 }
 
 // Wait is sched.Trial's.
@@ -101,11 +101,11 @@ func TestTheClassesThatEachEventWakes(t *testing.T) {
 		event func(*sched.Room, *site)
 		wakes string
 	}{
-		"E1: a node with room":                             {4, nil, grew, "claim, leaving, no place, no victims"},
+		"E1: a node with room":                             {4, nil, grew, "claim, leaving, no place, no victims, would borrow"},
 		"E1: with less room than they want":                {3, nil, grew, ""},
-		"E1: a full one, of units below":                   {0, units{4: 8}, grew, "claim, leaving, no victims"},
+		"E1: a full one, of units below":                   {0, units{4: 8}, grew, "claim, leaving, no victims, would borrow"},
 		"E1: a full one, of units of the same priority":    {0, units{5: 8}, grew, "claim"},
-		"E1: room for them beside nobody below":            {2, units{4: 2}, grew, "claim, leaving, no victims"},
+		"E1: room for them beside nobody below":            {2, units{4: 2}, grew, "claim, leaving, no victims, would borrow"},
 		"E1: too little room for them beside nobody below": {2, units{4: 1, 5: 5}, grew, "claim"},
 		"E1: too little room beside nobody at all":         {2, units{9: 1}, grew, ""},
 		"E1: a cordoned one":                               {8, nil, func(r *sched.Room, s *site) { s.state.SetUnschedulable(s.Node, true); grew(r, s) }, ""},
@@ -117,21 +117,21 @@ func TestTheClassesThatEachEventWakes(t *testing.T) {
 		}, ""},
 		"E2: of the namespace":                   {0, nil, func(r *sched.Room, _ *site) { r.Freed("a", nil) }, "over limit"},
 		"E2: of another namespace":               {8, nil, func(r *sched.Room, _ *site) { r.Freed("b", nil) }, ""},
-		"E2: of a tree":                          {0, nil, func(r *sched.Room, _ *site) { r.Freed("b", []string{"w", "y"}) }, "claim, over tree"},
+		"E2: of a tree":                          {0, nil, func(r *sched.Room, _ *site) { r.Freed("b", []string{"w", "y"}) }, "claim, over tree, would borrow"},
 		"E2: of another tree":                    {8, nil, func(r *sched.Room, _ *site) { r.Freed("b", []string{"w"}) }, ""},
-		"E2: of the namespace and a tree":        {0, nil, func(r *sched.Room, _ *site) { r.Freed("a", []string{"x"}) }, "claim, over limit, over tree"},
+		"E2: of the namespace and a tree":        {0, nil, func(r *sched.Room, _ *site) { r.Freed("a", []string{"x"}) }, "claim, over limit, over tree, would borrow"},
 		"E2: a charge has begun":                 {8, nil, func(r *sched.Room, _ *site) { r.Charged([]string{"y"}) }, "claim"},
 		"E2: of another tree, a charge":          {8, nil, func(r *sched.Room, _ *site) { r.Charged([]string{"w"}) }, ""},
-		"E2: a charge has moved others":          {8, nil, func(r *sched.Room, _ *site) { r.Moved([]string{"y"}) }, "claim, over tree"},
-		"E2: of another tree, and moved others":  {8, nil, func(r *sched.Room, _ *site) { r.Moved([]string{"w"}) }, ""},
-		"E3: of a unit below":                    {0, units{4: 8}, givesWay(4), "claim, leaving, no victims"},
+		"E2: a charge has moved others":          {8, nil, func(r *sched.Room, _ *site) { r.Moved([]string{"y"}) }, "claim, over tree, would borrow"},
+		"E2: of another tree, and moved others":  {8, nil, func(r *sched.Room, _ *site) { r.Moved([]string{"w"}) }, "would borrow"},
+		"E3: of a unit below":                    {0, units{4: 8}, givesWay(4), "claim, leaving, no victims, would borrow"},
 		"E3: of a unit of the same priority":     {0, units{4: 4, 5: 4}, givesWay(5), "claim"},
 		"E3: of a unit above":                    {8, nil, givesWay(6), "claim"},
 		"E3: where they do not fit all the same": {2, units{4: 1, 5: 5}, givesWay(4), "claim"},
 		"E3: of a unit whose node is gone":       {8, nil, func(r *sched.Room, _ *site) { r.Evictable(4, nil, nil) }, "claim"},
 		"E4: a unit has left":                    {0, nil, func(r *sched.Room, _ *site) { r.Unleft() }, "claim, leaving"},
 		"E5: a time has come":                    {0, nil, func(r *sched.Room, _ *site) { r.Due() }, "claim, over tree"},
-		"a rare change":                          {0, nil, func(r *sched.Room, _ *site) { r.All() }, "claim, leaving, no place, no victims, over limit, over tree"},
+		"a rare change":                          {0, nil, func(r *sched.Room, _ *site) { r.All() }, "claim, leaving, no place, no victims, over limit, over tree, would borrow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := sleepers(t), newSite(t, c.free, c.units)

@@ -31,6 +31,9 @@ type Evidence struct {
 	// ByModel: a place was found whose GPUs are of a model of which quota has no room; Short
 	// says so where Code is not about quota.
 	ByModel bool
+	// Borrows: of NoVictims and Claim: the unit would borrow quota, so some units of lower
+	// priority keep their places.
+	Borrows bool
 	// Trees are the quota trees that the unit is charged to.
 	Trees []string
 	// Wide is why the place that there is cannot be committed, "" for no reason.

@@ -183,15 +183,17 @@ func (w *World) preemptsFor(g *gang, d *GangDecision) bool {
 	}
 	if leaving := w.Leaving(); len(leaving) > 0 {
 		if _, ok := preempt.WithTogether(w.State, demands, leaving); ok {
-			d.Evidence.Code = Leaving
+			d.Evidence.Code, d.Evidence.Borrows = Leaving, false
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
 	first := g.units[0]
-	plan, victims, ok := preempt.Together(w.State, demands, first.Key.Priority, w.Holders(&Unit{Key: first.Key, Right: Lower, Demand: first.Demand}, nil, nil))
+	standing := w.standingOfAll(g.units)
+	d.Evidence.Borrows = standing.height > 0
+	plan, victims, ok := preempt.Together(w.State, demands, first.Key.Priority, w.Holders(&Unit{Key: first.Key, Right: Lower, Demand: first.Demand}, nil, standing))
 	switch {
 	case !ok:
-		return d.noVictims("no set of units that may give way would make room")
+		return d.noVictims(noSet(standing))
 	case len(victims) == 0:
 		return d.noVictims("nobody is in its way") // the view has changed since it was tried
 	}
@@ -208,6 +210,24 @@ func (w *World) preemptsFor(g *gang, d *GangDecision) bool {
 	}
 	d.Action, d.Plans, d.Victims = Preempt, plans, victims
 	return true
+}
+
+// standingOfAll is the standing of the unit that borrows from farthest, once all are
+// charged. Nothing changes.
+func (w *World) standingOfAll(units []*Unit) *Standing {
+	mark := w.Trees.Checkpoint()
+	all := &Standing{w: w, priority: units[0].Key.Priority}
+	for _, u := range units {
+		if len(u.Charges) > 1 && !w.Trees.IsAllocatedForest(w.Forest, u.Key.Path) {
+			_, err := w.Trees.AllocateForest(w.Forest, u.Key.Path)
+			must(err)
+		}
+	}
+	for _, u := range units {
+		all.height = max(all.height, w.Trees.Height(u.Key.Path))
+	}
+	must(w.Trees.Rollback(mark))
+	return all
 }
 
 // nodesOf are the nodes of a plan, each once.

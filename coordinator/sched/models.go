@@ -77,6 +77,12 @@ func (w *World) seek(u *Unit, d *Decision, find func(of *Unit) bool, admits func
 		}
 		models := u.Demand.Models(d.Plan)
 		short := admits(u.OnModels(models))
+		if short == nil && d.Action == Preempt && !d.Claims && !w.standingNow(u).mayTakePlacesOf(d.Victims) {
+			w.Undo(u.OnModels(models))
+			w.State.Rollback(mark)
+			d.Action, d.Plan, d.Victims, d.Evidence.Borrows = Wait, nil, nil, true
+			return d.noVictims("it would borrow quota of the model that it would get, and units that borrow less keep their places")
+		}
 		if short == nil {
 			w.State.Keep(mark)
 			d.Models = models
@@ -205,6 +211,11 @@ func (w *World) seekGang(units []*Unit, d *GangDecision) bool {
 		}
 		each, sum := modelsOfEach(units, d.Plans)
 		short, _ := w.admitOn(units, each)
+		if short == nil && d.Action == Preempt && !w.standingOfAll(units).mayTakePlacesOf(d.Victims) {
+			w.State.Rollback(mark)
+			d.Action, d.Plans, d.Victims, d.Evidence.Borrows = Wait, nil, nil, true
+			return d.noVictims("they would borrow quota of the models that they would get, and units that borrow less keep their places")
+		}
 		if short == nil {
 			w.State.Keep(mark)
 			d.Models = each

@@ -19,6 +19,8 @@ func (w *World) preempts(u *Unit, d *Decision) bool {
 		return false
 	}
 	d.Evidence.Code = NoVictims
+	d.standing = w.StandingOf(u)
+	d.Evidence.Borrows = d.standing.height > 0
 	return w.nominate(u, nil, d)
 }
 
@@ -83,14 +85,14 @@ func (w *World) wouldFitWithout(u *Unit, named []string, standing *Standing) boo
 			case v == nil, slices.Contains(given, victim):
 			case v.IsLeaving():
 				give(v)
-			case u.Right == Lower && isBelow(v, u, given) && standing.outranks(v):
+			case u.Right == Lower && isBelow(v, u, given) && standing.mayTakePlaceOf(v):
 				below = append(below, v)
 			}
 		}
 	}
 	if u.Right == Lower {
 		for o := range state.WithStatus(cluster.Evictable) {
-			if isBelow(o, u, given) && standing.outranks(o) {
+			if isBelow(o, u, given) && standing.mayTakePlaceOf(o) {
 				below = append(below, o)
 			}
 		}
@@ -111,7 +113,7 @@ func (d *Decision) noVictims(why string) bool {
 func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 	if leaving := w.Leaving(); len(leaving) > 0 && len(given) == 0 {
 		if _, ok := preempt.With(w.State, u.Demand, leaving); ok {
-			d.Evidence.Code = Leaving
+			d.Evidence.Code, d.Evidence.Borrows = Leaving, false
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}
@@ -120,7 +122,7 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 	}
 	plan, ok := w.find(u, given, d.standing)
 	if !ok {
-		return d.noVictims("no set of units that may give way would make room")
+		return d.noVictims(noSet(d.standing))
 	}
 	victims := slices.Clone(given)
 	for _, path := range w.withMates(plan.Victims) {
@@ -138,9 +140,18 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 	return true
 }
 
+// noSet says why no set of victims was found.
+func noSet(s *Standing) string {
+	text := "no set of units that may give way would make room"
+	if s != nil && s.height > 0 {
+		text += ": it would borrow quota, so no unit gives way that borrows none, or from less far"
+	}
+	return text
+}
+
 // find chooses who gives way for a unit.
 func (w *World) find(u *Unit, given []string, standing *Standing) (preempt.Plan, bool) {
-	if w.Evictable != nil && len(given) == 0 && standing == nil && u.Right == Lower && !w.hasMates(u) {
+	if w.Evictable != nil && len(given) == 0 && standing.height == 0 && u.Right == Lower && !w.hasMates(u) {
 		return w.Evictable.Find(u.Demand, u.Key.Priority)
 	}
 	return preempt.Find(w.State, u.Demand, u.Key.Priority, w.Holders(u, given, standing))
@@ -158,8 +169,8 @@ func (w *World) AllEvictable() *preempt.Index {
 }
 
 // Holders are the units that may give way for one: those that quota names,
-// before all others, and if it has the right those of lower priority; of these a claim
-// takes only whom its standing outranks. standing is nil where quota names nobody.
+// before all others, and if it has the right those of lower priority of which its standing
+// allows it to take the place.
 func (w *World) Holders(u *Unit, given []string, standing *Standing) []preempt.Holder {
 	named := make([]*cluster.Occupant, len(given))
 	for i, path := range given {
@@ -178,7 +189,7 @@ func (w *World) Holders(u *Unit, given []string, standing *Standing) []preempt.H
 	}
 	var below []*cluster.Occupant
 	for o := range state.WithStatus(cluster.Evictable) {
-		if isBelow(o, u, given) && standing.outranks(o) {
+		if isBelow(o, u, given) && standing.mayTakePlaceOf(o) {
 			below = append(below, o)
 		}
 	}

@@ -78,9 +78,9 @@ func (r *Room) Observe(o Observer) {
 // concerns are, by the kind of an event, the codes of classes that it may wake.
 var concerns = [...][]Code{
 	KindGrew:      {NoPlace, NoVictims, Leaving, Claim},
-	KindFreed:     {OverLimit, OverTree, Claim},
+	KindFreed:     {OverLimit, OverTree, Claim, NoVictims},
 	KindCharged:   {Claim},
-	KindMoved:     {OverTree, Claim},
+	KindMoved:     {OverTree, Claim, NoVictims},
 	KindEvictable: {NoVictims, Leaving, Claim},
 	KindUnleft:    {Leaving, Claim},
 	KindDue:       {OverTree, Claim},

@@ -2,74 +2,97 @@ package sched
 
 import (
 	"cmp"
-	"math"
 
 	"github.com/musterd/muster/coordinator/cluster"
 )
 
-// Standing is how firmly a unit would hold its quota once the units that quota names
-// have given way: how deep each tree would count the unit, and then its priority. A claim
-// takes from weaker standings alone, so that claims come to an end:
-// docs/preemption.md has the potential that each claim increases.
+// Standing is how firmly a unit would hold its quota: how far each tree would have it
+// borrow, and then its priority. A unit takes quota and places from weaker standings
+// alone, so that preemptions come to an end: docs/preemption.md has the potential that
+// each decision increases.
 type Standing struct {
 	w        *World
-	depths   []depthOn
+	heights  []heightOn
+	height   int // the greatest of these, 0 for none
 	priority int32
 }
 
-// depthOn is how far below its root a tree counts a unit.
-type depthOn struct {
-	tree  string
-	depth int
+// heightOn is the height of the node on which a tree counts a unit: 0 for its own group,
+// more where the unit borrows.
+type heightOn struct {
+	tree   string
+	height int
+}
+
+// StandingOf is the standing of a unit that was admitted, or that quota would admit now.
+// Nothing changes.
+func (w *World) StandingOf(u *Unit) *Standing {
+	if trees := TreesOf(u.Charges); len(trees) > 0 && !w.Trees.IsAllocatedForest(w.Forest, u.Key.Path) {
+		s, _ := w.StandingAfter(u, nil)
+		return s
+	}
+	return w.standingNow(u)
+}
+
+// standingNow is the standing of a unit as the trees count it.
+func (w *World) standingNow(u *Unit) *Standing {
+	s := &Standing{w: w, priority: u.Key.Priority}
+	for _, tree := range TreesOf(u.Charges) {
+		height, _, _ := w.Trees.Rank(tree, u.Key.Path)
+		s.heights = append(s.heights, heightOn{tree, height})
+		s.height = max(s.height, height)
+	}
+	return s
 }
 
 // StandingAfter is the standing of a unit that waits, once the named units have given
 // way and the units that borrow have moved down into what they left. False: the unit
 // would have no place in its trees then without further victims. Nothing changes.
 func (w *World) StandingAfter(u *Unit, named []string) (s *Standing, ok bool) {
-	s = &Standing{w: w, priority: u.Key.Priority}
 	mark := w.Trees.Checkpoint()
 	for _, path := range named {
 		w.Trees.DeallocateForest(w.Forest, path)
 	}
 	r, err := w.Trees.AllocateForest(w.Forest, u.Key.Path)
 	must(err)
-	if ok = r.OK && len(r.Preempted) == 0; ok {
-		for _, tree := range TreesOf(u.Charges) {
-			depth, _, _ := w.Trees.Rank(tree, u.Key.Path)
-			s.depths = append(s.depths, depthOn{tree, depth})
-		}
-	}
+	s, ok = w.standingNow(u), r.OK && len(r.Preempted) == 0
 	must(w.Trees.Rollback(mark))
 	return s, ok
 }
 
-// outranks reports whether an occupant stands weaker, so that the occupant may give way:
-// the trees that both are charged to count the occupant nearer to the root, or as near
-// and with a lower priority. Where both have no tree in common, their priorities decide.
-// Without a claim each occupant may give way.
-func (s *Standing) outranks(o *cluster.Occupant) bool {
-	return s == nil || s.exceeds(o.Unit, o.Priority)
+// mayTakePlaceOf reports whether an occupant of lower priority may give way for the place
+// of the unit: it borrows from as far as the unit or farther. So a unit that borrows takes
+// no place from one within the quota of its own group. nil borrows nothing.
+func (s *Standing) mayTakePlaceOf(o *cluster.Occupant) bool {
+	return s == nil || s.height == 0 || s.height <= s.w.Trees.Height(o.Unit)
 }
 
-func (s *Standing) exceeds(path string, priority int32) bool {
-	own, other := math.MaxInt, math.MaxInt
-	for _, d := range s.depths {
-		if depth, _, charged := s.w.Trees.Rank(d.tree, path); charged {
-			own, other = min(own, d.depth), min(other, depth)
+// mayTakePlacesOf is mayTakePlaceOf of each of several units.
+func (s *Standing) mayTakePlacesOf(units []string) bool {
+	for _, path := range units {
+		if o := s.w.State.Occupant(path); o != nil && !s.mayTakePlaceOf(o) {
+			return false
 		}
 	}
-	return cmp.Or(cmp.Compare(own, other), cmp.Compare(s.priority, priority)) > 0
+	return true
 }
 
-// outranksNamed is outranks of a unit that quota names.
-func (s *Standing) outranksNamed(path string) bool {
-	for _, d := range s.depths {
-		if _, priority, charged := s.w.Trees.Rank(d.tree, path); charged {
-			return s.exceeds(path, int32(priority))
+// mayTakeQuotaOf reports whether a unit that quota names stands weaker, so that it may
+// give way: the trees that both are charged to have it borrow farther, or as far and with
+// a lower priority. Where both have no tree in common, their priorities decide.
+func (s *Standing) mayTakeQuotaOf(path string) bool {
+	own, other, priority, shares := 0, 0, 0, false
+	for _, h := range s.heights {
+		height, p, charged := s.w.Trees.Rank(h.tree, path)
+		if !charged {
+			continue
+		}
+		own, other = max(own, h.height), max(other, height)
+		if !shares {
+			priority, shares = p, true
 		}
 	}
-	return true // it has gone meanwhile
+	return !shares || cmp.Or(cmp.Compare(other, own), cmp.Compare(int(s.priority), priority)) > 0 // or it has gone meanwhile
 }
 
 // MayClaim reports whether a unit may take its quota from those that quota names, and
@@ -83,7 +106,9 @@ func (w *World) MayClaim(u *Unit, named []string) (*Standing, bool) {
 // why the unit waits.
 func (w *World) mayClaim(u *Unit, d *Decision) bool {
 	var why string
-	if d.standing, why = w.claimStanding(u, d.Evidence.Short.Victims); why != "" {
+	d.standing, why = w.claimStanding(u, d.Evidence.Short.Victims)
+	d.Evidence.Borrows = d.standing != nil && d.standing.height > 0
+	if why != "" {
 		return d.noVictims(why)
 	}
 	return true
@@ -103,7 +128,7 @@ func (w *World) claimStanding(u *Unit, named []string) (s *Standing, why string)
 		if o := w.occupied().Occupant(path); o != nil && u.isOf(o) {
 			return nil, path + " holds the quota, and is of the same job or group"
 		}
-		if !s.outranksNamed(path) {
+		if !s.mayTakeQuotaOf(path) {
 			return nil, path + " would stand firmer on its quota tree than this unit, and would claim the quota back"
 		}
 	}

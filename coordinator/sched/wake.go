@@ -76,9 +76,12 @@ func (r *Room) Regrouped() {
 }
 
 // Freed wakes those over the quota of a namespace, or of any of these trees, of
-// which a charge has ended (E2).
+// which a charge has ended; and those that found no victims because they would borrow
+// there (E2).
 func (r *Room) Freed(namespace string, trees []string) {
-	r.happen(Event{Kind: KindFreed, Namespace: namespace, Trees: trees}, nil, nil, func(c *Class) bool { return c.overQuotaOf(namespace, trees) })
+	r.happen(Event{Kind: KindFreed, Namespace: namespace, Trees: trees}, nil, nil, func(c *Class) bool {
+		return c.overQuotaOf(namespace, trees) || c.last.any(func(e *Evidence) bool { return e.Borrows && e.chargedTo(trees) })
+	})
 }
 
 // Charged wakes those that claim quota of any of these trees, to which a unit is
@@ -91,9 +94,12 @@ func (r *Room) Charged(trees []string) {
 
 // Moved wakes those over the quota of any of these trees, to which a unit is
 // charged from now on, and has moved other units there: a tree that named no unit
-// may name those others (E2).
+// may name those others. It wakes those that would borrow from any tree and found no
+// victims, too: the others borrow now, and may give way for a place (E2).
 func (r *Room) Moved(trees []string) {
-	r.happen(Event{Kind: KindMoved, Trees: trees}, nil, nil, func(c *Class) bool { return c.overQuotaOf("", trees) })
+	r.happen(Event{Kind: KindMoved, Trees: trees}, nil, nil, func(c *Class) bool {
+		return c.overQuotaOf("", trees) || c.last.any(func(e *Evidence) bool { return e.Borrows })
+	})
 }
 
 // Due wakes those over the quota of a tree: a time has come from which on more
@@ -210,7 +216,12 @@ func (e *Evidence) overQuotaOf(namespace, own string, trees []string) bool {
 	case e.Code == OverLimit, e.ByModel && own == namespace:
 		return own == namespace
 	case e.Code == OverTree, e.Code == Claim, e.ByModel:
-		return slices.ContainsFunc(e.Trees, func(t string) bool { return slices.Contains(trees, t) })
+		return e.chargedTo(trees)
 	}
 	return false
+}
+
+// chargedTo reports whether the class is charged to one of some trees.
+func (e *Evidence) chargedTo(trees []string) bool {
+	return slices.ContainsFunc(e.Trees, func(t string) bool { return slices.Contains(trees, t) })
 }
