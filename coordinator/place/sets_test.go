@@ -193,3 +193,52 @@ func TestSetsShareADomain(t *testing.T) {
 		}
 	})
 }
+
+// TestTheOrderOfNodesChangesNoPlaceInDomains: members that differ go to the same nodes of the
+// same domains, in whatever order the nodes came and got their labels, and whatever the names
+// of the domains are.
+func TestTheOrderOfNodesChangesNoPlaceInDomains(t *testing.T) {
+	placed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawSets(t, 3)
+		u.Topology = &topology.Rules{Levels: []topology.Level{level("block", rapid.Bool().Draw(t, "block required")), level("rack", rapid.Bool().Draw(t, "rack required"))}}
+		n := rapid.IntRange(1, 6).Draw(t, "nodes")
+		var used, racks []int
+		for range n {
+			used, racks = append(used, rapid.IntRange(0, 8).Draw(t, "used")), append(racks, rapid.IntRange(0, 3).Draw(t, "rack"))
+		}
+		plan := func(order []int, name func(domain int) string) (nodes []resource.NodeID) {
+			state, all := cluster.NewState(), dgxOf(t, n)
+			for _, i := range order {
+				state.Insert(all[i])
+			}
+			for _, i := range order {
+				state.Relabel(all[i], map[string]string{"rack": name(racks[i]), "block": name(10 + racks[i]/2)}, nil)
+				var a resource.Assignment
+				if used[i] > 0 && all[i].Host.Assign(all[i].Free, resource.Request{GPUs: used[i], CPU: 1000}, &a) {
+					if err := state.Take(all[i], a); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			members, _ := place.Place(state, u)
+			for _, m := range members {
+				nodes = append(nodes, m.Node.ID)
+			}
+			return nodes
+		}
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		want := plan(order, func(domain int) string { return string(rune('a' + domain)) })
+		got := plan(rapid.Permutation(order).Draw(t, "order"), func(domain int) string { return string(rune('z' - domain)) })
+		if !slices.Equal(got, want) {
+			t.Fatalf("members go to %v, and in another order to %v", want, got)
+		}
+		placed += len(want)
+	})
+	if placed == 0 {
+		t.Error("no unit was placed")
+	}
+}

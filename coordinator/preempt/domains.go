@@ -14,7 +14,7 @@ import (
 
 // inDomains is Together for units with the same Topology. In each domain the set is gathered
 // as under rules about other units: each unit of it is needed, but another set may be
-// better.
+// better, unless the domains together have at most mostSets sets.
 //
 // Each domain takes one trial that says whether there is a set at all. The search for the
 // sets has one budget of trials over all domains: once that is used up, the best set of the
@@ -30,7 +30,10 @@ func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Ch
 		}
 	}
 	var best []candidateAt
-	left := maxTrials
+	left, sets := maxTrials, 0
+	for _, d := range open {
+		sets += d.sets()
+	}
 	for i, d := range open {
 		if plan != nil && left <= 0 {
 			break
@@ -43,7 +46,16 @@ func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Ch
 		}
 		set = d.spare(set)
 		left += d.trials
-		chosen := x.ranked(set, d.ranks)
+		chosen := d.ranked(set)
+		if sets <= mostSets {
+			bound := chosen
+			if plan != nil && compareSets(best, chosen) < 0 {
+				bound = best
+			}
+			if better, ok := d.better(bound); ok {
+				set, chosen = better, d.ranked(better)
+			}
+		}
 		if plan != nil && compareSets(chosen, best) >= 0 {
 			continue
 		}
@@ -71,7 +83,6 @@ const minTrials = 64
 type domainSearch struct {
 	relatedSearch
 	units []place.Unit // with the domain as their only nodes
-	ranks []int        // of the candidates
 }
 
 // searchIn prepares the search in one domain, nil for all nodes.
@@ -86,45 +97,10 @@ func (x *Index) searchIn(within map[resource.NodeID]bool, units []place.Unit, pr
 	}
 	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
 		if h := x.holders[rank].Holder; within == nil || isWithin(h, within) {
-			d.candidates, d.ranks = append(d.candidates, *h), append(d.ranks, rank)
+			d.add(h, rank)
 		}
 	}
 	return d
-}
-
-// candidateAt is a holder with its rank.
-type candidateAt struct {
-	rank     int
-	priority int32
-}
-
-// ranked are the ranks of a set of holders, ascending: the most valuable first.
-func (x *Index) ranked(set []Holder, among []int) []candidateAt {
-	var list []candidateAt
-	for _, rank := range among {
-		if h := x.holders[rank].Holder; slices.ContainsFunc(set, func(v Holder) bool { return v.Unit == h.Unit }) {
-			list = append(list, candidateAt{rank, h.Priority})
-		}
-	}
-	return list
-}
-
-// compareSets orders sets as the package comment does: negative where a is better.
-func compareSets(a, b []candidateAt) int {
-	for i := 0; i < len(a) && i < len(b); i++ {
-		if a[i].priority != b[i].priority {
-			return int(a[i].priority) - int(b[i].priority)
-		}
-	}
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	for i := range a {
-		if a[i].rank != b[i].rank {
-			return b[i].rank - a[i].rank
-		}
-	}
-	return 0
 }
 
 // isWithin reports whether a holder has a part in a domain.

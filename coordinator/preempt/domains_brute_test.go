@@ -1,6 +1,7 @@
 package preempt_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -37,10 +38,46 @@ func drawDemands(t *rapid.T, nodes []*cluster.Node) []place.Unit {
 	return units
 }
 
+// isBetter orders sets of victims as the package says, by their full value: fewer units of
+// the highest priority in which they differ, then the less valuable unit in the first place
+// where they differ.
+func isBetter(a, b []preempt.Holder) bool {
+	value := func(x, y preempt.Holder) int {
+		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.Started, y.Started), cmp.Compare(x.Unit, y.Unit))
+	}
+	a, b = slices.SortedFunc(slices.Values(a), value), slices.SortedFunc(slices.Values(b), value)
+	for level := int32(priority); level >= 0; level-- {
+		count := func(set []preempt.Holder) (n int) {
+			for _, h := range set {
+				if h.Priority == level {
+					n++
+				}
+			}
+			return n
+		}
+		if count(a) != count(b) {
+			return count(a) < count(b)
+		}
+	}
+	for i := range a {
+		if c := value(a[i], b[i]); c != 0 {
+			return c > 0
+		}
+	}
+	return false
+}
+
+func unitsOf(set []preempt.Holder) (units []string) {
+	for _, h := range set {
+		units = append(units, h.Unit)
+	}
+	return units
+}
+
 // TestVictimsInDomainsAgainstBruteForce compares the victims for a gang, a group, and a
 // member that joins a gang, under rules about domains, with all sets of units of lower
-// priority. The victims make room, no part of them does, and where a set makes room, no
-// unit has to end whose priority exceeds that of the best set.
+// priority: the victims make room, no part of them does, and no set that makes room is
+// better.
 func TestVictimsInDomainsAgainstBruteForce(t *testing.T) {
 	found, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,7 +85,7 @@ func TestVictimsInDomainsAgainstBruteForce(t *testing.T) {
 		var holders []preempt.Holder
 		for i := range rapid.IntRange(0, 7).Draw(t, "holders") {
 			from := rapid.IntRange(0, len(nodes)-1).Draw(t, "from")
-			h, ok := start(nodes[from:], fmt.Sprintf("u%d", i), int32(rapid.IntRange(0, priority).Draw(t, "priority")), int64(rapid.IntRange(1, 4).Draw(t, "started")),
+			h, ok := start(nodes[from:], fmt.Sprintf("u%d", i), rapid.SampledFrom([]int32{0, 0, 0, 1, 2, priority}).Draw(t, "priority"), int64(rapid.IntRange(1, 4).Draw(t, "started")),
 				rapid.IntRange(1, 2).Draw(t, "parts"), resource.Request{GPUs: rapid.IntRange(2, 8).Draw(t, "held")})
 			if ok {
 				holders = append(holders, h)
@@ -71,9 +108,12 @@ func TestVictimsInDomainsAgainstBruteForce(t *testing.T) {
 			}
 			return most
 		}
-		wantOK, want := false, int32(math.MaxInt32)
+		wantOK, want, best := false, int32(math.MaxInt32), []preempt.Holder(nil)
 		for set := range subsets(lower) {
 			if makesRoom(set) {
+				if !wantOK || isBetter(set, best) {
+					best = set
+				}
 				wantOK, want = true, min(want, highest(set))
 			}
 		}
@@ -92,6 +132,9 @@ func TestVictimsInDomainsAgainstBruteForce(t *testing.T) {
 			t.Fatalf("victims %v: want lower priorities alone", names)
 		case highest(victims) != want:
 			t.Fatalf("victims %v up to priority %d, and a set up to %d makes room", names, highest(victims), want)
+		}
+		if isBetter(best, victims) {
+			t.Fatalf("victims %v: want %v", names, unitsOf(best))
 		}
 		for set := range subsets(victims) {
 			if makesRoom(set) != (len(set) == len(victims)) {

@@ -73,6 +73,28 @@ func TestVictimsOfAGangInOneDomainAreNeeded(t *testing.T) {
 	})
 }
 
+// One older unit ends in place of two newer ones, in the rack with the fewest victims.
+func TestFewerVictimsInADomain(t *testing.T) {
+	nodes := hostsOf(t, "dgx-a100", 4)
+	var holders []preempt.Holder
+	for i, gpus := range []int{4, 4, 8, 2, 6, 4, 4} { // by age, the oldest last
+		from := []int{0, 0, 1, 2, 2, 3, 3}[i]
+		h, ok := start(nodes[from:from+1], fmt.Sprint("u", i), 1, int64(9-i), 1, resource.Request{GPUs: gpus})
+		if !ok {
+			t.Fatal("a node is full too early")
+		}
+		holders = append(holders, h)
+	}
+	state := cluster.NewState(nodes...)
+	inRacks(state)
+	for members, want := range map[int][]string{1: {"u2"}, 2: {"u0", "u1", "u2"}} {
+		unit := place.Unit{Members: members, Request: resource.Request{GPUs: 8}, Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: true}}}}
+		if plan, ok := preempt.Find(state, unit, priority, holders); !ok || !slices.Equal(plan.Victims, want) {
+			t.Errorf("%d members: victims %v, %t; want %v", members, plan.Victims, ok, want)
+		}
+	}
+}
+
 // Two racks are full; of their units, those of the better rack give way.
 func TestTheBestRackGivesWay(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -21,8 +21,10 @@
 // set is gathered greedily, the least loss per member first, none above the
 // lowest priority whose eviction can make room, and then reduced: no single
 // unit of it is superfluous, but another set may be better. The same holds for a unit
-// under rules about other units, and for a unit whose members differ. Of a gang with rules about domains, each domain of the
-// narrowest required level has such a set, and the best of these is chosen.
+// under rules about other units, for a unit whose members differ and for units that start
+// together. Of a gang with rules about domains, each domain of the narrowest required level has
+// such a set, and the best of these is chosen. All these are exact, too, where there are at most
+// mostSets sets of units that may be evicted, of all domains together.
 //
 // Pure: no clock, no I/O, no result depends on map order or on floats. The
 // steps that are counted are steps of the search, so that a bound is met at the

@@ -18,7 +18,7 @@ func isRelated(state *cluster.State, u *place.Unit) bool {
 
 // related finds a set of victims for a unit under rules about other units: the least
 // valuable units whose end makes room, without the superfluous ones. Each unit of the
-// set is needed, but another set may be better. Units that the affinity of the unit
+// set is needed, but another set may be better where there are more than mostSets. Units that the affinity of the unit
 // selects stay: it wants to run beside them.
 func (x *Index) related(u place.Unit, priority int32) (Plan, bool) {
 	r := relatedSearch{trials: maxTrials, makesRoom: func(set []Holder) bool {
@@ -27,17 +27,16 @@ func (x *Index) related(u place.Unit, priority int32) (Plan, bool) {
 	}}
 	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
 		if h := x.holders[rank].Holder; !isWanted(x.state, &u, h) {
-			r.candidates = append(r.candidates, *h)
+			r.add(h, rank)
 		}
 	}
 	if members, ok := With(x.state, u, nil); ok {
 		return Plan{Members: members}, true
 	}
-	set, ok := r.gather()
+	set, ok := r.choose()
 	if !ok {
 		return Plan{}, false
 	}
-	set = r.spare(set)
 	plan := Plan{}
 	for _, v := range set {
 		plan.Victims = append(plan.Victims, v.Unit)
@@ -57,7 +56,29 @@ type relatedSearch struct {
 	// makesRoom reports whether there is a place without these units.
 	makesRoom  func([]Holder) bool
 	candidates []Holder
-	trials     int // that are left
+	ranks      []int // of the candidates
+	trials     int   // that are left
+}
+
+func (r *relatedSearch) add(h *Holder, rank int) {
+	r.candidates, r.ranks = append(r.candidates, *h), append(r.ranks, rank)
+}
+
+// choose gathers a set without superfluous units. Where there are few sets, it is the best
+// one.
+func (r *relatedSearch) choose() ([]Holder, bool) {
+	set, ok := r.gather()
+	if !ok {
+		return nil, false
+	}
+	set = r.spare(set)
+	if r.sets() > mostSets {
+		return set, true
+	}
+	if better, ok := r.better(r.ranked(set)); ok {
+		return better, true
+	}
+	return set, true
 }
 
 // isWanted reports whether the unit wants to run beside a holder, or one of its mates.

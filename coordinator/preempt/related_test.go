@@ -16,7 +16,7 @@ import (
 
 // TestVictimsUnderAntiAffinityAreNeeded draws units that keep each other apart by host or
 // by rack. The victims have a lower priority and make room together, none of them is
-// superfluous, and where there are none, not even the end of all units of lower
+// superfluous, no other set is better, and where there are none, not even the end of all units of lower
 // priority makes room.
 func TestVictimsUnderAntiAffinityAreNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,6 +48,11 @@ func TestVictimsUnderAntiAffinityAreNeeded(t *testing.T) {
 		for i, v := range victims {
 			if _, room := preempt.With(state, unit, slices.Delete(slices.Clone(victims), i, i+1)); room {
 				t.Fatalf("victims %v: %s is superfluous", plan.Victims, v.Unit)
+			}
+		}
+		for set := range subsets(lower) {
+			if _, room := preempt.With(state, unit, set); room && isBetter(set, victims) {
+				t.Fatalf("victims %v: %v are better", plan.Victims, unitsOf(set))
 			}
 		}
 	})

@@ -10,7 +10,8 @@ import (
 // Together is Find for several units that start together: the allocations of one
 // group. It returns the choices by unit, and the victims of all. A single unit has the
 // best set of victims; of several the set is found as under rules about other units:
-// the least valuable units whose end makes room for all, without the superfluous ones.
+// the least valuable units whose end makes room for all, without the superfluous ones, or
+// the best of few sets.
 func Together(state *cluster.State, units []place.Unit, priority int32, holders []Holder) ([][]place.Choice, []string, bool) {
 	if len(units) == 1 {
 		plan, ok := Find(state, units[0], priority, holders)
@@ -27,17 +28,16 @@ func Together(state *cluster.State, units []place.Unit, priority int32, holders 
 	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
 		h := x.holders[rank].Holder
 		if !slices.ContainsFunc(units, func(u place.Unit) bool { return isWanted(state, &u, h) }) {
-			r.candidates = append(r.candidates, *h)
+			r.add(h, rank)
 		}
 	}
 	if plan, ok := WithTogether(state, units, nil); ok {
 		return plan, nil, true
 	}
-	set, ok := r.gather()
+	set, ok := r.choose()
 	if !ok {
 		return nil, nil, false
 	}
-	set = r.spare(set)
 	var victims []string
 	for _, v := range set {
 		victims = append(victims, v.Unit)
