@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	grafana "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/tally"
 	"github.com/musterd/muster/coordinator/history/warehouse"
@@ -28,6 +31,26 @@ type dashboard struct {
 	}
 	Templating struct {
 		List []struct{ Name, Type, Query string }
+	}
+}
+
+// TestGrafanaTakesTheDashboard reads docs/grafana/history.json by Grafana's own model, as an
+// import does, with each field that the model wants and no other.
+func TestGrafanaTakesTheDashboard(t *testing.T) {
+	plugins.RegisterDefaultPlugins()
+	text, err := os.ReadFile("../../../docs/grafana/history.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d grafana.Dashboard
+	if err := d.UnmarshalJSONStrict(text); err != nil && err.Error() != "" { // a list of errors, which may be empty
+		t.Fatal(err)
+	}
+	if err := d.Validate(); err != nil {
+		t.Error(err)
+	}
+	if len(d.Panels) < 10 {
+		t.Errorf("Grafana has read %d panels", len(d.Panels))
 	}
 }
 
