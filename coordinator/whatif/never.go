@@ -101,10 +101,14 @@ func (w *World) neverOnNodes(u *Unit) (Bound, bool) {
 		return Bound{Code: NotTolerated, Nodes: len(matching), Taint: commonTaint(u, matching)}, true
 	}
 	hosts := hostsOf(allowed, &u.Demand.Request)
-	if b, never := hosts.neverForOne(); never {
-		return b, true
+	b, never := hosts.neverForOne()
+	if !never {
+		b, never = hosts.neverForAll(u.Demand.Members, w.MaxOps)
 	}
-	return hosts.neverForAll(u.Demand.Members, w.MaxOps)
+	if never {
+		b.LeftOut = len(nodes) - len(allowed)
+	}
+	return b, never
 }
 
 // missingLabel is the bound of a unit whose labels no node has.

@@ -78,6 +78,20 @@ func TestNever(t *testing.T) {
 			members: 1, request: resource.Request{GPUs: 1}, constraints: zone("ssd"),
 			want: []whatif.Bound{{Code: whatif.NotTolerated, Nodes: 1, Taint: constraint.Taint{Key: "k", Effect: constraint.NoSchedule}}},
 		},
+		"the node without a taint is too small, and a tainted one is left out": {
+			scene: scene{nodes: []nodeSpec{
+				{id: "a", profile: "gpu2"}, {id: "b", profile: "dgx-a100", taints: []constraint.Taint{{Key: "k", Effect: constraint.NoSchedule}}},
+			}},
+			members: 1, request: resource.Request{GPUs: 4},
+			want: []whatif.Bound{{Code: whatif.NodeTooSmall, Nodes: 1, LeftOut: 1, Resource: resource.GPU, Want: 4 * gpu, Have: 2 * gpu}},
+		},
+		"the nodes with the label are too few": {
+			scene: scene{nodes: []nodeSpec{
+				{id: "a", profile: "gpu2", labels: map[string]string{"ssd": "yes"}}, {id: "b", profile: "gpu2"}, {id: "c", profile: "gpu2"},
+			}},
+			members: 2, request: resource.Request{GPUs: 2}, constraints: zone("ssd"),
+			want: []whatif.Bound{{Code: whatif.NodesTooSmall, Nodes: 1, LeftOut: 2, Resource: resource.GPU, Want: 4 * gpu, Have: 2 * gpu, Members: 1}},
+		},
 		"no node has the model": {
 			scene: scene{nodes: two}, members: 1, request: resource.Request{GPUs: 1, GPUModel: "B200"},
 			want: []whatif.Bound{{Code: whatif.NoModel, Nodes: 2, Model: "B200"}},

@@ -139,7 +139,7 @@ func (w *World) neverBySum(parts []place.Unit, members int) (Bound, bool) {
 	}
 	for _, name := range wanted.Names() {
 		if wanted[name] > have[name] {
-			return Bound{Code: NodesTooSmall, Nodes: len(nodes), Resource: name, Want: wanted[name], Have: have[name], Members: members - 1}, true
+			return Bound{Code: NodesTooSmall, Nodes: len(nodes), LeftOut: len(w.State.Nodes()) - len(nodes), Resource: name, Want: wanted[name], Have: have[name], Members: members - 1}, true
 		}
 	}
 	return Bound{}, false

@@ -51,8 +51,9 @@ type Bound struct {
 	// Set is the name of the set of members that it is about, of a unit whose members
 	// differ; "" for all members.
 	Set string
-	// Nodes counts the nodes that the bound is about.
-	Nodes int
+	// Nodes counts the nodes that the bound is about, and LeftOut the further ones, to which
+	// labels and taints do not let a member: of bounds about hardware alone.
+	Nodes, LeftOut int
 	// Want and Have are of Resource, in base units, or of members where Resource
 	// is empty.
 	Resource   resource.Name

@@ -14,6 +14,21 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// A bound of the nodes that the work may use says so where there are others.
+func TestABoundSaysThatNodesAreLeftOut(t *testing.T) {
+	for want, b := range map[string]whatif.Bound{
+		"a member wants 4 GPUs, and the only node has no more than 2 GPUs":                    {Nodes: 1},
+		"a member wants 4 GPUs, and none of the 3 nodes has more than 2 GPUs":                 {Nodes: 3},
+		"a member wants 4 GPUs, and the only node that it may use has no more than 2 GPUs":    {Nodes: 1, LeftOut: 1},
+		"a member wants 4 GPUs, and none of the 3 nodes that it may use has more than 2 GPUs": {Nodes: 3, LeftOut: 5},
+	} {
+		b.Code, b.Resource, b.Want, b.Have = whatif.NodeTooSmall, resource.GPU, 4000, 2000
+		if got := why.OutlookOf([]whatif.Bound{b}, false).Reason.Detail; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestNodesAreGroupedWhateverTheirNumber(t *testing.T) {
 	for _, n := range []int{150, 10_000} {
 		nodes := on(n-2, "a100", plain(resource.ReasonNodeSelector, "label gpu-type is a100, want h100"))

@@ -40,29 +40,29 @@ func bound(b *whatif.Bound) string {
 	case whatif.NoNodes:
 		return "no node is registered"
 	case whatif.NoLabel:
-		return noneHas(b.Nodes, "has", "does not have") + fmt.Sprintf(" the label %s=%s", b.Label.Key, b.Label.Value)
+		return noneHas(b, "has", "does not have") + fmt.Sprintf(" the label %s=%s", b.Label.Key, b.Label.Value)
 	case whatif.NoMatch:
-		return noneHas(b.Nodes, "has", "does not have") + " all labels that the node selector and the node affinity ask for"
+		return noneHas(b, "has", "does not have") + " all labels that the node selector and the node affinity ask for"
 	case whatif.NotTolerated:
-		return fmt.Sprintf("%s with the right labels %s taints that are not tolerated (%s)", theNodes(b.Nodes), verb(b.Nodes, "has", "have"), b.Taint)
+		return fmt.Sprintf("%s with the right labels %s taints that are not tolerated (%s)", theNodes(b), verb(b.Nodes, "has", "have"), b.Taint)
 	case whatif.NoModel:
-		return noneHas(b.Nodes, "has a", "has no") + " GPU of model " + b.Model
+		return noneHas(b, "has a", "has no") + " GPU of model " + b.Model
 	case whatif.NoGPUMemory:
-		return fmt.Sprintf("no GPU of %s has %s of memory, the largest has %s", theNodes(b.Nodes),
+		return fmt.Sprintf("no GPU of %s has %s of memory, the largest has %s", theNodes(b),
 			resource.FormatBytes(resource.Bytes(b.Want)), resource.FormatBytes(resource.Bytes(b.Have)))
 	case whatif.NodeTooSmall:
-		return fmt.Sprintf("a member wants %s, and %s %s", amount(b.Resource, b.Want), noneHas(b.Nodes, "has more than", "has no more than"), amount(b.Resource, b.Have))
+		return fmt.Sprintf("a member wants %s, and %s %s", amount(b.Resource, b.Want), noneHas(b, "has more than", "has no more than"), amount(b.Resource, b.Have))
 	case whatif.NoNode:
-		text := noneHas(b.Nodes, "could hold", "could not hold") + " a member, even when empty"
+		text := noneHas(b, "could hold", "could not hold") + " a member, even when empty"
 		if len(b.Reasons) > 0 {
 			text += ": " + words(&b.Reasons[0], b.Reasons[0].Have, &resource.Request{})
 		}
 		return text
 	case whatif.NodesTooSmall:
 		if b.Resource != "" {
-			return fmt.Sprintf("all members together want %s, and %s %s %s", amount(b.Resource, b.Want), theNodes(b.Nodes), verb(b.Nodes, "has", "have"), amount(b.Resource, b.Have))
+			return fmt.Sprintf("all members together want %s, and %s %s %s", amount(b.Resource, b.Want), theNodes(b), verb(b.Nodes, "has", "have"), amount(b.Resource, b.Have))
 		}
-		return fmt.Sprintf("%s must run at once, and %s %s no more than %d", count(int(b.Want), "member"), theNodes(b.Nodes), verb(b.Nodes, "holds", "hold"), b.Have)
+		return fmt.Sprintf("%s must run at once, and %s %s no more than %d", count(int(b.Want), "member"), theNodes(b), verb(b.Nodes, "holds", "hold"), b.Have)
 	case whatif.TooWide:
 		return fmt.Sprintf("its members need at least %d nodes, and one transaction of the store takes %d (etcd's --max-txn-ops)", b.Want, b.Have)
 	case whatif.OverLimit:
@@ -78,21 +78,29 @@ func bound(b *whatif.Bound) string {
 	return string(b.Code)
 }
 
-// theNodes names all nodes that a bound is about.
-func theNodes(n int) string {
-	if n == 1 {
-		return "the only node"
+// theNodes names the nodes that a bound is about.
+func theNodes(b *whatif.Bound) string {
+	if b.Nodes == 1 {
+		return "the only node" + usable(b)
 	}
-	return fmt.Sprintf("the %d nodes", n)
+	return fmt.Sprintf("the %d nodes%s", b.Nodes, usable(b))
 }
 
-// noneHas says that no node does something: does is the verb of none of several
+// noneHas says that no node of a bound does something: does is the verb of none of several
 // nodes, doesNot that of the only one.
-func noneHas(n int, does, doesNot string) string {
-	if n == 1 {
-		return "the only node " + doesNot
+func noneHas(b *whatif.Bound, does, doesNot string) string {
+	if b.Nodes == 1 {
+		return theNodes(b) + " " + doesNot
 	}
-	return fmt.Sprintf("none of the %d nodes %s", n, does)
+	return fmt.Sprintf("none of %s %s", theNodes(b), does)
+}
+
+// usable says of the nodes of a bound that there are others.
+func usable(b *whatif.Bound) string {
+	if b.LeftOut == 0 {
+		return ""
+	}
+	return " that it may use"
 }
 
 // overTree words the refusal of a tree that nobody else is charged to.
