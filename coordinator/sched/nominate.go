@@ -144,7 +144,7 @@ func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 func noSet(s *Standing) string {
 	text := "no set of units that may give way would make room"
 	if s != nil && s.height > 0 {
-		text += ": it would borrow quota, so no unit gives way that borrows none, or from less far"
+		text += ": it would borrow quota, and takes no place of work that borrows less"
 	}
 	return text
 }
