@@ -103,7 +103,8 @@
 //     was admitted under. A quota that is younger than its namespace's records is
 //     not checked at all.
 //   - What an operator adopts (Adopted) runs already and is charged whatever there
-//     is: it is left out of the sums. All others have to fit without it.
+//     is: it is left out of the sums. All others have to fit without it. It starts no
+//     group, of which the others may have ended.
 //   - Of a quota tree the root and the nodes that were always hard are checked,
 //     unless the tree's shape has changed: below them nobody's record says where
 //     a unit is counted. Where there are trees a claim of quota may name victims

@@ -7,10 +7,11 @@ import (
 )
 
 // checkGroup checks that the first commit of a group commits enough members: all that
-// have a record COMMITTED by this batch, where no member had started before.
+// have a record COMMITTED by this batch, where no member had started before. A member that is
+// adopted runs already.
 func (c *Checker) checkGroup(tx resource.TxID, r record.Tx) {
 	u, known := c.state.byUID[r.UnitUID]
-	if !known || u.Gang == nil || c.before[tx].State != grant.RecordAbsent {
+	if !known || c.adopted[tx] || u.Gang == nil || c.before[tx].State != grant.RecordAbsent {
 		return
 	}
 	now := 0

@@ -70,6 +70,8 @@ var pinned = map[string]pin{
 	"a group that begins wakes a unit ahead between two of its members": {untilTrees, []uint64{5000429, 5000527, 5000738, 5000918}},
 	// term.placed: 2238, 2390.
 	"a namespace without a limit has one of 0": {before, []uint64{201612, 225917}},
+	// Checker.checkGroup: 2074.
+	"the check of groups takes an adoption for a start": {untilGrowth, []uint64{800401}},
 	// Leader.couldBeginNow: 2189.
 	"the check of waiting units forgets the placement policy": {untilGrowth, []uint64{6174}},
 	// term.noteWrite: 2194, 1536, 1318.
