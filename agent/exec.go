@@ -13,6 +13,6 @@ func (a *Agent) Exec(e grant.Exec) (grant.ExecSession, error) {
 		return nil, fmt.Errorf("the agent of node %s starts no processes: %w", a.config.Node, grant.ErrNoExec)
 	}
 	s, err := a.runner.Exec(e)
-	a.log.Info("exec", "tx", string(e.Tx), "member", e.Member, "tty", e.TTY, "error", err)
+	a.log.Info("exec", "tx", string(e.Tx), "member", e.Member, "attach", e.Attach, "tty", e.TTY, "error", err)
 	return s, err
 }

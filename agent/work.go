@@ -58,6 +58,9 @@ func (c *RunConfig) NotEnforced() []string {
 	return bounds.NotEnforced(c.Controllers, c.Affinity, c.DeviceFiles != nil)
 }
 
+// ordinaryTerminal is the kind of a command's terminal where its job names none.
+const ordinaryTerminal = "xterm"
+
 // mostHosts bounds MUSTER_HOSTS, in bytes: the kernel takes 128 KiB in a variable.
 const mostHosts = 120 << 10
 
@@ -200,7 +203,11 @@ func startsNothing(c *grant.Start) rpc.Work {
 // spec is what is started for a member. The variables of the assignment win over
 // those of the client.
 func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
-	env := append(slices.Clone(c.Env), s.Env...)
+	env := slices.Clone(c.Env)
+	if s.TTY {
+		env = append(env, "TERM="+ordinaryTerminal)
+	}
+	env = append(env, s.Env...)
 	for name, value := range handoff.Environment(m.Assignment) {
 		env = append(env, name+"="+value)
 	}
@@ -213,7 +220,7 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	if hosts := strings.Join(s.Hosts, ","); len(hosts) <= mostHosts {
 		env = append(env, "MUSTER_HOSTS="+hosts)
 	}
-	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User, Devices: handoff.Devices(m.Assignment)}
+	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User, Devices: handoff.Devices(m.Assignment), Stdin: s.Stdin, TTY: s.TTY}
 	if n := s.Notice; n.Signal != 0 {
 		spec.Notice = &shim.Notice{Signal: n.Signal, BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}
 	}

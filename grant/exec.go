@@ -6,11 +6,17 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Exec is a further command in a member whose work runs, with the user, the limits and the
-// environment of the work.
+// Exec is a session in a member whose work runs: a further command, with the user, the
+// limits and the environment of the work, or with Attach the member's own command.
 type Exec struct {
 	Tx              resource.TxID
 	Member, Restart int
+	// Attach: the session is with the member's own command, which outlives the session. It
+	// has neither Args nor TTY nor Term.
+	Attach bool
+	// From, with Attach, is the offset in the output at which the session begins, or the
+	// next one that is kept; nil is the end of the present output.
+	From *int64
 	// Args are the command and its arguments: at least one.
 	Args []string
 	// TTY: the command has a terminal of the size Window and of the kind Term.
@@ -73,9 +79,10 @@ type ExecSession interface {
 	// Send hands input on. It waits for nobody but the connection.
 	Send(ExecInput) error
 	// Receive waits for the next message. An error before Exit means that the session is
-	// lost, and that the command ends.
+	// lost, and that a further command ends.
 	Receive() (ExecOutput, error)
-	// Close ends the command where it has not ended. It may be called at any time.
+	// Close ends the session, and a further command that has not ended. It may be called at
+	// any time.
 	Close()
 }
 
@@ -87,4 +94,9 @@ var (
 	ErrManySessions = errors.New("too many sessions")
 	// ErrNoExec is wrapped where the host cannot run further commands.
 	ErrNoExec = errors.New("the host runs no further commands in members")
+	// ErrInputHeld is wrapped where another session sends the input of the member's own
+	// command.
+	ErrInputHeld = errors.New("another session has the standard input")
+	// ErrNoInput is wrapped where the member's own command takes no input, or no more.
+	ErrNoInput = errors.New("no standard input")
 )

@@ -38,6 +38,9 @@ type Start struct {
 	// greater than the requests; 0 stands for the request.
 	CPULimit    resource.Millicores
 	MemoryLimit resource.Bytes
+	// Stdin: sessions that attach send the standard input of the command; otherwise it is
+	// empty. TTY: the command has a terminal.
+	Stdin, TTY bool
 	// Members are those on the agent's host, ascending by Index.
 	Members []StartMember
 }

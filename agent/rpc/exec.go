@@ -18,14 +18,15 @@ import (
 type Members interface {
 	Logs
 	// Exec opens a session in a member. The error wraps grant.ErrNotRunning,
-	// grant.ErrManySessions or grant.ErrNoExec where that is the reason.
+	// grant.ErrManySessions, grant.ErrInputHeld, grant.ErrNoInput or grant.ErrNoExec where
+	// that is the reason.
 	Exec(e grant.Exec) (grant.ExecSession, error)
 }
 
 // mostSessions bounds the sessions in all members of the host at a time.
 const mostSessions = 128
 
-// Exec implements musterv1.AgentServer. The command ends with the call.
+// Exec implements musterv1.AgentServer. A further command ends with the call.
 func (s *agentServer) Exec(stream musterv1.Agent_ExecServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *agentServer) Exec(stream musterv1.Agent_ExecServer) error {
 		return status.Errorf(codes.ResourceExhausted, "%d sessions are open on this host; ask again", mostSessions)
 	}
 	session, err := s.work.Exec(grant.Exec{
-		Tx: resource.TxID(open.GetTx()), Member: int(open.GetMember()), Restart: int(open.GetRestart()), Args: open.GetArgs(),
+		Tx: resource.TxID(open.GetTx()), Member: int(open.GetMember()), Restart: int(open.GetRestart()), Attach: open.GetAttach(), From: open.From, Args: open.GetArgs(),
 		TTY: open.GetTty(), Window: windowOf(open.GetWindow()), Term: open.GetTerm(), Input: open.GetInput(),
 	})
 	if err != nil {
@@ -121,6 +122,10 @@ func execCode(err error) codes.Code {
 		return codes.ResourceExhausted
 	case errors.Is(err, grant.ErrNoExec):
 		return codes.Unimplemented
+	case errors.Is(err, grant.ErrInputHeld):
+		return codes.AlreadyExists
+	case errors.Is(err, grant.ErrNoInput):
+		return codes.OutOfRange
 	}
 	return codes.OK
 }

@@ -16,7 +16,7 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 	s := &grant.Start{
 		Tx: resource.TxID(m.GetTx()), Epoch: resource.Epoch(m.GetEpoch()), Args: m.GetArgs(), Env: m.GetEnv(), Dir: m.GetDir(),
 		First: int(m.GetFirstMember()), Rank: int(m.GetRank()), Hosts: m.GetHosts(), Port: int(m.GetPort()),
-		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()),
+		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()), Stdin: m.GetStdin(), TTY: m.GetTty(),
 	}
 	switch {
 	case len(s.Args) == 0 || s.Args[0] == "":

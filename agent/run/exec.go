@@ -20,8 +20,9 @@ var (
 	_ = [1]struct{}{}[grant.MaxTerm-shim.MaxTerm]
 )
 
-// Exec runs a further command in a member whose command runs. The error wraps
-// grant.ErrNotRunning, grant.ErrManySessions or grant.ErrNoExec where that is the reason.
+// Exec opens a session in a member whose command runs. The error wraps grant.ErrNotRunning,
+// grant.ErrManySessions, grant.ErrInputHeld, grant.ErrNoInput or grant.ErrNoExec where that
+// is the reason. A session may be attached to a command that is being ended.
 func (r *Runner) Exec(e grant.Exec) (grant.ExecSession, error) {
 	id := identity{e.Tx, e.Member, e.Restart}
 	of := fmt.Sprintf("%s, member %d, start %d", e.Tx, e.Member, e.Restart)
@@ -33,7 +34,7 @@ func (r *Runner) Exec(e grant.Exec) (grant.ExecSession, error) {
 		why = "the host has no such start"
 	case r.tasks[e.Tx][at].phase == grant.WorkEnded:
 		why = "the command has ended"
-	case !r.tasks[e.Tx][at].deadline.IsZero():
+	case !e.Attach && !r.tasks[e.Tx][at].deadline.IsZero():
 		why = "the command is being ended"
 	}
 	r.mu.Unlock()
@@ -41,7 +42,7 @@ func (r *Runner) Exec(e grant.Exec) (grant.ExecSession, error) {
 		return nil, fmt.Errorf("%s: %s: %w", of, why, grant.ErrNotRunning)
 	}
 	conn, err := r.newTask(id).folder.Exec(shim.Exec{
-		Args: e.Args, TTY: e.TTY, Window: shim.Window{Rows: e.Window.Rows, Columns: e.Window.Columns}, Term: e.Term, Input: e.Input,
+		Attach: e.Attach, From: e.From, Args: e.Args, TTY: e.TTY, Window: shim.Window{Rows: e.Window.Rows, Columns: e.Window.Columns}, Term: e.Term, Input: e.Input,
 	})
 	switch {
 	case err == nil:
@@ -50,6 +51,10 @@ func (r *Runner) Exec(e grant.Exec) (grant.ExecSession, error) {
 		err = fmt.Errorf("%w: %w", err, grant.ErrNotRunning)
 	case errors.Is(err, shim.ErrSessions):
 		err = fmt.Errorf("%w: %w", err, grant.ErrManySessions)
+	case errors.Is(err, shim.ErrInputHeld):
+		err = fmt.Errorf("%w: %w", err, grant.ErrInputHeld)
+	case errors.Is(err, shim.ErrNoInput):
+		err = fmt.Errorf("%w: %w", err, grant.ErrNoInput)
 	case errors.Is(err, shim.ErrOldShim):
 		err = fmt.Errorf("%w: %w", err, grant.ErrNoExec)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// request is one request to a shim: a stop with a grace, a signal, or a further command.
+// request is one request to a shim: a stop with a grace, a signal, or a session.
 type request struct {
 	// Stop: SIGTERM now, and SIGKILL after GraceMillis. A later stop never makes the
 	// grace longer.
@@ -22,7 +22,7 @@ type request struct {
 	Signal int `json:"signal,omitempty"`
 	// Notice, of a stop: the signal of the spec's Notice comes before SIGTERM.
 	Notice bool `json:"notice,omitempty"`
-	// Exec runs a further command: frames follow the answer in both directions.
+	// Exec opens a session: frames follow the answer in both directions.
 	Exec *Exec `json:"exec,omitempty"`
 }
 
@@ -86,18 +86,25 @@ const (
 	answerOK    = "ok\n"
 	answerEnded = "ended"
 	answerMany  = "many"
+	answerHeld  = "held"
+	answerDeaf  = "deaf"
 )
 
-// Why a shim runs no further command.
+// Why a shim opens no session.
 var (
 	ErrEnded    = errors.New("the command of the member has ended")
 	ErrSessions = fmt.Errorf("%d sessions are open in the member", MaxSessions)
-	ErrOldShim  = errors.New("the supervisor of the member is of an older version, which runs no further commands: start the job anew")
+	ErrOldShim  = errors.New("the supervisor of the member is of an older version, which opens no such session: start the job anew")
+	// ErrInputHeld: another session sends the input of the member's own command.
+	ErrInputHeld = errors.New("another session has the standard input of the command")
+	// ErrNoInput: the member's own command takes no input, or its input has ended.
+	ErrNoInput = errors.New("the command has no standard input, or its input has ended")
 )
 
-// Exec runs a further command. The frames on the connection are in the order of
-// [FrameKind]; the command ends with the connection, which the caller closes. The error
-// wraps ErrEnded, ErrSessions or ErrOldShim where that is the reason.
+// Exec opens a session. The frames on the connection are in the order of [FrameKind]; the
+// session, and with it a further command, ends with the connection, which the caller closes.
+// The error wraps ErrEnded, ErrSessions, ErrInputHeld, ErrNoInput or ErrOldShim where that
+// is the reason.
 func (f Folder) Exec(e Exec) (net.Conn, error) {
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("exec: %w", err)
@@ -115,7 +122,11 @@ func (f Folder) Exec(e Exec) (net.Conn, error) {
 		err = fmt.Errorf("%s: %w", f, ErrEnded)
 	case text == answerMany+"\n":
 		err = fmt.Errorf("%s: %w", f, ErrSessions)
-	case strings.Contains(text, `unknown field "exec"`), strings.Contains(text, "more than 4096 bytes"):
+	case text == answerHeld+"\n":
+		err = fmt.Errorf("%s: %w", f, ErrInputHeld)
+	case text == answerDeaf+"\n":
+		err = fmt.Errorf("%s: %w", f, ErrNoInput)
+	case strings.Contains(text, `unknown field "exec"`), strings.Contains(text, `unknown field "attach"`), strings.Contains(text, "more than 4096 bytes"):
 		err = fmt.Errorf("%s: %w", f, ErrOldShim)
 	default:
 		err = fmt.Errorf("%s: the shim has answered %q", f, text)

@@ -15,11 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exec is a further command in a member that runs: with the user, the CPUs, the memory
-// nodes, the cgroup, the folder and the environment of the member's own command. Its
-// output goes to the person who asked for it, and not into the log.
+// Exec is a session in a member that runs. It has a further command: with the user, the
+// CPUs, the memory nodes, the cgroup, the folder and the environment of the member's own
+// command. Its output goes to the person who asked for it, and not into the log. Or the
+// session is attached to the member's own command.
 type Exec struct {
-	Args []string `json:"args"`
+	Args []string `json:"args,omitempty"`
+	// Attach: the session is with the member's own command, without Args and TTY, and the
+	// command outlives it.
+	Attach bool `json:"attach,omitempty"`
+	// From, with Attach, is the offset in the output at which the session begins, or the
+	// next one that is kept; nil is the end of the present output.
+	From *int64 `json:"from,omitempty"`
 	// TTY: the command has a terminal, of the size Window and the kind Term.
 	TTY    bool   `json:"tty,omitempty"`
 	Window Window `json:"window,omitzero"`
@@ -48,7 +55,11 @@ func (e *Exec) Check() error {
 		}
 	}
 	switch {
-	case len(e.Args) == 0 || e.Args[0] == "":
+	case e.Attach && (len(e.Args) > 0 || e.TTY || e.Term != ""):
+		return errors.New("attach: together with args, tty or term, which are of a further command")
+	case e.From != nil && (!e.Attach || *e.From < 0):
+		return fmt.Errorf("from: %d: want an offset from 0, and attach", *e.From)
+	case !e.Attach && (len(e.Args) == 0 || e.Args[0] == ""):
 		return errors.New("args: no command")
 	case len(e.Args) > MaxExecArgs:
 		return fmt.Errorf("args: %d arguments, want at most %d", len(e.Args), MaxExecArgs)
@@ -73,12 +84,15 @@ const (
 	lastWords = time.Second
 )
 
-// sessions are the further commands of a member, for as long as its own command runs.
-// Each has a goroutine of its own.
+// sessions are the further commands of a member, and what is attached to its own command,
+// for as long as that runs. Each session has a goroutine of its own.
 type sessions struct {
 	folder Folder
 	spec   Spec
 	work   string // the cgroup of the commands; "" for none
+	own    *ownCommand
+	// requests take signals for the member's own command while it runs.
+	requests chan<- request
 
 	running sync.WaitGroup
 
@@ -89,8 +103,8 @@ type sessions struct {
 	ends map[int]chan unix.WaitStatus
 }
 
-func newSessions(f Folder, s Spec, work string) *sessions {
-	return &sessions{folder: f, spec: s, work: work, ends: map[int]chan unix.WaitStatus{}}
+func newSessions(f Folder, s Spec, work string, own *ownCommand, requests chan<- request) *sessions {
+	return &sessions{folder: f, spec: s, work: work, own: own, requests: requests, ends: map[int]chan unix.WaitStatus{}}
 }
 
 // close has no command start any more.
@@ -144,20 +158,36 @@ func (s *sessions) leave() {
 	s.running.Done()
 }
 
-// serve answers a request for a command, and hands frames on until its end.
+// serve answers a request for a session, and hands frames on until its end.
 func (s *sessions) serve(c net.Conn, e Exec) {
 	defer c.Close()
-	if err := s.enter(); err != nil {
+	err := s.enter()
+	if err == nil {
+		defer s.leave()
+		if e.Attach && e.Input {
+			if err = s.own.takeInput(); err == nil {
+				defer s.own.giveInput()
+			}
+		}
+	}
+	if err != nil {
 		_, _ = c.Write([]byte(err.Error() + "\n"))
 		return
 	}
-	defer s.leave()
 	if _, err := c.Write([]byte(answerOK)); err != nil {
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
 	to := &frameWriter{to: c}
-	end := s.run(c, to, e)
+	var end Exit
+	if e.Attach {
+		var over bool
+		if end, over = s.attach(c, to, e); !over {
+			return
+		}
+	} else {
+		end = s.run(c, to, e)
+	}
 	end.Version = version
 	exit, err := json.Marshal(end)
 	if err != nil {

@@ -30,7 +30,8 @@ func FuzzFolder(f *testing.F) {
 		spec, Process{1, 17, 42, "boot"}, Exit{1, 137, 9, Killed, "", time.Unix(0, 0).UTC()}, Exit{Version: 1, Reason: Completed}, request{Stop: true, GraceMillis: 5}, request{Signal: 2}, request{Exec: &Exec{Args: []string{"sh"}, TTY: true, Window: Window{24, 80}, Term: "xterm-256color", Input: true}},
 		request{Stop: true, Notice: true}, Noticed{1, 10, time.Unix(0, 0).UTC()}, Spec{Version: 1, Args: []string{"true"}, Dir: "/", Notice: &Notice{10, 60_000, 5}},
 		Spec{Version: 1, Args: []string{"true"}, Dir: "/root", AnyDir: true, Cgroup: "/sys/fs/cgroup/a", Limits: map[string]string{"memory.max": "5"}},
-		Fault{1, "the disk is full"},
+		Fault{1, "the disk is full"}, request{Exec: &Exec{Attach: true, From: new(int64), Input: true, Window: Window{24, 80}}},
+		Spec{Version: 1, Args: []string{"bash"}, Dir: "/", Stdin: true, TTY: true},
 		Attached{Version: 1, Processes: []Process{{1, 17, 42, "boot"}}, Cgroups: []Group{{"/sys/fs/cgroup/a", 7, "boot"}}, Code: new(int)},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {

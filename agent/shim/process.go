@@ -96,6 +96,18 @@ func parseStat(data []byte) (stat, error) {
 	return s, err1
 }
 
+// ignores reports whether a process ignores a signal.
+func ignores(pid int, s unix.Signal) bool {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(data), "\nSigIgn:\t")
+	text, _, _ := strings.Cut(rest, "\n")
+	set, err := strconv.ParseUint(text, 16, 64)
+	return err == nil && set>>(s-1)&1 == 1
+}
+
 // processes lists the numbers of all processes.
 func processes() ([]int, error) {
 	dir, err := os.Open("/proc")

@@ -62,6 +62,31 @@ func otherEnd(person int) (*os.File, error) {
 	return os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), flags, 0)
 }
 
+// repaint gives a terminal the size of a person's who has come. again: the person sees
+// nothing of the screen so far. A program draws its screen again where the size changes, so
+// a size that the terminal has already changes twice.
+func repaint(terminal *os.File, size Window, again bool) error {
+	if now, err := sizeOf(terminal); again && err == nil && now == size && size != (Window{}) {
+		if err := resize(terminal, Window{size.Rows + 1, size.Columns}); err != nil {
+			return err
+		}
+	}
+	return resize(terminal, size)
+}
+
+func sizeOf(terminal *os.File) (Window, error) {
+	raw, err := terminal.SyscallConn()
+	if err != nil {
+		return Window{}, err
+	}
+	var size *unix.Winsize
+	var failed error
+	if err := raw.Control(func(fd uintptr) { size, failed = unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ) }); err != nil || failed != nil {
+		return Window{}, errors.Join(err, failed)
+	}
+	return Window{size.Row, size.Col}, nil
+}
+
 // resize sets the size of a terminal. The kernel signals SIGWINCH to its foreground group.
 func resize(person *os.File, size Window) error {
 	if size == (Window{}) {

@@ -68,6 +68,10 @@ type Spec struct {
 	Devices []string `json:"devices,omitempty"`
 	// Notice is a signal that announces the end of the command; nil for none.
 	Notice *Notice `json:"notice,omitempty"`
+	// Stdin: sessions that attach send the command's standard input. Otherwise it is empty.
+	Stdin bool `json:"stdin,omitempty"`
+	// TTY: the command has a terminal.
+	TTY bool `json:"tty,omitempty"`
 	// LogBytes is the size at which a log file is followed by the next one, and
 	// LogFiles how many are kept; 0 is the default.
 	LogBytes int64 `json:"logBytes,omitempty"`

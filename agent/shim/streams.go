@@ -61,16 +61,11 @@ func openStreams(e Exec, u *User) (*streams, error) {
 		s.command.close()
 		return nil, err
 	}
-	in, err := os.Open(os.DevNull)
-	if e.Input {
-		if err == nil {
-			in.Close()
-		}
-		in, s.in, err = os.Pipe()
-	}
+	in, person, err := openInput(e.Input)
 	if err != nil {
 		return fail(err)
 	}
+	s.in = person
 	s.command = ends{[]*os.File{in}, []*os.File{in}}
 	for _, kind := range []FrameKind{FrameOutput, FrameError} {
 		reader, writer, err := os.Pipe()
@@ -81,6 +76,16 @@ func openStreams(e Exec, u *User) (*streams, error) {
 		s.command.files, s.command.all = append(s.command.files, writer), append(s.command.all, writer)
 	}
 	return s, nil
+}
+
+// openInput opens the standard input of a command, and the person's end of it; without a
+// person's input that is nil.
+func openInput(wanted bool) (command, person *os.File, err error) {
+	if wanted {
+		return os.Pipe()
+	}
+	command, err = os.Open(os.DevNull)
+	return command, nil, err
 }
 
 // outlet is a stream from the command to the person.
@@ -142,19 +147,24 @@ type input struct {
 	tty bool
 	ack *frameWriter
 
+	written chan struct{} // closed once nothing is written any more
+
 	mu      sync.Mutex
 	more    *sync.Cond
 	waiting []byte
 	unacked int
 	end     bool // of the input
 	closed  bool // the session is over
+	ended   bool // the command has got the end
 }
 
 func newInput(to *os.File, tty bool, ack *frameWriter) *input {
-	in := &input{to: to, tty: tty, ack: ack}
+	in := &input{to: to, tty: tty, ack: ack, written: make(chan struct{})}
 	in.more = sync.NewCond(&in.mu)
 	if to != nil {
-		go in.write()
+		go func() { defer close(in.written); in.write() }()
+	} else {
+		close(in.written)
 	}
 	return in
 }
@@ -221,6 +231,20 @@ func (in *input) close() {
 	in.more.Signal()
 }
 
+// detach ends the session's part in an input that goes on: input that the command has not
+// taken is lost. It reports whether the command has got the end of the input.
+func (in *input) detach() (ended bool) {
+	in.close()
+	if in.to != nil {
+		_ = in.to.SetWriteDeadline(time.Now()) // wakes a write that waits for the command
+		<-in.written
+		_ = in.to.SetWriteDeadline(time.Time{})
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.ended
+}
+
 // write hands the input on until its end.
 func (in *input) write() {
 	broken := false
@@ -229,14 +253,17 @@ func (in *input) write() {
 		for len(in.waiting) == 0 && !in.end && !in.closed {
 			in.more.Wait()
 		}
-		data, over := in.waiting, in.closed
+		data, end, over := in.waiting, in.end, in.closed
 		in.waiting = nil
 		in.mu.Unlock()
 		switch {
-		case over:
-			return
-		case len(data) == 0: // the end
+		case end && len(data) == 0: // also of a session that has gone since
 			in.writeEnd()
+			in.mu.Lock()
+			in.ended = !in.tty
+			in.mu.Unlock()
+			return
+		case over:
 			return
 		}
 		if !broken { // a command that reads no more does not stop its person

@@ -3,7 +3,6 @@ package shim
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -104,18 +103,19 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	if err != nil {
 		return notStarted(codeNotStarted, err)
 	}
-	reader, writer, err := os.Pipe()
+	own, err := openOwn(spec, f, log)
 	if err != nil {
 		return notStarted(codeNotStarted, err)
 	}
+	defer own.close()
 	defer removeCgroup(spec.Cgroup)
 	work, err := divideCgroup(spec.Cgroup, spec.Limits)
 	if err != nil {
 		return notStarted(codeNotStarted, fmt.Errorf("limits: %w", err))
 	}
 	signals := takeSignals()
-	pid, code, err := start(f, spec, work, writer)
-	writer.Close()
+	pid, code, err := start(f, spec, work, own.streams.command.files)
+	own.streams.command.close()
 	if err != nil {
 		return notStarted(code, err)
 	}
@@ -123,20 +123,15 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 		_ = f.write(startedFile, child) // for people and signals: begun alone is relied on
 	}
 	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		// A full disk must not stop the command: the rest of its output is dropped.
-		if _, err := io.Copy(log, reader); err != nil {
-			_, _ = io.Copy(io.Discard, reader)
-		}
-	}()
+	go func() { defer close(drained); own.copy() }()
 	requests := make(chan request)
-	further := newSessions(f, spec, work)
+	further := newSessions(f, spec, work, own, requests)
 	go serve(listener, requests, further)
 	go obey(signals, requests)
-	e := watch(f, spec.Notice, pid, work, requests, further)
+	e := watch(f, &spec, pid, work, requests, further)
 	emptyCgroup(work)
 	<-drained
+	own.end(e)
 	further.await()
 	_ = log.file.Sync()
 	_ = f.writeUse(work) // without it the samples of the agent count
@@ -148,14 +143,13 @@ func notStarted(code int, err error) Exit {
 }
 
 // start forks the member's own command into the cgroup work, where there is one.
-func start(f Folder, spec Spec, work string, out *os.File) (pid, code int, err error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, codeNotStarted, err
-	}
-	defer null.Close()
+func start(f Folder, spec Spec, work string, std []*os.File) (pid, code int, err error) {
 	env := append(append([]string(nil), spec.Env...), Marker+"="+string(f))
-	return fork(spec, work, spec.Args, env, []*os.File{null, out, out}, &syscall.SysProcAttr{Setpgid: true})
+	sys := &syscall.SysProcAttr{Setpgid: true}
+	if spec.TTY { // a session is a process group, too
+		sys = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
+	return fork(spec, work, spec.Args, env, std, sys)
 }
 
 // fork starts a command with the user, the CPUs, the memory nodes and the folder of a spec, in

@@ -8,12 +8,12 @@ import (
 
 // watch follows the command until nothing of it runs. When the command itself has
 // ended, the processes that it has started are killed at once.
-func watch(f Folder, n *Notice, pid int, work string, requests <-chan request, further *sessions) Exit {
+func watch(f Folder, s *Spec, pid int, work string, requests <-chan request, further *sessions) Exit {
 	ends := make(chan ended)
 	go reap(pid, further, ends)
-	w := watcher{folder: f, notice: n, pid: pid, alarm: stoppedTimer(), term: stoppedTimer()}
+	w := watcher{folder: f, notice: s.Notice, tty: s.TTY, pid: pid, alarm: stoppedTimer(), term: stoppedTimer(), hangUp: stoppedTimer()}
 	announce := stoppedTimer()
-	if n != nil && n.AfterMillis > 0 {
+	if n := s.Notice; n != nil && n.AfterMillis > 0 {
 		announce.Reset(time.Duration(n.AfterMillis) * time.Millisecond)
 	}
 	for {
@@ -37,6 +37,8 @@ func watch(f Folder, n *Notice, pid int, work string, requests <-chan request, f
 			}
 		case <-w.term.C:
 			w.terminate()
+		case <-w.hangUp.C:
+			w.endTerminal()
 		case <-w.alarm.C: // the grace is over, or something has outlived a round
 			w.forced = w.forced || !w.gone
 			killAll(work)
@@ -49,6 +51,7 @@ func watch(f Folder, n *Notice, pid int, work string, requests <-chan request, f
 type watcher struct {
 	folder Folder
 	notice *Notice // nil for none
+	tty    bool    // the command has a terminal
 	pid    int     // of the command, and of its process group
 
 	status    unix.WaitStatus
@@ -61,6 +64,7 @@ type watcher struct {
 	term       *time.Timer // when it gets SIGTERM, where that is later than the stop
 	deadline   time.Time   // of the end; set where asked is
 	alarm      *time.Timer // at the deadline
+	hangUp     *time.Timer // the next look of endTerminal
 }
 
 // obey carries out a request.
@@ -106,11 +110,29 @@ func (w *watcher) announce() bool {
 
 // terminate sends SIGTERM, once.
 func (w *watcher) terminate() {
-	if !w.terminated {
-		w.terminated = true
-		w.signal(unix.SIGTERM)
+	if w.terminated {
+		return
 	}
+	w.terminated = true
+	w.signal(unix.SIGTERM)
+	w.endTerminal()
 }
+
+// endTerminal sends SIGHUP to a command at a terminal that ignores SIGTERM, as interactive
+// shells do, and again where it has not ended: while bash starts a program, it does not
+// ignore SIGTERM, and may miss a SIGHUP.
+func (w *watcher) endTerminal() {
+	if !w.tty || w.gone {
+		return
+	}
+	if ignores(w.pid, unix.SIGTERM) {
+		w.signal(unix.SIGHUP)
+	}
+	w.hangUp.Reset(hangUpEvery)
+}
+
+// hangUpEvery is the time between two looks of endTerminal.
+const hangUpEvery = 500 * time.Millisecond
 
 // signal sends a signal to the command and its process group, whose number may be that of
 // others once the command has ended.

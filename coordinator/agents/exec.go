@@ -35,7 +35,8 @@ const MostExecs = 48
 const openWithin = 10 * time.Second
 
 // Open opens a session. It ends with ctx. The error wraps grant.ErrNotRunning,
-// grant.ErrManySessions or grant.ErrNoExec where that is the reason.
+// grant.ErrManySessions, grant.ErrInputHeld, grant.ErrNoInput or grant.ErrNoExec where that
+// is the reason.
 func (x *Execs) Open(ctx context.Context, node resource.NodeID, addr string, e grant.Exec) (grant.ExecSession, error) {
 	at := target{node, addr}
 	conn, err := x.conns.take(at, x.Dial, MostExecs)
@@ -70,7 +71,7 @@ func (s *execSession) open(ctx context.Context, conn *grpc.ClientConn, cluster s
 		return execError(err)
 	}
 	err = s.stream.Send(&musterv1.ExecRequest{Message: &musterv1.ExecRequest_Open{Open: &musterv1.ExecOpen{
-		Cluster: cluster, Tx: string(e.Tx), Member: int32(e.Member), Restart: int32(e.Restart), Args: e.Args,
+		Cluster: cluster, Tx: string(e.Tx), Member: int32(e.Member), Restart: int32(e.Restart), Attach: e.Attach, From: e.From, Args: e.Args,
 		Tty: e.TTY, Window: windowMessage(e.Window), Term: e.Term, Input: e.Input,
 	}}})
 	if err != nil && !errors.Is(err, io.EOF) { // the answer has the reason
@@ -96,6 +97,10 @@ func execError(err error) error {
 		reason = grant.ErrManySessions
 	case codes.Unimplemented:
 		reason = grant.ErrNoExec
+	case codes.AlreadyExists:
+		reason = grant.ErrInputHeld
+	case codes.OutOfRange:
+		reason = grant.ErrNoInput
 	default:
 		return err
 	}

@@ -62,6 +62,8 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.notice":             message,
 	"muster.v1.Start.cpu_limit_millis":   between(0, int64(resource.MaxCPU)),
 	"muster.v1.Start.memory_limit_bytes": between(0, int64(resource.MaxMemory)),
+	"muster.v1.Start.stdin":              boolean,
+	"muster.v1.Start.tty":                boolean,
 
 	"muster.v1.Notice.signal":        between(0, 64),
 	"muster.v1.Notice.before_millis": natural,
@@ -95,6 +97,8 @@ var agentFields = map[string]Limit{
 	"muster.v1.ExecOpen.window":  message,
 	"muster.v1.ExecOpen.term":    id(maxTerm),
 	"muster.v1.ExecOpen.input":   boolean,
+	"muster.v1.ExecOpen.attach":  boolean,
+	"muster.v1.ExecOpen.from":    natural,
 
 	"muster.v1.ExecWindow.rows":    between(0, maxWindow),
 	"muster.v1.ExecWindow.columns": between(0, maxWindow),

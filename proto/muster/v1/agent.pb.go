@@ -277,7 +277,7 @@ func (*ExecRequest_Window) isExecRequest_Message() {}
 
 func (*ExecRequest_Signal) isExecRequest_Message() {}
 
-// ExecOpen names a start of a member, and the command.
+// ExecOpen names a start of a member, and the command of the session.
 type ExecOpen struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Cluster string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
@@ -291,7 +291,13 @@ type ExecOpen struct {
 	Window *ExecWindow `protobuf:"bytes,7,opt,name=window,proto3" json:"window,omitempty"`
 	Term   string      `protobuf:"bytes,8,opt,name=term,proto3" json:"term,omitempty"`
 	// The caller sends the standard input. Otherwise there is none.
-	Input         bool `protobuf:"varint,9,opt,name=input,proto3" json:"input,omitempty"`
+	Input bool `protobuf:"varint,9,opt,name=input,proto3" json:"input,omitempty"`
+	// The session is with the member's own command, which outlives the session: args, tty and
+	// term are left out.
+	Attach bool `protobuf:"varint,10,opt,name=attach,proto3" json:"attach,omitempty"`
+	// With attach: the session begins at this offset in the output, or at the next one that is
+	// kept. Absent: at the end of the present output.
+	From          *int64 `protobuf:"varint,11,opt,name=from,proto3,oneof" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -387,6 +393,20 @@ func (x *ExecOpen) GetInput() bool {
 		return x.Input
 	}
 	return false
+}
+
+func (x *ExecOpen) GetAttach() bool {
+	if x != nil {
+		return x.Attach
+	}
+	return false
+}
+
+func (x *ExecOpen) GetFrom() int64 {
+	if x != nil && x.From != nil {
+		return *x.From
+	}
+	return 0
 }
 
 // ExecWindow is the size of a terminal, in characters. 0 is not known.
@@ -1995,7 +2015,11 @@ type Start struct {
 	MemoryLimitBytes int64 `protobuf:"varint,12,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"`
 	// rank is that of the unit's member 0 among hosts: 0, but for a unit that replaces a
 	// lost member of a gang.
-	Rank          int32 `protobuf:"varint,13,opt,name=rank,proto3" json:"rank,omitempty"`
+	Rank int32 `protobuf:"varint,13,opt,name=rank,proto3" json:"rank,omitempty"`
+	// stdin: sessions that attach send the standard input. Otherwise it is empty.
+	Stdin bool `protobuf:"varint,14,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	// tty: the command has a terminal.
+	Tty           bool `protobuf:"varint,15,opt,name=tty,proto3" json:"tty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2119,6 +2143,20 @@ func (x *Start) GetRank() int32 {
 		return x.Rank
 	}
 	return 0
+}
+
+func (x *Start) GetStdin() bool {
+	if x != nil {
+		return x.Stdin
+	}
+	return false
+}
+
+func (x *Start) GetTty() bool {
+	if x != nil {
+		return x.Tty
+	}
+	return false
 }
 
 // Notice is a signal that each start of a member gets at most once: when after_millis
@@ -3153,7 +3191,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x03end\x18\x03 \x01(\bH\x00R\x03end\x12/\n" +
 	"\x06window\x18\x04 \x01(\v2\x15.muster.v1.ExecWindowH\x00R\x06window\x12\x18\n" +
 	"\x06signal\x18\x05 \x01(\x05H\x00R\x06signalB\t\n" +
-	"\amessage\"\xe5\x01\n" +
+	"\amessage\"\x9f\x02\n" +
 	"\bExecOpen\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x0e\n" +
 	"\x02tx\x18\x02 \x01(\tR\x02tx\x12\x16\n" +
@@ -3163,7 +3201,11 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x03tty\x18\x06 \x01(\bR\x03tty\x12-\n" +
 	"\x06window\x18\a \x01(\v2\x15.muster.v1.ExecWindowR\x06window\x12\x12\n" +
 	"\x04term\x18\b \x01(\tR\x04term\x12\x14\n" +
-	"\x05input\x18\t \x01(\bR\x05input\":\n" +
+	"\x05input\x18\t \x01(\bR\x05input\x12\x16\n" +
+	"\x06attach\x18\n" +
+	" \x01(\bR\x06attach\x12\x17\n" +
+	"\x04from\x18\v \x01(\x03H\x00R\x04from\x88\x01\x01B\a\n" +
+	"\x05_from\":\n" +
 	"\n" +
 	"ExecWindow\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\x05R\x04rows\x12\x18\n" +
@@ -3276,7 +3318,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\xfb\x02\n" +
+	"\amessage\"\xa3\x03\n" +
 	"\x05Start\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
@@ -3291,7 +3333,9 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	" \x01(\v2\x11.muster.v1.NoticeR\x06notice\x12(\n" +
 	"\x10cpu_limit_millis\x18\v \x01(\x03R\x0ecpuLimitMillis\x12,\n" +
 	"\x12memory_limit_bytes\x18\f \x01(\x03R\x10memoryLimitBytes\x12\x12\n" +
-	"\x04rank\x18\r \x01(\x05R\x04rank\"h\n" +
+	"\x04rank\x18\r \x01(\x05R\x04rank\x12\x14\n" +
+	"\x05stdin\x18\x0e \x01(\bR\x05stdin\x12\x10\n" +
+	"\x03tty\x18\x0f \x01(\bR\x03tty\"h\n" +
 	"\x06Notice\x12\x16\n" +
 	"\x06signal\x18\x01 \x01(\x05R\x06signal\x12#\n" +
 	"\rbefore_millis\x18\x02 \x01(\x03R\fbeforeMillis\x12!\n" +
@@ -3533,6 +3577,7 @@ func file_muster_v1_agent_proto_init() {
 		(*ExecRequest_Window)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
+	file_muster_v1_agent_proto_msgTypes[1].OneofWrappers = []any{}
 	file_muster_v1_agent_proto_msgTypes[3].OneofWrappers = []any{
 		(*ExecAnswer_Opened)(nil),
 		(*ExecAnswer_Output)(nil),
