@@ -113,6 +113,13 @@ type AllocationSpec struct {
 	// WorkingDir is the folder that the command begins in, an absolute path. Left out,
 	// the agent of the node chooses.
 	WorkingDir string `json:"workingDir,omitempty" example:"/home/ada/train"`
+	// Stdin: the command has a standard input, which a client that attaches sends; until
+	// then the command waits where it reads. Otherwise the input is empty. For a job of one
+	// member.
+	Stdin bool `json:"stdin,omitempty" default:"false" example:"true"`
+	// TTY: the command has a terminal. Its size is that of a client that attaches, and 24
+	// rows and 80 columns before. For a job of one member.
+	TTY bool `json:"tty,omitempty" default:"false" example:"true"`
 	// Signal is sent to the process group of the command before a known end: that of ttl
 	// and of activeDeadlineSeconds, and an eviction. One of HUP, INT, QUIT, USR1, USR2,
 	// ALRM, TERM, CONT, URG, XCPU and WINCH.

@@ -102,6 +102,7 @@ func checkTemplate(j *Job) *Status {
 		faults.add(checkSpec(path, t))
 	}
 	faults.add(checkSignal(path, t, j.Spec.ActiveDeadlineSeconds))
+	faults.add(checkConsole(path, t, j.Members()))
 	if g := t.Gang(); g != nil && g.MinMembers != nil && !j.hasSets() && int(*g.MinMembers) > j.Members() {
 		faults.add(invalid(gangPath(path, t)+".minMembers", "%d is more than spec.parallelism %d", *g.MinMembers, j.Members()))
 	}

@@ -23,6 +23,10 @@ func checkWork(path string, s *AllocationSpec) *Status {
 			faults.add(invalid(path+".env", "%d variables without a command: set %s.command", len(s.Env), path))
 		case s.WorkingDir != "":
 			faults.add(invalid(path+".workingDir", "%q without a command: set %s.command", clip(s.WorkingDir), path))
+		case s.Stdin:
+			faults.add(invalid(path+".stdin", "true without a command: set %s.command", path))
+		case s.TTY:
+			faults.add(invalid(path+".tty", "true without a command: set %s.command", path))
 		}
 		return faults.status()
 	}
@@ -60,6 +64,18 @@ func checkWork(path string, s *AllocationSpec) *Status {
 		faults.add(invalid(path+".workingDir", "%q: want an absolute path of at most %d bytes", clip(d), MaxWorkingDir))
 	}
 	faults.add(checkNoZero(path+".workingDir", s.WorkingDir))
+	return faults.status()
+}
+
+// checkConsole refuses a standard input and a terminal of more than one member.
+func checkConsole(path string, s *AllocationSpec, members int) *Status {
+	var faults faults
+	if members > 1 && s.Stdin {
+		faults.add(invalid(path+".stdin", "true for %d members: a job with a standard input has one", members))
+	}
+	if members > 1 && s.TTY {
+		faults.add(invalid(path+".tty", "true for %d members: a job with a terminal has one", members))
+	}
 	return faults.status()
 }
 

@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/resource"
 )
 
 func TestWorkOfAJob(t *testing.T) {
@@ -26,6 +28,8 @@ func TestWorkOfAJob(t *testing.T) {
 		"the devices":                   {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"CUDA_VISIBLE_DEVICES", "0"}}}, "s.env[0].name: \"CUDA_VISIBLE_DEVICES\" is set by Muster"},
 		"a variable of Muster":          {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"MUSTER_RANK", "0"}}}, "s.env[0].name: \"MUSTER_RANK\" is set by Muster"},
 		"a variable twice":              {AllocationSpec{Command: []string{"a"}, Env: []EnvVar{{"A", "1"}, {"A", "2"}}}, "s.env[1].name: \"A\" is env[0] too"},
+		"an input alone":                {AllocationSpec{Stdin: true}, "s.stdin: true without a command: set s.command"},
+		"a terminal alone":              {AllocationSpec{TTY: true}, "s.tty: true without a command: set s.command"},
 		"too long":                      {AllocationSpec{Command: []string{"a", long}}, "65537 bytes of command, args and env together, at most 65536"},
 		"too many":                      {AllocationSpec{Command: []string{"a"}, Args: make([]string, 256)}, "257 entries of command, args and env together, at most 256"},
 	} {
@@ -35,5 +39,21 @@ func TestWorkOfAJob(t *testing.T) {
 				t.Errorf("status %v, want %q", status, c.want)
 			}
 		})
+	}
+}
+
+func TestAnInputIsForOneMember(t *testing.T) {
+	for members, want := range map[int32]string{1: "", 2: "spec.template.spec.stdin: true for 2 members: a job with a standard input has one"} {
+		j := Job{APIVersion: APIVersion, Kind: KindJob, Metadata: ObjectMeta{Name: "j"}}
+		s := &j.Spec.Template.Spec
+		j.Spec.Parallelism, s.Command, s.Stdin, s.TTY = &members, []string{"sh"}, true, true
+		s.Resources.Requests = map[resource.Name]string{resource.CPU: "1"}
+		got := ""
+		if status := j.Validate(); status != nil {
+			got = status.Message
+		}
+		if !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%d members: %q, want %q", members, got, want)
+		}
 	}
 }

@@ -34,6 +34,9 @@ func (c *Coordinator) JobExec(ctx context.Context, namespace, name string, q ser
 	if status != nil {
 		return nil, status
 	}
+	if q.Attach && q.Input && !j.Document.Spec.Template.Spec.Stdin {
+		return nil, api.Errorf(http.StatusUnprocessableEntity, "input: the command of job %s takes none: spec.template.spec.stdin is not true", name)
+	}
 	select {
 	case c.sessions <- struct{}{}:
 	default:
@@ -62,7 +65,7 @@ func (c *Coordinator) openSession(ctx context.Context, start memberStart, q serv
 		return nil, err
 	}
 	return c.execs.Open(ctx, start.node, address, grant.Exec{
-		Tx: start.tx, Member: start.index, Args: q.Command, TTY: q.TTY, Window: q.Window, Term: q.Term, Input: q.Input,
+		Tx: start.tx, Member: start.index, Attach: q.Attach, From: q.From, Args: q.Command, TTY: q.TTY, Window: q.Window, Term: q.Term, Input: q.Input,
 	})
 }
 
@@ -98,6 +101,10 @@ func execRefused(job string, start memberStart, err error) *api.Status {
 		status := api.Errorf(http.StatusTooManyRequests, "exec in member %d of job %s: %v", start.member, job, err)
 		status.RetryAfterSeconds = 1
 		return status
+	case errors.Is(err, grant.ErrInputHeld):
+		return api.Errorf(http.StatusConflict, "member %d of job %s: another session sends its standard input: end that session, or attach without input", start.member, job)
+	case errors.Is(err, grant.ErrNoInput):
+		return api.Errorf(http.StatusUnprocessableEntity, "member %d of job %s takes no standard input: it has ended, or the agent that has started the member is of an older version", start.member, job)
 	case errors.Is(err, grant.ErrNoExec):
 		return api.Errorf(http.StatusUnprocessableEntity, "exec in member %d of job %s: %v", start.member, job, err)
 	}

@@ -21,6 +21,7 @@ var leftOut = map[string][]string{
 	"Job": {
 		"spec.template.metadata.name", "spec.template.metadata.namespace", "spec.template.spec.priority", "spec.template.spec.priorityClass",
 		"spec.template.spec.queue", "spec.template.spec.suspend", "spec.template.spec.gangScheduling",
+		"spec.template.spec.stdin", "spec.template.spec.tty", // for one member
 		"spec.members", // excludes alternatives; api/member_set_test.go has its bounds
 	},
 	"Allocation": {"spec.gangScheduling"},

@@ -17,7 +17,7 @@ import (
 // execLast bounds the status that ends a session.
 const execLast = 2 * time.Second
 
-// Exec implements apiv1.JobsServer. The command ends with the call.
+// Exec implements apiv1.JobsServer. A further command ends with the call.
 func (s jobs) Exec(stream grpc.BidiStreamingServer[apiv1.ExecRequest, apiv1.ExecAnswer]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -35,7 +35,7 @@ func (s jobs) Exec(stream grpc.BidiStreamingServer[apiv1.ExecRequest, apiv1.Exec
 	if status != nil {
 		return status
 	}
-	q := service.ExecQuery{Member: int(open.GetMember()), Command: open.GetCommand(), TTY: open.GetTty(), Window: window, Term: open.GetTerm(), Input: open.GetInput()}
+	q := service.ExecQuery{Member: int(open.GetMember()), Attach: open.GetAttach(), From: open.From, Command: open.GetCommand(), TTY: open.GetTty(), Window: window, Term: open.GetTerm(), Input: open.GetInput()}
 	if status := q.Check(); status != nil {
 		return status
 	}
@@ -50,11 +50,11 @@ func (s jobs) Exec(stream grpc.BidiStreamingServer[apiv1.ExecRequest, apiv1.Exec
 		return err
 	}
 	defer session.Close()
-	return s.a.run(ctx, stream, session)
+	return s.a.run(ctx, stream, session, &q)
 }
 
 // run hands messages on until the command ends, the client goes away, or may not go on.
-func (a *API) run(ctx context.Context, stream grpc.BidiStreamingServer[apiv1.ExecRequest, apiv1.ExecAnswer], session grant.ExecSession) error {
+func (a *API) run(ctx context.Context, stream grpc.BidiStreamingServer[apiv1.ExecRequest, apiv1.ExecAnswer], session grant.ExecSession, q *service.ExecQuery) error {
 	a.answerBy(ctx, time.Time{}) // a silent command is no fault
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,7 +73,7 @@ func (a *API) run(ctx context.Context, stream grpc.BidiStreamingServer[apiv1.Exe
 			if why := context.Cause(ctx); why != nil {
 				err = why
 			}
-			return api.Errorf(http.StatusServiceUnavailable, "the session is lost, and its command is ended: %v", err)
+			return q.Lost(err)
 		}
 		m = execAnswer(out)
 		if out.Exit != nil {

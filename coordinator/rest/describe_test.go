@@ -274,6 +274,8 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 	"input":                 {"boolean", "false", "The client sends the standard input. Without it there is none."},
 	"tty":                   {"boolean", "false", "The command has a terminal."},
 	"rows":                  {"whole number, 0 to 65535", "0", "The rows of the terminal; 0 is not known."},
+	"attach":                {"`true` or `false`", "false", "Opens a session with the member's own command, which outlives the session."},
+	"from":                  {"whole number, from 0", "", "The offset in the output of the own command at which the session begins, or the next one that is kept; left out, the present end."},
 	"columns":               {"whole number, 0 to 65535", "0", "The columns of the terminal; 0 is not known."},
 	"term":                  {"text", "", "The kind of the terminal, which the command has as the variable TERM; at most 64 characters."},
 	"gracePeriodSeconds":    {"whole number, 0 to 86400", "30", "The time that the work has to stop, in seconds; as in the body."},

@@ -28,7 +28,7 @@ const (
 	execLast = 2 * time.Second
 )
 
-// jobExec runs a further command in a member of a job, over a WebSocket.
+// jobExec opens a session in a member of a job, over a WebSocket.
 func (h *handler) jobExec(c *call) (answer, error) {
 	q, status := service.ExecQueryOf(c.r.URL.RawQuery)
 	if status != nil {
@@ -56,7 +56,7 @@ func (h *handler) jobExec(c *call) (answer, error) {
 			return http.StatusBadRequest
 		}
 		defer ws.Close()
-		s := execAnswer{c: c, ws: ws, raw: raw, session: session}
+		s := execAnswer{c: c, ws: ws, raw: raw, session: session, query: &q}
 		s.run()
 		return http.StatusSwitchingProtocols
 	}}, nil
@@ -68,6 +68,7 @@ type execAnswer struct {
 	ws      *websocket.Conn
 	raw     net.Conn // of ws
 	session grant.ExecSession
+	query   *service.ExecQuery
 }
 
 // run hands messages on until the command ends, the client goes away, or may not go on.
@@ -107,7 +108,7 @@ func (s *execAnswer) run() {
 	}
 }
 
-// lost is the status that ends a session whose command goes on without it.
+// lost is the status that ends a session before its command.
 func (s *execAnswer) lost(ctx context.Context, err error) *api.Status {
 	if refused := service.Refused(ctx); refused != nil {
 		return refused
@@ -115,7 +116,7 @@ func (s *execAnswer) lost(ctx context.Context, err error) *api.Status {
 	if why := context.Cause(ctx); why != nil {
 		err = why
 	}
-	return api.Errorf(http.StatusServiceUnavailable, "the session is lost, and its command is ended: %v", err)
+	return s.query.Lost(err)
 }
 
 func (s *execAnswer) write(channel byte, data []byte) error { return s.ws.Write([]byte{channel}, data) }

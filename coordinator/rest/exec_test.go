@@ -85,6 +85,10 @@ func TestASessionHasChannels(t *testing.T) {
 			"?command=sh&tty=true&rows=24&columns=80&term=xterm", [][]byte{message(api.ExecResize, `{"rows":5,"columns":7}`), message(api.ExecSignal, "15")},
 			[]string{"1 sh\n", "1 resized\n", `3 {"kind":"ExecExit","code":143,"signal":15,"reason":"Completed"}`, "closed"},
 		},
+		"the own command": {
+			"?attach=true&input=true&from=17&rows=24&columns=80", [][]byte{message(api.ExecInputEnd, "\x00")},
+			[]string{"1 attached from 17\n", `3 {"kind":"ExecExit","code":0,"reason":"Completed"}`, "closed"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ws := open(t, url+c.query)
@@ -133,6 +137,7 @@ func TestAClientThatBreaksARuleLosesItsSession(t *testing.T) {
 func FuzzExecInput(f *testing.F) {
 	for _, m := range [][]byte{message(api.ExecInput, "one"), message(api.ExecInputEnd, "\x00"), message(api.ExecResize, `{"rows":5,"columns":7}`), message(api.ExecSignal, "15"), {}, message(9, "")} {
 		f.Add(m, "command=sh&tty=true&rows=24&term=xterm")
+		f.Add(m, "attach=true&from=7&input=true&rows=24")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, query string) {
 		in, err := rest.ParseExecInput(data)
@@ -140,7 +145,7 @@ func FuzzExecInput(f *testing.F) {
 			t.Errorf("%q is read as %+v", data, in)
 		}
 		q, status := service.ExecQueryOf(query)
-		if status == nil && (len(q.Command) == 0 || len(q.Term) > grant.MaxTerm || q.Member < 0) {
+		if status == nil && (q.Attach == (len(q.Command) > 0) || q.From != nil && (*q.From < 0 || !q.Attach) || len(q.Term) > grant.MaxTerm || q.Member < 0) {
 			t.Errorf("%q is read as %+v", query, q)
 		}
 	})
@@ -159,19 +164,23 @@ func TestWhatOpensNoSession(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no WebSocket":        {http.Header{}, "?command=sh", 426, "Upgrade: websocket, or Jobs/Exec of gRPC"},
-		"another origin":      {other, "?command=sh", 403, "want a page of"},
-		"another version":     {old, "?command=sh", 400, "Sec-WebSocket-Version"},
-		"no command":          {upgrade, "", 422, "command: absent"},
-		"a zero byte":         {upgrade, "?command=a%00b", 422, "command[0]: it has a zero byte"},
-		"too much":            {upgrade, "?command=" + strings.Repeat("x", 16<<10+1), 422, "command: 16385 bytes, the limit is 16384"},
-		"too many arguments":  {upgrade, "?command=a" + strings.Repeat("&command=", 1024), 422, "command: 1025 arguments, the limit is 1024"},
-		"a terminal's name":   {upgrade, "?command=sh&term=a%20b", 422, `term: \"a b\"`},
-		"no member":           {upgrade, "?command=sh&member=-1", 400, `member=\"-1\"`},
-		"no size":             {upgrade, "?command=sh&rows=65536", 400, "want a number from 0 to 65535"},
-		"tty is no bool":      {upgrade, "?command=sh&tty=maybe", 400, "want true or false"},
-		"twice":               {upgrade, "?command=sh&tty=true&tty=true", 400, "is given 2 times"},
-		"a parameter unknown": {upgrade, "?command=sh&container=x", 400, `unknown query parameter \"container\"`},
+		"no WebSocket":             {http.Header{}, "?command=sh", 426, "Upgrade: websocket, or Jobs/Exec of gRPC"},
+		"another origin":           {other, "?command=sh", 403, "want a page of"},
+		"another version":          {old, "?command=sh", 400, "Sec-WebSocket-Version"},
+		"no command":               {upgrade, "", 422, "command: absent"},
+		"a zero byte":              {upgrade, "?command=a%00b", 422, "command[0]: it has a zero byte"},
+		"too much":                 {upgrade, "?command=" + strings.Repeat("x", 16<<10+1), 422, "command: 16385 bytes, the limit is 16384"},
+		"too many arguments":       {upgrade, "?command=a" + strings.Repeat("&command=", 1024), 422, "command: 1025 arguments, the limit is 1024"},
+		"a terminal's name":        {upgrade, "?command=sh&term=a%20b", 422, `term: \"a b\"`},
+		"no member":                {upgrade, "?command=sh&member=-1", 400, `member=\"-1\"`},
+		"no size":                  {upgrade, "?command=sh&rows=65536", 400, "want a number from 0 to 65535"},
+		"tty is no bool":           {upgrade, "?command=sh&tty=maybe", 400, "want true or false"},
+		"twice":                    {upgrade, "?command=sh&tty=true&tty=true", 400, "is given 2 times"},
+		"attach and a command":     {upgrade, "?attach=true&command=sh", 422, "command: given together with attach"},
+		"attach and a terminal":    {upgrade, "?attach=true&tty=true", 422, "tty: given together with attach"},
+		"a place without attach":   {upgrade, "?command=sh&from=0", 422, "from: 0: want an offset in the output, from 0, together with attach"},
+		"a place that is negative": {upgrade, "?attach=true&from=-1", 400, "want an offset in the output, from 0"},
+		"a parameter unknown":      {upgrade, "?command=sh&container=x", 400, `unknown query parameter \"container\"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.query, nil)

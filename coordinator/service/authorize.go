@@ -67,7 +67,7 @@ const (
 	VerbReclaim   Verb = "reclaim"
 	VerbRotate    Verb = "rotate"
 	VerbLogs      Verb = "logs" // reads the output of commands
-	VerbExec      Verb = "exec" // runs further commands beside those of a job
+	VerbExec      Verb = "exec" // opens sessions in members of a job
 )
 
 // rights are those of one kind. The objects of a namespaced kind are in

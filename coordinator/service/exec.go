@@ -17,14 +17,18 @@ import (
 type Execs interface {
 	// JobExec opens a session in a member of a job, which the caller closes; a session
 	// ends with ctx, too. JobExec is refused with 422 for a job without a command, and for
-	// a member that the job does not have, and with 409 for a member that does not run.
+	// a member that the job does not have, or that takes no input, and with 409 for a member
+	// that does not run, or whose input another session has.
 	// Each opening has an entry in the audit.
 	JobExec(ctx context.Context, namespace, name string, q ExecQuery) (grant.ExecSession, error)
 }
 
 // ExecQuery is the command of a session.
 type ExecQuery struct {
-	Member  int
+	Member int
+	// Attach: the session is with the member's own command, see grant.Exec.
+	Attach  bool
+	From    *int64
 	Command []string // with its arguments
 	// TTY: the command has a terminal of this size and kind.
 	TTY    bool
@@ -35,7 +39,7 @@ type ExecQuery struct {
 }
 
 // ExecParameters are the names of the parameters of an ExecQuery.
-var ExecParameters = []string{"columns", "command", "input", "member", "rows", "term", "tty"}
+var ExecParameters = []string{"attach", "columns", "command", "from", "input", "member", "rows", "term", "tty"}
 
 // ExecQueryOf reads the parameters of a request. command may be given several times.
 func ExecQueryOf(raw string) (q ExecQuery, status *api.Status) {
@@ -89,11 +93,13 @@ func (q *ExecQuery) set(name, value string) error {
 		q.Window.Columns = uint16(n)
 	case "term":
 		q.Term = value
-	case "tty", "input":
-		flag := &q.TTY
-		if name == "input" {
-			flag = &q.Input
+	case "from":
+		from, bad := strconv.ParseInt(value, 10, 64)
+		if q.From = &from; bad != nil || from < 0 {
+			err = fmt.Errorf("want an offset in the output, from 0")
 		}
+	case "tty", "input", "attach":
+		flag := map[string]*bool{"tty": &q.TTY, "input": &q.Input, "attach": &q.Attach}[name]
 		if *flag, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
 		}
@@ -111,7 +117,13 @@ func (q *ExecQuery) Check() *api.Status {
 		}
 	}
 	switch {
-	case len(q.Command) == 0 || q.Command[0] == "":
+	case q.Attach && len(q.Command) > 0:
+		return api.Errorf(http.StatusUnprocessableEntity, "command: given together with attach, which is a session with the member's own command: leave one out")
+	case q.Attach && (q.TTY || q.Term != ""):
+		return api.Errorf(http.StatusUnprocessableEntity, "tty: given together with attach: the member's own command has a terminal where tty of its job is true; leave tty and term out")
+	case q.From != nil && (!q.Attach || *q.From < 0):
+		return api.Errorf(http.StatusUnprocessableEntity, "from: %d: want an offset in the output, from 0, together with attach", *q.From)
+	case !q.Attach && (len(q.Command) == 0 || q.Command[0] == ""):
 		return api.Errorf(http.StatusUnprocessableEntity, "command: absent: name the command to run")
 	case len(q.Command) > grant.MaxExecArgs:
 		return api.Errorf(http.StatusUnprocessableEntity, "command: %d arguments, the limit is %d", len(q.Command), grant.MaxExecArgs)
@@ -128,4 +140,12 @@ func (q *ExecQuery) Check() *api.Status {
 // notOfTerm reports whether a name of terminfo(5) has no such character.
 func notOfTerm(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-+._", r)
+}
+
+// Lost is the status that ends a session before its command has ended.
+func (q *ExecQuery) Lost(why error) *api.Status {
+	if q.Attach {
+		return api.Errorf(http.StatusServiceUnavailable, "the session is lost, and its command goes on: %v", why)
+	}
+	return api.Errorf(http.StatusServiceUnavailable, "the session is lost, and its command is ended: %v", why)
 }

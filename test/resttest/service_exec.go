@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -25,8 +26,14 @@ func (c *Cluster) JobExec(ctx context.Context, namespace, name string, q service
 	s := &echo{messages: make(chan grant.ExecOutput, 64), over: make(chan struct{})}
 	s.close = sync.OnceFunc(func() { close(s.over) })
 	context.AfterFunc(ctx, s.close)
-	s.messages <- grant.ExecOutput{Data: []byte(strings.Join(q.Command, " ") + "\n")}
-	if q.Command[0] == "false" {
+	first := strings.Join(q.Command, " ")
+	if q.Attach {
+		if first = "attached"; q.From != nil {
+			first += " from " + strconv.FormatInt(*q.From, 10)
+		}
+	}
+	s.messages <- grant.ExecOutput{Data: []byte(first + "\n")}
+	if !q.Attach && q.Command[0] == "false" {
 		s.messages <- grant.ExecOutput{Data: []byte("failed\n"), Error: true}
 		s.messages <- grant.ExecOutput{Exit: &grant.ExecExit{Code: 1, Reason: "Completed"}}
 	}

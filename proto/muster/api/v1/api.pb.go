@@ -167,7 +167,7 @@ func (*ExecRequest_Window) isExecRequest_Message() {}
 
 func (*ExecRequest_Signal) isExecRequest_Message() {}
 
-// ExecOpen names a member of a job, and the command.
+// ExecOpen names a member of a job, and the command of the session.
 type ExecOpen struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -181,7 +181,13 @@ type ExecOpen struct {
 	Window *ExecWindow `protobuf:"bytes,6,opt,name=window,proto3" json:"window,omitempty"`
 	Term   string      `protobuf:"bytes,7,opt,name=term,proto3" json:"term,omitempty"`
 	// The caller sends the standard input. Otherwise there is none.
-	Input         bool `protobuf:"varint,8,opt,name=input,proto3" json:"input,omitempty"`
+	Input bool `protobuf:"varint,8,opt,name=input,proto3" json:"input,omitempty"`
+	// The session is with the member's own command, which outlives the session: command, tty
+	// and term are left out. input needs stdin of the job's template; one session has it.
+	Attach bool `protobuf:"varint,9,opt,name=attach,proto3" json:"attach,omitempty"`
+	// With attach: the session begins at this offset in the output, or at the next one that is
+	// kept. Absent: at the end of the present output.
+	From          *int64 `protobuf:"varint,10,opt,name=from,proto3,oneof" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -270,6 +276,20 @@ func (x *ExecOpen) GetInput() bool {
 		return x.Input
 	}
 	return false
+}
+
+func (x *ExecOpen) GetAttach() bool {
+	if x != nil {
+		return x.Attach
+	}
+	return false
+}
+
+func (x *ExecOpen) GetFrom() int64 {
+	if x != nil && x.From != nil {
+		return *x.From
+	}
+	return 0
 }
 
 // ExecWindow is the size of a terminal, in characters. 0 is not known.
@@ -2425,7 +2445,7 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x03end\x18\x03 \x01(\bH\x00R\x03end\x123\n" +
 	"\x06window\x18\x04 \x01(\v2\x19.muster.api.v1.ExecWindowH\x00R\x06window\x12\x18\n" +
 	"\x06signal\x18\x05 \x01(\x05H\x00R\x06signalB\t\n" +
-	"\amessage\"\xdd\x01\n" +
+	"\amessage\"\x97\x02\n" +
 	"\bExecOpen\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2434,7 +2454,11 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x03tty\x18\x05 \x01(\bR\x03tty\x121\n" +
 	"\x06window\x18\x06 \x01(\v2\x19.muster.api.v1.ExecWindowR\x06window\x12\x12\n" +
 	"\x04term\x18\a \x01(\tR\x04term\x12\x14\n" +
-	"\x05input\x18\b \x01(\bR\x05input\":\n" +
+	"\x05input\x18\b \x01(\bR\x05input\x12\x16\n" +
+	"\x06attach\x18\t \x01(\bR\x06attach\x12\x17\n" +
+	"\x04from\x18\n" +
+	" \x01(\x03H\x00R\x04from\x88\x01\x01B\a\n" +
+	"\x05_from\":\n" +
 	"\n" +
 	"ExecWindow\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\x05R\x04rows\x12\x18\n" +
@@ -3251,6 +3275,7 @@ func file_muster_api_v1_api_proto_init() {
 		(*ExecRequest_Window)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
+	file_muster_api_v1_api_proto_msgTypes[1].OneofWrappers = []any{}
 	file_muster_api_v1_api_proto_msgTypes[3].OneofWrappers = []any{
 		(*ExecAnswer_Opened)(nil),
 		(*ExecAnswer_Output)(nil),

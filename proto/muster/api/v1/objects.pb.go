@@ -3079,6 +3079,8 @@ type AllocationSpec struct {
 	Alternatives     []*Alternative         `protobuf:"bytes,15,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
 	Signal           string                 `protobuf:"bytes,16,opt,name=signal,proto3" json:"signal,omitempty"`
 	SignalBefore     string                 `protobuf:"bytes,17,opt,name=signal_before,json=signalBefore,proto3" json:"signal_before,omitempty"`
+	Stdin            bool                   `protobuf:"varint,18,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	Tty              bool                   `protobuf:"varint,19,opt,name=tty,proto3" json:"tty,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3230,6 +3232,20 @@ func (x *AllocationSpec) GetSignalBefore() string {
 		return x.SignalBefore
 	}
 	return ""
+}
+
+func (x *AllocationSpec) GetStdin() bool {
+	if x != nil {
+		return x.Stdin
+	}
+	return false
+}
+
+func (x *AllocationSpec) GetTty() bool {
+	if x != nil {
+		return x.Tty
+	}
+	return false
 }
 
 type Alternative struct {
@@ -9668,7 +9684,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\xca\x05\n" +
+	"\x1e_deletion_grace_period_seconds\"\xf2\x05\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -9690,7 +9706,9 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"workingDir\x12>\n" +
 	"\falternatives\x18\x0f \x03(\v2\x1a.muster.api.v1.AlternativeR\falternatives\x12\x16\n" +
 	"\x06signal\x18\x10 \x01(\tR\x06signal\x12#\n" +
-	"\rsignal_before\x18\x11 \x01(\tR\fsignalBeforeB\v\n" +
+	"\rsignal_before\x18\x11 \x01(\tR\fsignalBefore\x12\x14\n" +
+	"\x05stdin\x18\x12 \x01(\bR\x05stdin\x12\x10\n" +
+	"\x03tty\x18\x13 \x01(\bR\x03ttyB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
 	"\b_suspend\"\x8c\x02\n" +
