@@ -18,10 +18,19 @@ import (
 	"github.com/musterd/muster/websocket"
 )
 
-// ExecOptions are a further command in a member of a job.
+// ExecOptions are a session in a member of a job: a further command, or with Attach the
+// member's own command.
 type ExecOptions struct {
 	// Member is the index of the member in its job.
 	Member int
+	// Attach: the session is with the member's own command, which outlives the session. It
+	// has neither Command nor TTY nor Term, and the whole output comes as standard output.
+	// Input needs stdin of the job's template, and one session has the input at a time. A
+	// command with a terminal gets the size Window.
+	Attach bool
+	// From, with Attach, is the offset in the output at which the session begins, or the
+	// next one that is kept; nil is the end of the present output.
+	From *int64
 	// Command is the command with its arguments, without a shell.
 	Command []string
 	// TTY: the command has a terminal of the size Window and of the kind Term.
@@ -45,13 +54,14 @@ const (
 	execOpen = 20 * time.Second
 )
 
-// ExecSession is a further command that runs. Its methods may be called by several
+// ExecSession is a session with a command that runs. Its methods may be called by several
 // goroutines; Run by one.
 type ExecSession struct {
 	ws *websocket.Conn
 	// silence closes ws where nothing has arrived for execSilence while Run waits.
 	silence *time.Timer
 	close   func()
+	attach  bool
 
 	mu     sync.Mutex
 	more   *sync.Cond // under the mutex mu
@@ -60,20 +70,28 @@ type ExecSession struct {
 }
 
 // Exec runs a further command in a member of a job, with the user, the limits and the
-// environment of the member's own command. The session ends with ctx, and the command ends
-// with the session. A refusal is an *api.Status.
+// environment of the member's own command, or attaches to the latter. The session ends with
+// ctx, and a further command ends with the session. A refusal is an *api.Status.
 func (j Jobs) Exec(ctx context.Context, name string, o ExecOptions) (*ExecSession, error) {
 	query := url.Values{"command": o.Command, "member": {strconv.Itoa(o.Member)}, "tty": {strconv.FormatBool(o.TTY)}, "input": {strconv.FormatBool(o.Input)}}
-	if o.TTY {
+	if o.Attach {
+		query.Set("attach", "true")
+	}
+	if o.From != nil {
+		query.Set("from", strconv.FormatInt(*o.From, 10))
+	}
+	if o.TTY || o.Attach {
 		query.Set("rows", strconv.Itoa(int(o.Window.Rows)))
 		query.Set("columns", strconv.Itoa(int(o.Window.Columns)))
+	}
+	if o.Term != "" {
 		query.Set("term", o.Term)
 	}
 	ws, err := j.client.dial(ctx, j.at(name, "/exec")+"?"+query.Encode())
 	if err != nil {
 		return nil, err
 	}
-	s := &ExecSession{ws: ws, credit: execWindow, close: sync.OnceFunc(func() { _ = ws.Close() })}
+	s := &ExecSession{ws: ws, attach: o.Attach, credit: execWindow, close: sync.OnceFunc(func() { _ = ws.Close() })}
 	s.silence = time.AfterFunc(execSilence, s.close)
 	s.more = sync.NewCond(&s.mu)
 	ws.Seen = func() { s.silence.Reset(execSilence) }
@@ -197,7 +215,7 @@ func (s *ExecSession) Signal(number int) error {
 }
 
 // Run hands the output on until the command has ended, and returns how. An *api.Status says
-// why a session has ended before: the command is ended then.
+// why a session has ended before: a further command is ended then.
 func (s *ExecSession) Run(stdout, stderr io.Writer) (*api.ExecExit, error) {
 	defer s.Close()
 	for {
@@ -205,7 +223,11 @@ func (s *ExecSession) Run(stdout, stderr io.Writer) (*api.ExecExit, error) {
 		message, err := s.ws.Read()
 		s.silence.Stop() // while stdout or stderr takes its time
 		if err != nil {
-			return nil, fmt.Errorf("the connection of the session is lost, and its command is ended: %w", err)
+			fate := "is ended"
+			if s.attach {
+				fate = "goes on"
+			}
+			return nil, fmt.Errorf("the connection of the session is lost, and its command %s: %w", fate, err)
 		}
 		if len(message) == 0 {
 			return nil, errors.New("exec: an empty message")
@@ -262,7 +284,7 @@ func endOf(data []byte) (*api.ExecExit, error) {
 	return exit, nil
 }
 
-// Close ends the session, and a command that has not ended.
+// Close ends the session, and a further command that has not ended.
 func (s *ExecSession) Close() error {
 	s.silence.Stop()
 	s.close()

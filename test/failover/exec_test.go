@@ -105,6 +105,21 @@ func (m *marks) grpcSession(ctx context.Context, t *testing.T, b *bearer, at *cl
 	return f
 }
 
+// lookOn opens a session with the member's own command, whose end it sends.
+func lookOn(ctx context.Context, t *testing.T, k *sdk.Client, job string) <-chan error {
+	t.Helper()
+	s, err := k.Jobs("default").Exec(ctx, job, sdk.ExecOptions{Attach: true, From: new(int64)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(&bytes.Buffer{}, &bytes.Buffer{})
+		ended <- err
+	}()
+	return ended
+}
+
 func (f *further) await(ctx context.Context, t *testing.T, ready <-chan struct{}) {
 	t.Helper()
 	select {
@@ -215,6 +230,8 @@ func TestFurtherCommandsEndWithTheirSessions(t *testing.T) {
 	first, second := m.sdkSession(ctx, t, client(t, c, followers[0]), "hold"), m.sdkSession(ctx, t, k, "hold")
 	third := m.grpcSession(ctx, t, b, followers[1], "hold")
 
+	attached := lookOn(ctx, t, k, "hold")
+
 	leader.Kill()
 	began := time.Now()
 	if _, err := admin.Tokens().Revoke(ctx, id); err != nil {
@@ -227,7 +244,10 @@ func TestFurtherCommandsEndWithTheirSessions(t *testing.T) {
 	if err := third.gone(ctx, t, "the revocation"); !errors.As(err, &status) || status.Code != http.StatusUnauthorized {
 		t.Errorf("the session over gRPC has ended with %v, want a 401", err)
 	}
-	t.Logf("two sessions ended within %v of the revocation, while nobody led", time.Since(began).Round(time.Millisecond))
+	if err := <-attached; !errors.As(err, &status) || status.Code != http.StatusUnauthorized {
+		t.Errorf("the attached session has ended with %v, want a 401", err)
+	}
+	t.Logf("the sessions ended within %v of the revocation, while nobody led", time.Since(began).Round(time.Millisecond))
 	c.AwaitLeader(epoch)
 	leader.Start()
 	select {
@@ -244,13 +264,25 @@ func TestFurtherCommandsEndWithTheirSessions(t *testing.T) {
 	c.AwaitReady()
 
 	last := m.sdkSession(ctx, t, client(t, c, followers[1]), "hold")
+	attached = lookOn(ctx, t, client(t, c, followers[1]), "hold")
 	c.Agents[0].Kill()
 	if err := last.gone(ctx, t, "the kill of its agent"); !errors.As(err, &status) || status.Code != http.StatusServiceUnavailable {
 		t.Errorf("the session of a killed agent has ended with %v, want a 503", err)
+	}
+	if err := <-attached; !errors.As(err, &status) || status.Code != http.StatusServiceUnavailable || !strings.Contains(status.Message, "its command goes on") {
+		t.Errorf("the attached session of a killed agent has ended with %v, want a 503", err)
 	}
 	c.Agents[0].Start()
 	j, err := admin.Jobs("default").Get(ctx, "hold", sdk.GetOptions{})
 	if err != nil || j.Status.Phase != api.Running {
 		t.Errorf("the job is %v: %v", j, err)
 	}
+	// The supervisor has outlived its agent, and the next one finds it.
+	programs.Eventually(t, cluster.Patience, "a session after the restart of the agent", func() error {
+		s, err := admin.Jobs("default").Exec(ctx, "hold", sdk.ExecOptions{Attach: true})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
 }

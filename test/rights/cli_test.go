@@ -55,6 +55,7 @@ var commandLines = map[string][]string{
 		"allocations -A", "resourcequotas -A", "allocations -n TENANT -w", "resourcequotas -n TENANT -w", "jobs -A -w", "allocations -A -w", "resourcequotas -A -w", "tenants -w", "namespaces -w", "rolebindings -w",
 		"quotatrees -w", "quotaforests -w", "quotabindings -w", "queues", "queue thing", "queues -w", "priorityclasses", "priorityclass thing", "priorityclasses -w", "resources", "resource thing", "resources -w"},
 	"logs":                {"thing --member 0 -n TENANT", "-f thing --member 0 -n TENANT"},
+	"attach":              {"thing -n TENANT"},
 	"exec":                {"thing -n TENANT -- true"},
 	"run":                 {"-n TENANT -- true"},
 	"kubelet pool":        {"thing", "thing --add GPU-0 --wait=false"},

@@ -80,11 +80,20 @@ type muster struct {
 // muster starts the program.
 func (w *world) muster(args ...string) *muster {
 	w.t.Helper()
+	return w.start(nil, args...)
+}
+
+// start starts the program with other streams where change sets them.
+func (w *world) start(change func(*cli.Program), args ...string) *muster {
+	w.t.Helper()
 	ctx, interrupt := context.WithCancel(w.ctx)
 	m := &muster{w: w, out: newScreen(), errors: newScreen(), interrupt: interrupt, code: make(chan int, 1)}
 	env := map[string]string{"MUSTER_ADDR": w.cluster.Addresses.REST, "MUSTER_TOKEN": w.cluster.Token, "MUSTER_CONTEXT": w.t.TempDir() + "/context.json"}
 	program := cli.Program{
 		Stdin: strings.NewReader(""), Stdout: m.out, Stderr: m.errors, Env: func(name string) string { return env[name] }, Args: args, Version: "v0.0.0-test",
+	}
+	if change != nil {
+		change(&program)
 	}
 	go func() { m.code <- program.Run(ctx) }()
 	w.t.Cleanup(interrupt)

@@ -107,6 +107,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster doctor --serf-rpc": bad("", "zzz", "127.0.0.1:99999"), "muster doctor --serf-token-file": bad("", "/nowhere/token"),
 		"muster drain --grace": bad("gpu-1", graces...), "muster drain --reason": refusedThere("gpu-1", "reason", long, "5000"),
 		"muster logs --member":             bad("train", "-1", "zzz"),
+		"muster attach --member":           bad("train", "-1", "zzz"),
 		"muster exec --member":             bad("train true", "-1", "zzz"),
 		"muster run --gpus":                bad("x", "-1"),
 		"muster run --nodes":               bad("x", "0", "-1"),

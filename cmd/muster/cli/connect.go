@@ -41,6 +41,8 @@ type app struct {
 	trusted        string      // the file of authorities that connect found; "" = the system's
 	fromContext    bool        // connect found the address in a context
 	warned         sync.Map    // the texts of warnings that were printed
+	// typing is standard input, once a session has asked for it.
+	typing *typing
 }
 
 const defaultNamespace = "default"

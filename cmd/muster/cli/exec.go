@@ -3,15 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
 )
 
@@ -85,28 +82,7 @@ func (a *app) exec(interrupted context.Context, job string, o sdk.ExecOptions) e
 	}
 	defer session.Close()
 	defer context.AfterFunc(interrupted, func() { _ = session.Signal(int(syscall.SIGINT)) })()
-	stdout, stderr := a.Stdout, a.Stderr
-	if v, is := a.Stdout.(*visible); is && (o.TTY || !isTerminal(v)) {
-		stdout = v.raw()
-	}
-	if screen != nil {
-		if err := screen.enter(); err != nil {
-			return err
-		}
-		defer screen.leave()
-		defer screen.follow(session)()
-	}
-	if o.Input {
-		go func() {
-			if _, err := io.Copy(session, a.Stdin); err == nil {
-				_ = session.CloseInput()
-			}
-		}()
-	}
-	exit, err := session.Run(stdout, stderr)
-	if screen != nil {
-		screen.leave() // before anything is said
-	}
+	exit, err := a.converse(session, &console{screen: screen, input: o.Input, stays: true})
 	switch {
 	case err != nil:
 		return fmt.Errorf("exec in job/%s: %w", job, err)
@@ -117,78 +93,4 @@ func (a *app) exec(interrupted context.Context, job string, o sdk.ExecOptions) e
 		return exitError{exit.Code}
 	}
 	return nil
-}
-
-// ownTerminal is the terminal of the person, for a command that has one too.
-type ownTerminal struct {
-	fd     int
-	before *unix.Termios // nil outside of enter and leave
-}
-
-// openTerminal is the terminal of standard input.
-func (a *app) openTerminal() (*ownTerminal, error) {
-	f, is := a.Stdin.(*os.File)
-	if !is || !isTerminal(f) {
-		return nil, usagef("-t: standard input is not a terminal: leave -t out")
-	}
-	return &ownTerminal{fd: int(f.Fd())}, nil
-}
-
-// size is the size of the terminal, the zero value where it is not known.
-func (t *ownTerminal) size() api.ExecWindow {
-	w, err := unix.IoctlGetWinsize(t.fd, unix.TIOCGWINSZ)
-	if err != nil {
-		return api.ExecWindow{}
-	}
-	return api.ExecWindow{Rows: w.Row, Columns: w.Col}
-}
-
-// enter has the terminal hand each key on as it is (cfmakeraw of termios(3)).
-func (t *ownTerminal) enter() error {
-	before, err := unix.IoctlGetTermios(t.fd, unix.TCGETS)
-	if err != nil {
-		return os.NewSyscallError("tcgetattr", err)
-	}
-	raw := *before
-	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	raw.Oflag &^= unix.OPOST
-	raw.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	raw.Cflag = raw.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(t.fd, unix.TCSETS, &raw); err != nil {
-		return os.NewSyscallError("tcsetattr", err)
-	}
-	t.before = before
-	return nil
-}
-
-// leave has the terminal as it was before enter. It may be called again.
-func (t *ownTerminal) leave() {
-	if t.before != nil {
-		_ = unix.IoctlSetTermios(t.fd, unix.TCSETS, t.before)
-		t.before = nil
-	}
-}
-
-// follow tells the command of each new size of the terminal, until stop.
-func (t *ownTerminal) follow(session *sdk.ExecSession) (stop func()) {
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	over := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-resized:
-				if w := t.size(); w != (api.ExecWindow{}) {
-					_ = session.Resize(w)
-				}
-			case <-over:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(resized)
-		close(over)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,7 @@ type runFlags struct {
 	array                         string
 	gpus, nodes                   int
 	priority, retries             int32
+	input, tty                    bool
 	env                           []string
 	dependencies                  []string
 }
@@ -40,9 +42,12 @@ func (a *app) runCommand() *cobra.Command {
 			"ends with the job: with exit code 0 where every member has succeeded, else with the code of the first\n" +
 			"member that has failed. With --nodes N the members start together, each on a node of its own, and each\n" +
 			"line of output begins with the index of its member.\n\n" +
+			"With -i the command gets standard input, and with -t a terminal: all keys go to the command then, Ctrl-C\n" +
+			"and Ctrl-Z too, and ~. at the beginning of a line leaves the command, which goes on (~~ is ~).\n" +
+			"muster attach comes back to it. The job has one member then.\n\n" +
 			"Ctrl-C cancels the job, and its last output is shown; a second Ctrl-C leaves it to end by itself. The job\n" +
 			"stays after its end, for muster logs and muster describe.",
-		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run --dependency afterok:prepare -g 1 -- python3 train.py\n  muster run --array 0-39%4 -g 1 -- sh -c 'python3 sweep.py --trial $MUSTER_INDEX'\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
+		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run -it -g 1 -- bash\n  muster run --dependency afterok:prepare -g 1 -- python3 train.py\n  muster run --array 0-39%4 -g 1 -- sh -c 'python3 sweep.py --trial $MUSTER_INDEX'\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.allNamespaces {
@@ -62,7 +67,11 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			j.Metadata.Namespace = a.namespace
-			return a.runJob(cmd.Context(), j)
+			c, err := a.consoleOf(&f, j)
+			if err != nil {
+				return err
+			}
+			return a.runJob(cmd.Context(), j, c)
 		},
 	}
 	flags := cmd.Flags()
@@ -77,10 +86,34 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Int32Var(&f.priority, "priority", 0, "priority of the job")
 	flags.StringArrayVarP(&f.dependencies, "dependency", "d", nil, "jobs that the job waits for, TYPE:JOB[:JOB…][,TYPE:JOB…], where TYPE is after, afterok, afternotok or afterany")
 	flags.Int32Var(&f.retries, "retries", 0, "times that the command is started again after a failure")
+	flags.BoolVarP(&f.input, "stdin", "i", false, "pass standard input to the command")
+	flags.BoolVarP(&f.tty, "tty", "t", false, "give the command a terminal")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
 	flags.StringVar(&f.signal, "signal", "", "signal that the command gets before a known end, SIGNAL or SIGNAL@SECONDS (default of SECONDS: 60)")
 	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
 	return cmd
+}
+
+// consoleOf is the program's part in a command with an input or a terminal, nil for any
+// other. A job whose environment names no kind of terminal gets that of the person.
+func (a *app) consoleOf(f *runFlags, j *api.Job) (*console, error) {
+	c := &console{input: f.input}
+	switch {
+	case !f.input && !f.tty:
+		return nil, nil
+	case !f.tty:
+		return c, nil
+	}
+	var err error
+	if c.screen, err = a.openTerminal(); err != nil {
+		return nil, err
+	}
+	s := &j.Spec.Template.Spec
+	named := slices.ContainsFunc(s.Env, func(v api.EnvVar) bool { return v.Name == "TERM" })
+	if kind := a.Env("TERM"); kind != "" && !named {
+		s.Env = append(s.Env, api.EnvVar{Name: "TERM", Value: kind})
+	}
+	return c, nil
 }
 
 // job is the job that the flags ask for. The server checks the rest.
@@ -123,7 +156,10 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		apart := []api.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}} // of the members of the job
 		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
 	}
-	s.Command, s.WorkingDir = command, f.dir
+	s.Command, s.WorkingDir, s.Stdin, s.TTY = command, f.dir, f.input, f.tty
+	if of := j.Members(); (f.input || f.tty) && of > 1 {
+		return nil, usagef("-i and -t: the job has %d members: a command with an input or a terminal has one", of)
+	}
 	if f.signal != "" {
 		var err error
 		if s.Signal, s.SignalBefore, err = signalOf(f.signal); err != nil {
@@ -210,7 +246,8 @@ const exitInterrupted = 130
 
 // runJob submits a job and follows it to its end. The end of ctx, which is Ctrl-C,
 // cancels the job.
-func (a *app) runJob(interrupted context.Context, j *api.Job) error {
+// With c the program is connected with the command.
+func (a *app) runJob(interrupted context.Context, j *api.Job, c *console) error {
 	made, err := a.create(interrupted, objectOf(api.KindJob, j), 0)
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
@@ -222,13 +259,24 @@ func (a *app) runJob(interrupted context.Context, j *api.Job) error {
 	defer context.AfterFunc(interrupted, func() { a.cancelRun(ctx, leave, job) })()
 	started := make(chan struct{})
 	go func() { defer close(started); a.tellProgress(ctx, made) }()
-	err = a.followRun(ctx, made, job)
+	again := "logs -f"
+	if c != nil {
+		<-started // after that nothing is said while the terminal is the command's
+		again = "attach"
+		err = a.attachRun(ctx, made, job, c)
+	} else {
+		err = a.followRun(ctx, made, job)
+	}
+	if errors.Is(err, errDetached) {
+		a.notef("detached; %s goes on: muster attach %s%s\n", made, job.Metadata.Name, a.inNamespace(job.Metadata.Namespace))
+		return nil
+	}
 	if errors.Is(context.Cause(ctx), errLeft) {
 		<-started
 		return exitError{exitInterrupted}
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the job goes on: muster logs -f %s%s", err, job.Metadata.Name, a.inNamespace(job.Metadata.Namespace))
+		return fmt.Errorf("%w; the job goes on: muster %s %s%s", err, again, job.Metadata.Name, a.inNamespace(job.Metadata.Namespace))
 	}
 	end, err := a.poll(ctx, made, 0)
 	leave(nil)
