@@ -72,7 +72,10 @@ func (a *app) attach(ctx context.Context, name string, member *int, lookOn bool)
 	}
 	exit, err := a.converse(session, &c)
 	switch {
-	case errors.Is(err, errDetached), err != nil && ctx.Err() != nil:
+	case errors.Is(err, errDetached):
+		a.notef("\ndetached; job/%s goes on\n", name) // the prompt of the command has no end
+		return nil
+	case err != nil && ctx.Err() != nil:
 		a.notef("detached; job/%s goes on\n", name)
 		return nil
 	case err != nil:

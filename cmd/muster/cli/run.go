@@ -268,7 +268,7 @@ func (a *app) runJob(interrupted context.Context, j *api.Job, c *console) error 
 		err = a.followRun(ctx, made, job)
 	}
 	if errors.Is(err, errDetached) {
-		a.notef("detached; %s goes on: muster attach %s%s\n", made, job.Metadata.Name, a.inNamespace(job.Metadata.Namespace))
+		a.notef("\ndetached; %s goes on: muster attach %s%s\n", made, job.Metadata.Name, a.inNamespace(job.Metadata.Namespace))
 		return nil
 	}
 	if errors.Is(context.Cause(ctx), errLeft) {
