@@ -64,9 +64,10 @@ func (s *agentServer) Exec(stream musterv1.Agent_ExecServer) error {
 		defer session.Close() // also where the caller's messages are refused
 		for {
 			m, err := stream.Recv()
-			if err != nil || session.Send(inputOf(m)) != nil {
+			if err != nil {
 				return
 			}
+			_ = session.Send(inputOf(m)) // a command that has ended takes none: Receive has its end
 		}
 	}()
 	for {

@@ -93,9 +93,7 @@ func (a *API) takeInput(stream grpc.BidiStreamingServer[apiv1.ExecRequest, apiv1
 		if status != nil {
 			return status
 		}
-		if err := session.Send(in); err != nil {
-			return err
-		}
+		_ = session.Send(in) // a command that has ended takes none: Receive has its end
 	}
 }
 

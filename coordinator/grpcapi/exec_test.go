@@ -38,6 +38,10 @@ func TestASessionOverGRPC(t *testing.T) {
 			[]*apiv1.ExecRequest{opening(train), input("one"), {Message: &apiv1.ExecRequest_End{End: true}}},
 			"opened|output cat -u\n|output one|taken 3|exit 0 Completed|end",
 		},
+		"input for a command that has ended": {
+			[]*apiv1.ExecRequest{opening(&apiv1.ExecOpen{Namespace: "ml", Name: "train", Command: []string{"head"}, Input: true}), input("one"), input("two")},
+			"opened|output head\n|exit 0 Completed|end",
+		},
 		"an error and a code": {
 			[]*apiv1.ExecRequest{opening(&apiv1.ExecOpen{Namespace: "ml", Name: "train", Command: []string{"false"}})},
 			"opened|output false\n|error failed\n|exit 1 Completed|end",

@@ -81,6 +81,10 @@ func TestASessionHasChannels(t *testing.T) {
 			"?command=cat&input=true", [][]byte{message(api.ExecInput, "one"), message(api.ExecInputEnd, "\x00")},
 			[]string{"1 cat\n", "1 one", "6 3", `3 {"kind":"ExecExit","code":0,"reason":"Completed"}`, "closed"},
 		},
+		"input for a command that has ended": {
+			"?command=head&input=true", [][]byte{message(api.ExecInput, "one"), message(api.ExecInput, "two")},
+			[]string{"1 head\n", `3 {"kind":"ExecExit","code":0,"reason":"Completed"}`, "closed"},
+		},
 		"a window and a signal": {
 			"?command=sh&tty=true&rows=24&columns=80&term=xterm", [][]byte{message(api.ExecResize, `{"rows":5,"columns":7}`), message(api.ExecSignal, "15")},
 			[]string{"1 sh\n", "1 resized\n", `3 {"kind":"ExecExit","code":143,"signal":15,"reason":"Completed"}`, "closed"},

@@ -163,10 +163,15 @@ func (t *ownTerminal) leave() {
 	}
 }
 
-// follow tells the command of each new size of the terminal, until stop.
+// follow tells the command of each new size of the terminal, until stop. It begins with the
+// size now: the terminal may have another one since the session was asked for.
 func (t *ownTerminal) follow(session *sdk.ExecSession) (stop func()) {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
+	select {
+	case resized <- syscall.SIGWINCH:
+	default:
+	}
 	over := make(chan struct{})
 	go func() {
 		for {
