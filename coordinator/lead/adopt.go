@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,7 +46,7 @@ func (l *Leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 	}
 	for _, tx := range slices.Sorted(maps.Keys(l.adoptions)) {
 		d := l.adoptions[tx]
-		slices.SortFunc(d.victims, func(a, b *attempt) int { return cmp.Compare(a.machine.ID(), b.machine.ID()) })
+		slices.SortFunc(d.victims, byPath)
 		if d.unit != nil {
 			d.unit.beginAdoption(d)
 		}

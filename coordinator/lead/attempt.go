@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/musterd/muster/coordinator/idle"
@@ -145,6 +146,10 @@ func (a *attempt) setMischarged() { a.mischarged = true }
 
 // clearMischarged notes that the charges in the trees equal the record's.
 func (a *attempt) clearMischarged() { a.mischarged = false }
+
+// byPath orders the victims of an attempt. Transactions would order them too, but not as a
+// leader that goes on from a snapshot, whose transactions have other numbers.
+func byPath(x, y *attempt) int { return cmp.Compare(x.unit.path, y.unit.path) }
 
 // addVictim adds an attempt that ends for this attempt.
 func (a *attempt) addVictim(v *attempt) {

@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/coordinator/sched"
@@ -35,7 +34,7 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 		first.addVictim(v.attempt)
 		l.occupancy.noteUnit(v)
 	}
-	slices.SortFunc(first.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
+	slices.SortFunc(first.victims, byPath)
 	take := func(_ *node, h *reservation) { h.setPlacedTaken() }
 	if len(d.Victims) > 0 {
 		l.out.info("preempting", "unit", first.unit.path, "members", len(units), "victims", first.victimPaths(), "claims", false)

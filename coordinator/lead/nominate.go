@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/api"
@@ -25,7 +24,7 @@ func (l *Leader) beginPreemption(u *unit, d *sched.Decision) {
 		a.addVictim(v.attempt)
 		l.occupancy.noteUnit(v)
 	}
-	slices.SortFunc(a.victims, func(x, y *attempt) int { return cmp.Compare(x.machine.ID(), y.machine.ID()) })
+	slices.SortFunc(a.victims, byPath)
 	if d.Claims {
 		l.chargeNominated(u)
 	}
