@@ -147,8 +147,8 @@ func (a *attempt) setMischarged() { a.mischarged = true }
 // clearMischarged notes that the charges in the trees equal the record's.
 func (a *attempt) clearMischarged() { a.mischarged = false }
 
-// byPath orders the victims of an attempt. Transactions would order them too, but not as a
-// leader that goes on from a snapshot, whose transactions have other numbers.
+// byPath orders the victims of an attempt by their units. The numbers of their transactions
+// are others in a leader that goes on from a snapshot, which has to evict in the same order.
 func byPath(x, y *attempt) int { return cmp.Compare(x.unit.path, y.unit.path) }
 
 // addVictim adds an attempt that ends for this attempt.

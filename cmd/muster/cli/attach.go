@@ -29,13 +29,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Example: "  muster attach debug\n  muster attach train --no-stdin",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if a.allNamespaces {
-				return usagef("-A: a job is in one namespace")
-			}
-			if err := jobKind.checkName(args[0]); err != nil {
-				return usagef("%v", err)
-			}
-			if err := a.connect(); err != nil {
+			if err := a.connectForJob(args[0]); err != nil {
 				return err
 			}
 			return a.attach(cmd.Context(), args[0], member.index, lookOn)

@@ -28,17 +28,11 @@ func (a *app) execCommand() *cobra.Command {
 		Example: "  muster exec train -- nvidia-smi\n  muster exec -it train --member 3 -- bash\n  muster exec -i train -- sh -c 'cat > hosts' < hosts",
 		Args:    arguments(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if a.allNamespaces {
-				return usagef("-A: a job is in one namespace")
-			}
-			if err := jobKind.checkName(args[0]); err != nil {
-				return usagef("%v", err)
-			}
 			o := sdk.ExecOptions{Command: args[1:], TTY: tty, Input: input}
 			if member.index != nil {
 				o.Member = *member.index
 			}
-			if err := a.connect(); err != nil {
+			if err := a.connectForJob(args[0]); err != nil {
 				return err
 			}
 			return a.exec(cmd.Context(), args[0], o)

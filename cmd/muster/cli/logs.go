@@ -22,13 +22,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Example: "  muster logs train\n  muster logs -f train --member 0",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if a.allNamespaces {
-				return usagef("-A: a job is in one namespace")
-			}
-			if err := jobKind.checkName(args[0]); err != nil {
-				return usagef("%v", err)
-			}
-			if err := a.connect(); err != nil {
+			if err := a.connectForJob(args[0]); err != nil {
 				return err
 			}
 			printer, err := a.printerOf(cmd.Context(), args[0], member.index)
@@ -42,6 +36,17 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "then show more output as it comes, until the job ends")
 	cmd.Flags().Var(&member, "member", "show the output of the member with this index alone")
 	return cmd
+}
+
+// connectForJob checks that a command is about one job of a possible name, and connects.
+func (a *app) connectForJob(name string) error {
+	if a.allNamespaces {
+		return usagef("-A: a job is in one namespace")
+	}
+	if err := jobKind.checkName(name); err != nil {
+		return usagef("%v", err)
+	}
+	return a.connect()
 }
 
 // printerOf is a printer for the output of a job, or of one member.

@@ -78,10 +78,15 @@ func (a *app) createAccess(cmd *cobra.Command, f *accessFlags, ttl time.Duration
 	if err != nil {
 		return err
 	}
-	if w := a.strangeTenant(ctx, spec.Tenant); w != "" {
+	a.warnOfTenant(ctx, spec.Tenant)
+	return a.showSecret(made)
+}
+
+// warnOfTenant prints what strangeTenant says.
+func (a *app) warnOfTenant(ctx context.Context, tenant string) {
+	if w := a.strangeTenant(ctx, tenant); w != "" {
 		a.notef("warning: %s\n", w)
 	}
-	return a.showSecret(made)
 }
 
 // strangeTenant says that a tenant in which somebody gets a role is in no object yet; ""

@@ -35,9 +35,7 @@ func (a *app) createCertificate(cmd *cobra.Command, spec api.AccessTokenSpec, di
 	if err != nil {
 		return err
 	}
-	if w := a.strangeTenant(ctx, spec.Tenant); w != "" {
-		a.notef("warning: %s\n", w)
-	}
+	a.warnOfTenant(ctx, spec.Tenant)
 	if err := save(f, key, made.Status.Chain, made.Status.Authorities); err != nil {
 		return err
 	}
