@@ -289,6 +289,16 @@ func TestAnInputIsForOneMember(t *testing.T) {
 	if _, stderr := w.muster("submit", "-f", file).ends(1); !strings.Contains(stderr, "spec.template.spec.stdin: true for 2 members") {
 		t.Errorf("%q", stderr)
 	}
+	deaf := filepath.Join(t.TempDir(), "goes-on")
+	running := w.muster("run", "--name", "deaf", "--", "sh", "-c", "echo begins; until [ -e "+deaf+" ]; do sleep 0.02; done")
+	running.shows("begins")
+	session := w.given(strings.NewReader("lost\n"), nil, "attach", "deaf")
+	session.says("job/deaf takes no input")
+	if err := os.WriteFile(deaf, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	session.ends(0)
+	running.ends(0)
 	w.muster("run", "--name", "plain", "--", "true").ends(0)
 	if _, stderr := w.muster("attach", "plain").ends(1); !strings.Contains(stderr, "does not run") {
 		t.Errorf("%q", stderr)

@@ -64,6 +64,9 @@ func (a *app) attach(ctx context.Context, name string, member *int, lookOn bool)
 	if err != nil {
 		return fmt.Errorf("attach to job/%s: %w", name, err)
 	}
+	if !spec.Stdin && !lookOn {
+		a.notef("job/%s takes no input: its output alone is shown\n", name)
+	}
 	exit, err := a.converse(session, &c)
 	switch {
 	case errors.Is(err, errDetached):
