@@ -174,6 +174,7 @@ func (s *sessions) serve(c net.Conn, e Exec) {
 		_, _ = c.Write([]byte(err.Error() + "\n"))
 		return
 	}
+	begin := s.own.begin(e) // before the answer: output after it belongs to the session
 	if _, err := c.Write([]byte(answerOK)); err != nil {
 		return
 	}
@@ -182,7 +183,7 @@ func (s *sessions) serve(c net.Conn, e Exec) {
 	var end Exit
 	if e.Attach {
 		var over bool
-		if end, over = s.attach(c, to, e); !over {
+		if end, over = s.attach(c, to, e, begin); !over {
 			return
 		}
 	} else {

@@ -119,14 +119,20 @@ func (o *ownCommand) giveInput() {
 	o.held = false
 }
 
-// attach hands the command's output to a session, and the session's input to the command,
-// until the end of either. exit is how the command has ended, where over is true.
-func (s *sessions) attach(c net.Conn, to *frameWriter, e Exec) (exit Exit, over bool) {
-	o := s.own
-	begin, _, _ := o.now()
+// begin is the offset in the output at which a session begins.
+func (o *ownCommand) begin(e Exec) int64 {
+	size, _, _ := o.now()
 	if e.From != nil {
-		begin = min(*e.From, begin)
+		return min(*e.From, size)
 	}
+	return size
+}
+
+// attach hands the command's output from an offset on to a session, and the session's input
+// to the command, until the end of either. exit is how the command has ended, where over is
+// true.
+func (s *sessions) attach(c net.Conn, to *frameWriter, e Exec, begin int64) (exit Exit, over bool) {
+	o := s.own
 	std := &streams{}
 	signal := func(syscall.Signal) {} // without the input the session only looks on
 	if e.Input {
