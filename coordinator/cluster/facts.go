@@ -20,7 +20,7 @@ func (s *State) Reset(n *Node, host *fit.Host, unhealthy uint64) {
 	n.Free.Unhealthy = unhealthy
 	n.Refresh()
 	s.markStale(n)
-	s.markGrown(n)
+	s.noteNews(n, true, true)
 }
 
 // SetUnhealthy sets which devices take no new work, by the bits of their indices.
@@ -28,21 +28,19 @@ func (s *State) Reset(n *Node, host *fit.Host, unhealthy uint64) {
 func (s *State) SetUnhealthy(n *Node, unhealthy uint64) {
 	s.needsNoCheckpoint("set the health of", n)
 	n.unshare()
-	healed := n.Free.Unhealthy&^unhealthy != 0
+	before := n.Free.Unhealthy
 	n.Free.Unhealthy = unhealthy
 	n.Refresh()
 	s.markStale(n)
-	if healed {
-		s.markGrown(n)
-	}
+	s.noteNews(n, before&^unhealthy != 0, unhealthy&^before != 0)
 }
 
 // SetClosedCounts sets which counted resources of the host take no new work, as
 // fit.Host.ClosedBits has them. The node has a host.
 func (s *State) SetClosedCounts(n *Node, closed uint32) {
 	s.needsNoCheckpoint("close resources of", n)
-	opened := n.Free.ClosedCounts&^closed != 0
-	if n.Free.ClosedCounts == closed {
+	before := n.Free.ClosedCounts
+	if before == closed {
 		return
 	}
 	n.unshare()
@@ -50,9 +48,7 @@ func (s *State) SetClosedCounts(n *Node, closed uint32) {
 	s.offered++
 	n.Refresh()
 	s.markStale(n)
-	if opened {
-		s.markGrown(n)
-	}
+	s.noteNews(n, before&^closed != 0, closed&^before != 0)
 }
 
 // SetWithheld sets the part of the free CPUs and memory that takes no new work. The node
@@ -67,17 +63,13 @@ func (s *State) SetWithheld(n *Node, withheld fit.Withheld) {
 	n.Free.Withheld = withheld
 	n.Refresh()
 	s.markStale(n)
-	if withheld.CPU < before.CPU || withheld.Memory < before.Memory {
-		s.markGrown(n)
-	}
+	s.noteNews(n, withheld.CPU < before.CPU || withheld.Memory < before.Memory, withheld.CPU > before.CPU || withheld.Memory > before.Memory)
 }
 
 // SetReady sets whether the node is registered and a stream to its agent is open.
 func (s *State) SetReady(n *Node, ready bool) {
 	s.needsNoCheckpoint("set the readiness of", n)
-	if ready && !n.Ready {
-		s.markGrown(n)
-	}
+	s.noteNews(n, ready && !n.Ready, !ready && n.Ready)
 	n.Ready = ready
 	s.markStale(n)
 }
@@ -85,9 +77,7 @@ func (s *State) SetReady(n *Node, ready bool) {
 // SetUnschedulable sets whether the node is kept from new work.
 func (s *State) SetUnschedulable(n *Node, unschedulable bool) {
 	s.needsNoCheckpoint("cordon", n)
-	if n.Unschedulable && !unschedulable {
-		s.markGrown(n)
-	}
+	s.noteNews(n, n.Unschedulable && !unschedulable, !n.Unschedulable && unschedulable)
 	n.Unschedulable = unschedulable
 	s.markStale(n)
 }
@@ -127,5 +117,5 @@ func (s *State) Relabel(n *Node, labels map[string]string, taints []constraint.T
 	s.regroup()
 	s.offered++
 	s.markStale(n)
-	s.markGrown(n)
+	s.noteNews(n, true, true)
 }

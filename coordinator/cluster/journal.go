@@ -65,6 +65,8 @@ func (s *State) Keep(m Mark) {
 	for i := range j.entries {
 		if j.entries[i].given {
 			s.markGrown(j.entries[i].node)
+		} else {
+			s.markShrunk(j.entries[i].node)
 		}
 	}
 	j.drop(0)

@@ -38,6 +38,46 @@ func (s *State) HoldBack(n *Node) {
 // Grown reports whether the node is among those that TakeGrown would return.
 func (n *Node) Grown() bool { return n.grown }
 
+// TakeShrunk returns the nodes that may take less than when TakeShrunk was called last,
+// each once, ascending by ID; nil for none. A node shrinks with each Take that no Rollback
+// undoes, with a change of its host, labels or taints, and as it or its devices stop being
+// ready, schedulable or healthy. The Give of the same amounts ends no shrinking.
+func (s *State) TakeShrunk() []*Node {
+	shrunk := s.shrunk
+	s.shrunk = nil
+	for _, n := range shrunk {
+		n.shrunk = false
+	}
+	slices.SortFunc(shrunk, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
+	return shrunk
+}
+
+// ForgetShrunk drops what TakeShrunk would return.
+func (s *State) ForgetShrunk() {
+	for _, n := range s.shrunk {
+		n.shrunk = false
+	}
+	s.shrunk = s.shrunk[:0]
+}
+
+// noteNews notes what a node may take now.
+func (s *State) noteNews(n *Node, more, less bool) {
+	if more {
+		s.markGrown(n)
+	}
+	if less {
+		s.markShrunk(n)
+	}
+}
+
+// markShrunk notes that a node may take less than before.
+func (s *State) markShrunk(n *Node) {
+	if !n.shrunk && n.owner == s {
+		n.shrunk = true
+		s.shrunk = append(s.shrunk, n)
+	}
+}
+
 // markGrown notes that a node may take more than before. A node that was removed is
 // of no interest.
 func (s *State) markGrown(n *Node) {

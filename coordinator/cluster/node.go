@@ -28,8 +28,9 @@ type Node struct {
 	Registered resource.Vector
 
 	Standing
-	owner *State // that has the node, nil for none
-	grown bool   // the node is among the owner's grown nodes
+	owner  *State // that has the node, nil for none
+	grown  bool   // the node is among the owner's grown nodes
+	shrunk bool   // the node is among the owner's shrunk nodes
 	// shared: a Snapshot has the same Free.
 	shared   bool
 	position int32 // among the nodes, where relations.numbered is set

@@ -48,7 +48,9 @@ func (s *State) TakePresent(n *Node, a resource.Assignment) resource.Assignment 
 			got.Counts = append(got.Counts, g)
 		}
 	}
-	s.journal.note(entry{node: n, assignment: got, before: n.Sums})
+	if !s.journal.note(entry{node: n, assignment: got, before: n.Sums}) {
+		s.markShrunk(n)
+	}
 	n.Refresh()
 	s.markStale(n)
 	return got

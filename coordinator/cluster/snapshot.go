@@ -39,7 +39,7 @@ func (p *Snapshot) Fork() *State {
 	for i := range nodes {
 		n := &nodes[i]
 		of := n.kind
-		n.owner, n.grown, n.indexed = s, false, indexed{}
+		n.owner, n.grown, n.shrunk, n.indexed = s, false, false, indexed{}
 		if of != nil {
 			if kinds[of] == nil {
 				kinds[of] = newKind(n.Host)

@@ -16,6 +16,7 @@ import (
 type State struct {
 	nodes     []*Node
 	grown     []*Node // in the order in which they grew
+	shrunk    []*Node // in the order in which they shrank
 	journal   journal
 	occupants occupants
 	labels    constraint.Table // those of the nodes
@@ -86,6 +87,10 @@ func (s *State) Remove(id resource.NodeID) {
 		n.grown = false
 		s.grown = slices.DeleteFunc(s.grown, func(g *Node) bool { return g == n })
 	}
+	if n.shrunk {
+		n.shrunk = false
+		s.shrunk = slices.DeleteFunc(s.shrunk, func(g *Node) bool { return g == n })
+	}
 }
 
 func (s *State) find(id resource.NodeID) (int, bool) {
@@ -100,7 +105,9 @@ func (s *State) Take(n *Node, a resource.Assignment) error {
 	if err := n.Host.Take(n.Free, a); err != nil {
 		return err
 	}
-	s.journal.note(entry{node: n, assignment: a, before: n.Sums})
+	if !s.journal.note(entry{node: n, assignment: a, before: n.Sums}) {
+		s.markShrunk(n)
+	}
 	n.Refresh()
 	s.markStale(n)
 	return nil

@@ -73,6 +73,14 @@ type held struct {
 	assignment resource.Assignment
 }
 
+func idsOf(nodes []*cluster.Node) []resource.NodeID {
+	var ids []resource.NodeID
+	for _, n := range nodes {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
 // TestStateAgreesWithCopies drives a State by random operations, beside a model that
 // copies everything at each checkpoint.
 func TestStateAgreesWithCopies(t *testing.T) {
@@ -80,15 +88,16 @@ func TestStateAgreesWithCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := cluster.NewState(freeNode("b", gpu2), freeNode("a", asym), freeNode("c", gpu2))
 		s.TakeGrown()
+		s.ForgetShrunk()
 		type level struct {
-			mark  cluster.Mark
-			free  picture
-			held  []held
-			grown []resource.NodeID
+			mark          cluster.Mark
+			free          picture
+			held          []held
+			grown, shrunk []resource.NodeID
 		}
 		var open []level
 		var holds []held
-		var grown []resource.NodeID // by gives that are not undone yet, with repetitions
+		var grown, shrunk []resource.NodeID // by gives and takes that are not undone yet, with repetitions
 		t.Repeat(map[string]func(*rapid.T){
 			"take": func(t *rapid.T) {
 				n := rapid.SampledFrom(s.Nodes()).Draw(t, "node")
@@ -104,7 +113,7 @@ func TestStateAgreesWithCopies(t *testing.T) {
 				} else if err := s.Take(n, a); err != nil {
 					t.Fatal(err)
 				}
-				holds = append(holds, held{n, a})
+				holds, shrunk = append(holds, held{n, a}), append(shrunk, n.ID)
 			},
 			"give": func(t *rapid.T) {
 				if len(holds) == 0 {
@@ -133,7 +142,7 @@ func TestStateAgreesWithCopies(t *testing.T) {
 				}
 			},
 			"checkpoint": func(*rapid.T) {
-				open = append(open, level{s.Checkpoint(), pictureOf(s), slices.Clone(holds), slices.Clone(grown)})
+				open = append(open, level{s.Checkpoint(), pictureOf(s), slices.Clone(holds), slices.Clone(grown), slices.Clone(shrunk)})
 			},
 			"rollback": func(t *rapid.T) {
 				if len(open) == 0 {
@@ -142,7 +151,7 @@ func TestStateAgreesWithCopies(t *testing.T) {
 				last := open[len(open)-1]
 				s.Rollback(last.mark)
 				last.free.equals(t, s)
-				open, holds, grown = open[:len(open)-1], last.held, last.grown
+				open, holds, grown, shrunk = open[:len(open)-1], last.held, last.grown, last.shrunk
 			},
 			"keep": func(t *rapid.T) {
 				if len(open) == 0 {
@@ -157,15 +166,13 @@ func TestStateAgreesWithCopies(t *testing.T) {
 				if len(open) > 0 {
 					return
 				}
-				slices.Sort(grown)
-				var got []resource.NodeID
-				for _, n := range s.TakeGrown() {
-					got = append(got, n.ID)
+				for verb, news := range map[string]struct{ got, want []resource.NodeID }{"grown": {idsOf(s.TakeGrown()), grown}, "shrunk": {idsOf(s.TakeShrunk()), shrunk}} {
+					slices.Sort(news.want)
+					if want := slices.Compact(news.want); !slices.Equal(news.got, want) {
+						t.Fatalf("%v have %s, want %v", news.got, verb, want)
+					}
 				}
-				if want := slices.Compact(grown); !slices.Equal(got, want) {
-					t.Fatalf("%v have grown, want %v", got, want)
-				}
-				grown = nil
+				grown, shrunk = nil, nil
 			},
 			"": func(t *rapid.T) { pictureOf(s).equals(t, s) },
 		})

@@ -21,8 +21,14 @@ func (l *Leader) noteChange() { l.generation++ }
 func (l *Leader) takeNews() {
 	if l.room.AwaitsOthers() {
 		l.takeOccupantNews(l.occupied().TakeOccupantNews())
+		for _, n := range l.state.TakeShrunk() {
+			if l.room.CountsOn(n.ID) {
+				l.unleftFor(l.nodes[n.ID])
+			}
+		}
 	} else {
 		l.state.TakeOccupantNews() // of interest to nobody
+		l.state.ForgetShrunk()
 	}
 	l.takeNeighbourNews()
 	if !l.state.HasGrown() {
@@ -180,7 +186,8 @@ func (l *Leader) setReady(n *node) {
 }
 
 // unleftFor wakes those that counted on units leaving a node, which is out of
-// reach now: at once or, if that is so often, within a second.
+// reach now, or on its room, which is less now: at once or, if that is so often, within a
+// second.
 func (l *Leader) unleftFor(n *node) {
 	if n.setWakes(!n.woken.Take(l.now, wakeRate)); !n.wakes {
 		l.noteChange()

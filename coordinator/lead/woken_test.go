@@ -272,16 +272,24 @@ var byEnds = map[string]wakeUp{
 		},
 		event: func(x *scene) { x.answers() },
 	},
-	"a unit that leaves less than was counted on": {
-		before: func(x *scene) {
-			x.running("a", 8, `"priority":9,`)
-			x.running("c", 8, "")
-			x.leaves("a")
-			x.submit("w", 8, preempting)
+	"a fault of a node whose room was counted on": {
+		before: countsOnRoom,
+		event:  func(x *scene) { x.hear(reports("n1", "a fault")); x.answers() },
+	},
+	"a cordon of a node whose room was counted on": {
+		before: countsOnRoom,
+		event: func(x *scene) {
+			closed := true
+			x.ask(PatchNode{Node: "n1", Patch: api.NodePatch{Unschedulable: &closed}})
 			x.answers()
-			x.hear(reports("n1", "a fault"))
 		},
-		event: func(x *scene) { x.says(x.units["default/alloc/a/0"], grant.Tombstone); x.answers() },
+	},
+	"a taint of a node whose room was counted on": {
+		before: countsOnRoom,
+		event: func(x *scene) {
+			x.ask(PatchNode{Node: "n1", Patch: api.NodePatch{Taints: &[]api.Taint{{Key: "repair", Effect: "NoSchedule"}}}})
+			x.answers()
+		},
 	},
 	"a commit of a unit that may be evicted": {
 		before: func(x *scene) {
@@ -352,6 +360,16 @@ var byQuota = map[string]wakeUp{
 		},
 		event: func(x *scene) { x.submit("mover", 1, `"priority":5,"quota":{"groups":{"Org":"one"}},`) },
 	},
+}
+
+// countsOnRoom has w wait for the room of a unit that leaves the first node; one of lower
+// priority runs on the second.
+func countsOnRoom(x *scene) {
+	x.running("a", 8, `"priority":9,`)
+	x.running("c", 8, "")
+	x.leaves("a")
+	x.submit("w", 8, preempting)
+	x.answers()
 }
 
 // holdsStray leaves both nodes full, the first with a grant that has no record.

@@ -24,8 +24,9 @@
 //	              over that quota, which may have victims then
 //	E3 Evictable  a unit can give way that could not: classes of higher priority
 //	              without victims that may fit on its nodes, and claims
-//	E4 Unleft     a unit that was leaving has left, or cannot: classes that counted
-//	              on its room, and claims
+//	E4 Unleft     a unit that was leaving has left, or cannot, or a node has less to
+//	              give on which a class counted: classes that counted on the room of
+//	              units that leave, and claims
 //	E5 Due        a time has come: classes over the quota of trees
 //	E7 Neighbour  a unit has come to nodes, is leaving them or has left: classes
 //	              without a place of its namespace whose rules about other units

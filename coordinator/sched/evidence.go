@@ -3,8 +3,10 @@ package sched
 import (
 	"slices"
 
+	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
 )
 
 // Code is why a class sleeps.
@@ -34,6 +36,8 @@ type Evidence struct {
 	// Borrows: of NoVictims and Claim: the unit would borrow quota, so some units of lower
 	// priority keep their places.
 	Borrows bool
+	// On are the nodes of the place that there is once units have left, of Leaving.
+	On []resource.NodeID
 	// Trees are the quota trees that the unit is charged to.
 	Trees []string
 	// Wide is why the place that there is cannot be committed, "" for no reason.
@@ -52,6 +56,18 @@ func (e *Evidence) Of(alternative int) *Evidence {
 		return e
 	}
 	return e.Else[alternative-1]
+}
+
+// leaves notes that there is a place once units have left.
+func (e *Evidence) leaves(places ...[]place.Choice) {
+	e.Code, e.Borrows = Leaving, false
+	for _, members := range places {
+		for _, m := range members {
+			if !slices.Contains(e.On, m.Node.ID) {
+				e.On = append(e.On, m.Node.ID)
+			}
+		}
+	}
 }
 
 // any reports whether something holds of the evidence of a request that would do.

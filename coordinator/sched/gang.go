@@ -182,8 +182,8 @@ func (w *World) preemptsFor(g *gang, d *GangDecision) bool {
 		demands[i].Avoid = nil
 	}
 	if leaving := w.Leaving(); len(leaving) > 0 {
-		if _, ok := preempt.WithTogether(w.State, demands, leaving); ok {
-			d.Evidence.Code, d.Evidence.Borrows = Leaving, false
+		if members, ok := preempt.WithTogether(w.State, demands, leaving); ok {
+			d.Evidence.leaves(members...)
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}

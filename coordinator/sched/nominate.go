@@ -112,8 +112,8 @@ func (d *Decision) noVictims(why string) bool {
 // suffices, no other unit is evicted.
 func (w *World) nominate(u *Unit, given []string, d *Decision) bool {
 	if leaving := w.Leaving(); len(leaving) > 0 && len(given) == 0 {
-		if _, ok := preempt.With(w.State, u.Demand, leaving); ok {
-			d.Evidence.Code, d.Evidence.Borrows = Leaving, false
+		if members, ok := preempt.With(w.State, u.Demand, leaving); ok {
+			d.Evidence.leaves(members)
 			return d.noVictims(fmt.Sprintf("%d units are leaving, and it has room then", len(leaving)))
 		}
 	}

@@ -47,6 +47,17 @@ func (r *Room) Unleft() {
 	})
 }
 
+// CountsOn reports whether a class that no event has woken counts on room of a node, as
+// it is and once units have left.
+func (r *Room) CountsOn(id resource.NodeID) bool {
+	for _, c := range r.classes {
+		if c.asleep() && c.last.any(func(e *Evidence) bool { return e.Code == Leaving && slices.Contains(e.On, id) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // AwaitsNeighbours reports whether a class that no event has woken waits for a place
 // under rules about other units.
 func (r *Room) AwaitsNeighbours() bool { return r.neighbours > 0 }

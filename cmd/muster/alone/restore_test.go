@@ -166,7 +166,7 @@ func labelled(node int, rack string) lead.PatchNode {
 // written and read; the leader that goes on from it decides about all that follows as the
 // captured leader does, byte for byte: devices, CPUs, memory, charges, victims, refusals.
 func TestARestoredLeaderDecidesAsTheCapturedOne(t *testing.T) {
-	seeds := 40
+	seeds := 120
 	if testing.Short() {
 		seeds = 8
 	}
