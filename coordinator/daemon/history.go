@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -127,6 +128,15 @@ func (d *door) Write(ctx context.Context, b history.Batch) error {
 		return err
 	}
 	return w.Write(ctx, b)
+}
+
+// Repair is the warehouse's.
+func (d *door) Repair(ctx context.Context, parts iter.Seq[history.Batch]) error {
+	w, err := d.warehouse(ctx)
+	if err != nil {
+		return err
+	}
+	return w.Repair(ctx, parts)
 }
 
 // Revert is the warehouse's.

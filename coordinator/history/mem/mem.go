@@ -5,6 +5,7 @@ package mem
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -88,6 +89,21 @@ func (h *History) Write(_ context.Context, b history.Batch) error {
 	h.rows.Add(b)
 	h.position = history.Position{Revision: b.Upto, Mark: b.Mark}
 	h.batches++
+	return nil
+}
+
+// Repair adds parts of a repair, whatever the position is.
+func (h *History) Repair(_ context.Context, parts iter.Seq[history.Batch]) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.away != nil {
+		return h.away
+	}
+	for b := range parts {
+		b.Repair = true
+		h.rows.Add(b)
+		h.batches++
+	}
 	return nil
 }
 

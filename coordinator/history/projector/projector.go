@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ type Warehouse interface {
 	// Write adds a batch and moves the position, both or neither. A batch that does not
 	// follow the position is a *history.PositionError.
 	Write(ctx context.Context, b history.Batch) error
+	// Repair writes parts of a repair, one after the other, whatever the position is.
+	Repair(ctx context.Context, parts iter.Seq[history.Batch]) error
 	// Revert marks the rows above a revision as reverted, and sets the position to it.
 	Revert(ctx context.Context, to resource.Revision) error
 	// Read returns the rows under the keys of a batch, and all rows without an end.

@@ -132,11 +132,8 @@ func rowsOf(b history.Batch) int {
 	return len(b.Nodes) + len(b.Jobs) + len(b.Units) + len(b.Grants) + len(b.Waits) + len(b.Quotas) + len(b.Preemptions) + len(b.Conditions) + len(b.Audit) + len(b.Slices)
 }
 
-// Rows of a transaction of a rebuild, and how often it is tried while the history moves on.
-const (
-	rebuiltRows  = 2000
-	rebuildTries = 100
-)
+// rebuiltRows is how many rows a transaction of a rebuild has at most.
+const rebuiltRows = 2000
 
 // Rebuild writes the compared rows anew where the history differs, and ends those that the
 // store does not have. Rows of the past stay. It returns the differences that it has found.
@@ -150,19 +147,21 @@ func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string, 
 		return r, err
 	}
 	b := differing(want, r.Differences)
-	b.Upto, b.At = r.Revision, want.At
 	closeVanished(&b, onlyOpen(want, has))
 	stamp(&b, r.Revision) // rows that are newer than the comparison stay
-	for _, part := range partsOf(b, rebuiltRows) {
-		if err := writeRepair(ctx, w, part, want.At); err != nil {
-			return r, err
-		}
+	parts := partsOf(b, rebuiltRows)
+	for i := range parts {
+		parts[i].At = want.At
+	}
+	if err := w.Repair(ctx, slices.Values(parts)); err != nil {
+		return r, err
 	}
 	all := repairedSlices(want, has, false)
-	err = writeRepairAt(ctx, w, history.Batch{Slices: all}, r.Revision, want.At)
+	err = writeSlices(ctx, w, all, r.Revision)
 	var moved *history.PositionError
 	if errors.As(err, &moved) { // slices have no revision: those that a projector may have written since stay
-		err = writeRepair(ctx, w, history.Batch{Slices: repairedSlices(want, has, true)}, want.At)
+		kept := history.Batch{Slices: repairedSlices(want, has, true)}
+		err = w.Repair(ctx, slices.Values([]history.Batch{kept}))
 	}
 	if err != nil || len(all) == 0 {
 		return r, err
@@ -175,29 +174,13 @@ func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string, 
 	return r, err
 }
 
-// writeRepair writes a part at the position that the history has.
-func writeRepair(ctx context.Context, w Warehouse, b history.Batch, at time.Time) error {
-	for try := 1; ; try++ {
-		err := writeRepairAt(ctx, w, b, 0, at)
-		var moved *history.PositionError
-		if err == nil || !errors.As(err, &moved) || try == rebuildTries {
-			return err
-		}
-	}
-}
-
-// writeRepairAt writes a part while the history stands at a revision; 0 is any.
-func writeRepairAt(ctx context.Context, w Warehouse, b history.Batch, revision resource.Revision, at time.Time) error {
+// writeSlices writes slices while the history stands at a revision.
+func writeSlices(ctx context.Context, w Warehouse, list []history.Slice, revision resource.Revision) error {
 	now, err := w.Position(ctx)
 	if err != nil {
 		return err
 	}
-	if revision != 0 && now.Revision != revision {
-		return &history.PositionError{Has: now.Revision, After: revision}
-	}
-	b.Repair = true
-	b.After, b.Upto, b.Mark, b.At = now.Revision, now.Revision, now.Mark, at
-	return w.Write(ctx, b)
+	return w.Write(ctx, history.Batch{Slices: list, Repair: true, After: revision, Upto: revision, Mark: now.Mark})
 }
 
 // partsOf divides the rows of a batch.

@@ -3,6 +3,7 @@ package projector_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 	"time"
 
@@ -75,20 +76,20 @@ func (w *world) slice(t *testing.T) history.Slice {
 // rebuild that follows.
 type movesOn struct {
 	*mem.History
-	asked int
 	write func(history.Position)
 }
 
-// Position is asked before and behind a comparison, then by the rebuild.
-func (m *movesOn) Position(ctx context.Context) (history.Position, error) {
-	if m.asked++; m.asked == 3 {
-		at, err := m.History.Position(ctx)
-		if err != nil {
-			return at, err
-		}
+// Repair is the first write of a rebuild.
+func (m *movesOn) Repair(ctx context.Context, parts iter.Seq[history.Batch]) error {
+	at, err := m.History.Position(ctx)
+	if err != nil {
+		return err
+	}
+	if m.write != nil {
 		m.write(at)
 	}
-	return m.History.Position(ctx)
+	m.write = nil
+	return m.History.Repair(ctx, parts)
 }
 
 // TestRebuildLeavesNewerRows: a row that came after the comparison is newer than what the

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/warehouse/warehousetest"
 	"github.com/musterd/muster/test/postgres"
 )
@@ -78,8 +79,11 @@ func benchmarkRebuild(b *testing.B, dsn string, database func() time.Duration) {
 	if err := w.DropIndexes(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	for range b.N {
-		warehousetest.Write(b, w, lives.Ended(livesInBatch))
+	if err := w.Repair(b.Context(), func(yield func(history.Batch) bool) {
+		for n := 0; n < b.N && yield(lives.Ended(livesInBatch)); n++ {
+		}
+	}); err != nil {
+		b.Fatal(err)
 	}
 	if err := w.MakeIndexes(b.Context()); err != nil {
 		b.Fatal(err)

@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/resource"
@@ -20,9 +23,60 @@ func (w *Warehouse) Write(ctx context.Context, b history.Batch) error {
 	if b.Upto < b.After || len(b.Mark) > MaxMark {
 		return fmt.Errorf("batch after revision %d up to %d with a mark of %d bytes: want a range and at most %d bytes", b.After, b.Upto, len(b.Mark), MaxMark)
 	}
+	err := w.write(ctx, b, convert(b), func(t *transaction, at history.Position) error {
+		if at.Revision != b.After {
+			return &history.PositionError{Has: at.Revision, After: b.After}
+		}
+		return t.moveTo(ctx, history.Position{Revision: b.Upto, Mark: b.Mark}, b.At)
+	})
+	var position *history.PositionError
+	switch {
+	case errors.As(err, &position):
+		return position
+	case err != nil:
+		return fmt.Errorf("write the batch after revision %d up to %d: %w", b.After, b.Upto, err)
+	}
+	return nil
+}
+
+// Repair writes parts of a repair (Batch.Repair), whatever the position is, and leaves the
+// position alone. Each part is in one SQL transaction, and the next is made ready
+// meanwhile. After an error the parts before are in the history.
+func (w *Warehouse) Repair(ctx context.Context, parts iter.Seq[history.Batch]) error {
+	type part struct {
+		batch history.Batch
+		set   batch
+	}
+	ready := make(chan part)
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		defer close(ready)
+		for b := range parts {
+			b.Repair = true
+			select {
+			case ready <- part{b, convert(b)}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	work.Go(func() error {
+		for p := range ready {
+			if err := w.write(ctx, p.batch, p.set, func(*transaction, history.Position) error { return nil }); err != nil {
+				return fmt.Errorf("write a part of a repair: %w", err)
+			}
+		}
+		return nil
+	})
+	return work.Wait()
+}
+
+// write adds the rows of a batch in one SQL transaction, in which move judges the position
+// and moves it. No other batch is written meanwhile.
+func (w *Warehouse) write(ctx context.Context, b history.Batch, set batch, move func(*transaction, history.Position) error) error {
 	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
 	defer cancel()
-	set := convert(b)
 	if err := w.ensureMonths(ctx, set.monthly()...); err != nil {
 		return fmt.Errorf("make the months of a batch: %w", err)
 	}
@@ -36,25 +90,21 @@ func (w *Warehouse) Write(ctx context.Context, b history.Batch) error {
 		if err != nil {
 			return err
 		}
-		if position.Revision != b.After {
-			return &history.PositionError{Has: position.Revision, After: b.After}
+		if err := move(t, position); err != nil {
+			return err
 		}
 		if err := t.putSlots(ctx, b.Slots, unknown); err != nil {
 			return err
 		}
 		t.repair = b.Repair
-		if err := set.write(ctx, t); err != nil {
-			return err
-		}
-		return t.moveTo(ctx, history.Position{Revision: b.Upto, Mark: b.Mark}, b.At)
+		return set.write(ctx, t)
 	})
 	var position *history.PositionError
-	switch {
-	case errors.As(err, &position):
-		return position
-	case err != nil:
+	if err != nil && !errors.As(err, &position) {
 		w.forgetMonths() // another process may have detached one
-		return fmt.Errorf("write the batch after revision %d up to %d: %w", b.After, b.Upto, err)
+	}
+	if err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 func Run(t *testing.T, dsn func(t *testing.T) string) {
 	for name, test := range map[string]func(*testing.T, string){
 		"a batch follows the position":                           testPosition,
+		"a repair leaves the position":                           testRepair,
 		"a greater revision wins, an equal one stays":            testRevisions,
 		"rows of random batches and reverts are the oracle's":    testRandom,
 		"unknown and none are NULL, zero is 0":                   testNulls,
@@ -103,6 +105,38 @@ func testPosition(t *testing.T, dsn string) {
 	}
 	if n := Count(t, w, "SELECT count(*) FROM history_gaps WHERE reverted = 0"); n != 1 {
 		t.Errorf("%d gaps, want 1", n)
+	}
+}
+
+// testRepair: its rows replace those of the same revision, and not newer ones. Where it is
+// interrupted, the parts that were written are whole.
+func testRepair(t *testing.T, dsn string) {
+	w, oracle := Open(t, dsn), mem.New()
+	ctx := context.Background()
+	job := func(uid, phase string, revision resource.Revision) history.Batch {
+		return history.Batch{Jobs: []history.Job{{UID: uid, Phase: phase, Revision: revision}}}
+	}
+	before := history.Batch{Upto: 7, Mark: "seven", Jobs: []history.Job{{UID: "same", Phase: "Running", Revision: 5}, {UID: "newer", Phase: "Running", Revision: 7}}}
+	Write(t, w, before)
+	parts := []history.Batch{job("same", "Failed", 5), job("newer", "Failed", 6), job("absent", "Failed", 6)}
+	if err := errors.Join(w.Repair(ctx, slices.Values(parts)), oracle.Write(ctx, before), oracle.Repair(ctx, slices.Values(parts))); err != nil {
+		t.Fatal(err)
+	}
+	if diff := Diff(t, oracle, w); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p, err := w.Position(ctx); err != nil || p != (history.Position{Revision: 7, Mark: "seven"}) {
+		t.Errorf("position %+v, %v", p, err)
+	}
+	stopped, cancel := context.WithCancel(ctx)
+	err := w.Repair(stopped, func(yield func(history.Batch) bool) {
+		if yield(job("first", "Failed", 6)) && yield(job("second", "Failed", 6)) { // the first is written once a third is asked for
+			cancel()
+			yield(job("third", "Failed", 6))
+		}
+	})
+	if n := Count(t, w, "SELECT count(*) FROM jobs WHERE job_id = 'first'"); n != 1 || err == nil {
+		t.Errorf("of an interrupted repair: %d rows of the first part, want 1; error %v", n, err)
 	}
 }
 
