@@ -224,8 +224,7 @@ type GangScheduling struct {
 	// domains. Members that follow later stay in the required domains. All members of a
 	// group have the same levels.
 	Topology []TopologyLevel `json:"topology,omitempty"`
-	// Subgroup keeps members of a Job that follow each other in one domain. Only where all
-	// members start together.
+	// Subgroup keeps members of a Job that follow each other in one domain.
 	Subgroup *Subgroup `json:"subgroup,omitempty"`
 }
 
@@ -240,8 +239,8 @@ type TopologyLevel struct {
 
 // Subgroup is a number of members that follow each other, and that run in one domain.
 type Subgroup struct {
-	// Members is the number of members of each subgroup; the number of all members is a
-	// multiple of it.
+	// Members is the number of members of each subgroup; the number of the members that start
+	// together is a multiple of it.
 	Members int32 `json:"members" required:"true" range:"1..4096" unit:"members" example:"8"`
 	// TopologyKey is the key of one of the levels of topology.
 	TopologyKey string `json:"topologyKey" required:"true" example:"rack"`

@@ -50,14 +50,9 @@ func (j *Job) CheckDomains() *Status {
 		return nil
 	}
 	at := gangPath(path, t)
-	first, growth, _ := JobUnits(j)
-	switch s := g.Subgroup; {
-	case s != nil && j.Spec.ReplacesLost():
-		return invalid("spec.onMemberLost", "Replace: not with %s.subgroup, whose members have to be in one domain together; leave one of them out", at)
-	case s != nil && growth > 0:
-		return invalid(at+".minMembers", "%d of %d members: a gang with subgroups starts with all its members; leave out minMembers", first, j.Members())
-	case s != nil && first%int(s.Members) != 0:
-		return invalid(at+".subgroup.members", "%d: spec.parallelism %d is no multiple of it", s.Members, first)
+	first, _, _ := JobUnits(j)
+	if s := g.Subgroup; s != nil && first%int(s.Members) != 0 {
+		return invalid(at+".subgroup.members", "%d: %d members start together, which is no multiple of it", s.Members, first)
 	}
 	return checkDomainsBeside(at, t)
 }

@@ -79,12 +79,32 @@ func (u *unit) joining() *place.Joining {
 		}
 	}
 	slices.SortStableFunc(list, seated.compare)
-	own := seated{unit: u, rank: u.record.FirstMember}
+	own, subgroup := seated{unit: u, rank: u.record.FirstMember}, u.subgroup()
 	j := &place.Joining{Nodes: make([]resource.NodeID, len(list))}
 	for i, s := range list {
 		if j.Nodes[i] = s.node; s.compare(own) < 0 {
 			j.Before = i + 1
 		}
+		if subgroup.has(s.rank) {
+			j.Own = append(j.Own, s.node)
+		}
 	}
+	j.Missing = subgroup.end - subgroup.first - len(j.Own)
 	return j
+}
+
+// ranks are those from first on, without end.
+type ranks struct{ first, end int }
+
+func (r ranks) has(rank int) bool { return r.first <= rank && rank < r.end }
+
+// subgroup are the ranks of the subgroup of a unit of one member; none without subgroups,
+// and of other units.
+func (u *unit) subgroup() ranks {
+	if u.job == nil || u.Demand.Topology == nil || u.Demand.Topology.Subgroup == 0 || u.record.Members > 1 {
+		return ranks{}
+	}
+	size := u.Demand.Topology.Subgroup
+	first := u.record.FirstMember / size * size
+	return ranks{first, max(u.record.FirstMember+1, min(first+size, u.job.doc.Members()))}
 }

@@ -22,8 +22,6 @@ func (l *Leader) resize(change *jobChange) *api.Status {
 	switch {
 	case has == want:
 		return nil
-	case j.units[0].Demand.Topology != nil && j.units[0].Demand.Topology.Subgroup > 0:
-		return api.Errorf(422, "spec.parallelism: %d cannot become %d: the members of job %s have subgroups, and start together", has, want, j.record.Name)
 	case len(change.doc.Spec.Members) > 0: // the document has the sum alone
 		return nil
 	case j.gang && first == has && j.doc.Spec.Template.Spec.Gang().MinMembers == nil, want < first:

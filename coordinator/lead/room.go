@@ -52,6 +52,9 @@ func (l *Leader) relationOf(u *unit) string {
 	relation := u.Demand.Subject.Key(l.state.Relates(u.record.Namespace))
 	if u.joins() {
 		relation += " joins " + u.Demand.Subject.Group
+		if own := u.subgroup(); own.end > 0 {
+			relation += fmt.Sprintf(" from %d on", own.first)
+		}
 	}
 	return relation
 }

@@ -41,6 +41,7 @@ import (
 //	                             the second is preferred; subgroup=2/rack; ttl=60s;
 //	                             dependency=afterok:a+after:b; lost=Replace is onMemberLost
 //	job j sets=lead:1:0+work:2:8/pool:gpu   members that differ: NAME:MEMBERS:GPUS/KEY:VALUE
+//	grow j 6                     changes the number of a job's members
 //	end j [removed]              cancels a job, or deletes it
 //	delete a [background]
 //	release a b                  deletes several
@@ -254,6 +255,8 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		s.ask(s.putClass(words[1], options))
 	case "move":
 		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"queue":%q}}`, words[2]))})
+	case "grow":
+		s.ask(lead.PatchJob{Namespace: namespace, Name: words[1], Patch: api.WorkPatch{Spec: []byte(`{"parallelism":` + words[2] + `}`)}})
 	case "suspend", "resume":
 		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"suspend":%t}}`, words[0] == "suspend"))})
 	case "remove":

@@ -18,7 +18,7 @@ const mostPlans = 16
 // domains. Nodes that have failed the unit, or are in doubt, are the last choice.
 func placeInDomains(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 	search := (*domains).place
-	if u.joins() && u.Members == 1 {
+	if u.joinsAlone() {
 		search = (*domains).join
 	}
 	sure := newDomains(state, u, r, false)
@@ -27,6 +27,9 @@ func placeInDomains(state *cluster.State, u *Unit, r *relations) ([]Choice, bool
 	}
 	return search(newDomains(state, u, r, true))
 }
+
+// mostRoom bounds the members of a host that are counted as room for members that follow.
+const mostRoom = 1 << 12
 
 // domains is one search.
 type domains struct {
@@ -43,15 +46,19 @@ func newDomains(state *cluster.State, u *Unit, r *relations, doubtful bool) *dom
 	for i, l := range u.Topology.Levels {
 		levels[i] = state.Topology(l.Key)
 	}
-	required := levels[:u.Topology.NarrowestRequired()+1]
-	mates := keysOfMates(state, u, required)
+	level, mates := u.bound(state)
+	binding := levels[:level+1]
+	keys, most := keysOf(state, mates, binding), int64(u.Members)
+	if u.joinsAlone() {
+		most = mostRoom
+	}
 	all := state.Nodes()
 	numbers := make([]int32, 0, len(all)*len(levels))
 	for _, n := range all {
 		if !n.Open() || !n.MayFit(&u.Request) || u.Within != nil && !u.Within[n.ID] || !u.AllowsAll(n) || r != nil && !r.admits(n) {
 			continue
 		}
-		if len(mates) > 0 && !mates[keyOf(n, required)] {
+		if len(keys) > 0 && !keys[keyOf(n, binding)] {
 			continue
 		}
 		if !doubtful && (u.Avoid[n.ID] > 0 || n.Suspect || n.Tripped) {
@@ -63,7 +70,7 @@ func newDomains(state *cluster.State, u *Unit, r *relations, doubtful bool) *dom
 			numbers = append(numbers, t.Of(n))
 		}
 		d.nodes = append(d.nodes, n)
-		d.hosts = append(d.hosts, topology.Host{Domains: numbers[at:], Room: int(min(mayHold(n, &u.Request), int64(u.Members)))})
+		d.hosts = append(d.hosts, topology.Host{Domains: numbers[at:], Room: int(min(mayHold(n, &u.Request), most))})
 	}
 	return d
 }

@@ -16,11 +16,15 @@ type Joining struct {
 	Nodes []resource.NodeID // of the members that have places, in the order of their ranks
 	// Before is the number of these whose ranks are lower than those of the unit.
 	Before int
+	// Own are those of the subgroup of a unit of one member, and Missing is the number of
+	// the members of the subgroup that have no place, the unit's own among them.
+	Own     []resource.NodeID
+	Missing int
 }
 
-// matesOf are the members that have places on known nodes, and the position of the one
-// whose rank is next to the unit's.
-func (d *domains) matesOf(j *Joining) (mates []topology.Mate, near int) {
+// matesOf are the members that have places on known nodes.
+func (d *domains) matesOf(j *Joining) topology.Mates {
+	mates := topology.Mates{Missing: j.Missing}
 	at := make(map[resource.NodeID]int, len(j.Nodes)) // among the hosts
 	for _, id := range j.Nodes {
 		at[id] = -1
@@ -30,31 +34,39 @@ func (d *domains) matesOf(j *Joining) (mates []topology.Mate, near int) {
 			at[n.ID] = i
 		}
 	}
+	mateOn := func(n *cluster.Node) topology.Mate {
+		m := topology.Mate{Host: at[n.ID]}
+		for _, l := range d.unit.Topology.Levels {
+			m.Domains = append(m.Domains, d.state.Topology(l.Key).Of(n))
+		}
+		return m
+	}
 	for i, id := range j.Nodes {
 		n := d.state.Node(id)
 		if n == nil {
 			continue
 		}
-		m := topology.Mate{Host: at[id]}
-		for _, l := range d.unit.Topology.Levels {
-			m.Domains = append(m.Domains, d.state.Topology(l.Key).Of(n))
-		}
 		if i < j.Before {
-			near = len(mates)
+			mates.Near = len(mates.All)
 		}
-		mates = append(mates, m)
+		mates.All = append(mates.All, mateOn(n))
 	}
-	return mates, near
+	for _, id := range j.Own {
+		if n := d.state.Node(id); n != nil {
+			mates.Own = append(mates.Own, mateOn(n))
+		}
+	}
+	return mates
 }
 
 // join places one member beside those that have places.
 func (d *domains) join() ([]Choice, bool) {
-	mates, near := d.matesOf(d.unit.Joins)
-	if len(mates) == 0 {
+	mates := d.matesOf(d.unit.Joins)
+	if len(mates.All) == 0 && d.unit.Topology.Subgroup == 0 {
 		return d.place()
 	}
 	for {
-		at, ok := d.unit.Topology.Join(d.hosts, mates, near)
+		at, ok := d.unit.Topology.Join(d.hosts, mates)
 		if !ok {
 			return nil, false
 		}
@@ -68,45 +80,78 @@ func (d *domains) join() ([]Choice, bool) {
 // joins reports whether the members of a unit join others that have places.
 func (u *Unit) joins() bool { return u.Topology != nil && u.Joins != nil && len(u.Joins.Nodes) > 0 }
 
+// joinsAlone reports whether a unit with Topology is one member that joins a gang.
+func (u *Unit) joinsAlone() bool {
+	return u.Members == 1 && (u.joins() || u.Topology.Subgroup > 0 && u.Joins != nil)
+}
+
+// BoundLevel is the narrowest level at which the members of the unit go to one domain, or to
+// those of the members that they join; -1 for none.
+func (u *Unit) BoundLevel(state *cluster.State) int {
+	level, _ := u.bound(state)
+	return level
+}
+
+// bound is the narrowest level at which other members bind the unit to their domains, -1
+// for none, and the nodes of these members: those of its subgroup, or all.
+func (u *Unit) bound(state *cluster.State) (level int, nodes []resource.NodeID) {
+	level = u.Topology.NarrowestRequired()
+	if !u.joins() {
+		return level, nil
+	}
+	if sub := u.Topology.SubgroupLevel; u.joinsAlone() && u.Topology.Subgroup > 0 && sub >= level {
+		if own := u.placed(state, u.Joins.Own, sub); len(own) > 0 {
+			return sub, own
+		}
+	}
+	return level, u.placed(state, u.Joins.Nodes, level)
+}
+
+// placed are those of some nodes that have the labels that the rules need, down to a level.
+func (u *Unit) placed(state *cluster.State, nodes []resource.NodeID, level int) []resource.NodeID {
+	var placed []resource.NodeID
+	for _, id := range nodes {
+		if n := state.Node(id); n != nil && u.hasLabels(n, level) {
+			placed = append(placed, id)
+		}
+	}
+	return placed
+}
+
+// hasLabels reports whether a node has the labels that the rules about domains need, down to
+// a level.
+func (u *Unit) hasLabels(n *cluster.Node, level int) bool {
+	for i, l := range u.Topology.Levels[:level+1] {
+		if _, has := n.Labels.Get(l.Key); !has && u.Topology.Needs(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // explainJoin says that no node beside the other members has room, nil where one has, or
 // where rules about domains are not the reason.
 func explainJoin(state *cluster.State, u *Unit) *resource.Reason {
 	mark := state.Checkpoint()
 	defer state.Rollback(mark)
-	level := u.Topology.NarrowestRequired()
-	if _, ok := Place(state, *u); ok || level < 0 {
+	level, nodes := u.bound(state)
+	if _, ok := Place(state, *u); ok || level < 0 || len(nodes) == 0 {
 		return nil
+	}
+	whole := "gang"
+	if level > u.Topology.NarrowestRequired() {
+		whole = "subgroup"
 	}
 	key := u.Topology.Levels[level].Key
-	for _, id := range u.Joins.Nodes {
-		if n := state.Node(id); n != nil {
-			if value, has := n.Labels.Get(key); has {
-				return &resource.Reason{Code: resource.ReasonTopology, Detail: fmt.Sprintf("it has to run in the domain of %s of the other members of its gang, %s=%s, and no node there has room", key, key, value)}
-			}
-		}
-	}
-	return nil
+	value, _ := state.Node(nodes[0]).Labels.Get(key)
+	return &resource.Reason{Code: resource.ReasonTopology, Detail: fmt.Sprintf("it has to run in the domain of %s of the other members of its %s, %s=%s, and no node there has room", key, whole, key, value)}
 }
 
-// keysOfMates are the domains of the members that a unit joins, by the topologies of levels
-// from the widest on; of those alone whose nodes have the labels that the rules need.
-func keysOfMates(state *cluster.State, u *Unit, levels []*cluster.Topology) map[domainKey]bool {
-	if !u.joins() || len(levels) == 0 {
-		return nil
-	}
+// keysOf are the domains of nodes by the topologies of levels from the widest on.
+func keysOf(state *cluster.State, nodes []resource.NodeID, levels []*cluster.Topology) map[domainKey]bool {
 	keys := map[domainKey]bool{}
-	for _, id := range u.Joins.Nodes {
-		n := state.Node(id)
-		if n == nil {
-			continue
-		}
-		key, has := keyOf(n, levels), true
-		for i := range levels {
-			has = has && (key[i] != cluster.NoDomain || !u.Topology.Needs(i))
-		}
-		if has {
-			keys[key] = true
-		}
+	for _, id := range nodes {
+		keys[keyOf(state.Node(id), levels)] = true
 	}
 	return keys
 }

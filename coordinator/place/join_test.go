@@ -3,6 +3,7 @@ package place_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -144,6 +145,69 @@ func TestMembersJoinTheirGang(t *testing.T) {
 	}
 }
 
+// TestMembersJoinTheirSubgroup: a member joins the rack of its subgroup where that has room,
+// though the rack is none of the required domains, and Explain agrees.
+func TestMembersJoinTheirSubgroup(t *testing.T) {
+	joined, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		state, free := drawRacks(t, 6)
+		rules := &topology.Rules{Levels: []topology.Level{level("block", rapid.Bool().Draw(t, "block required")), level("rack", false)}, Subgroup: 2, SubgroupLevel: 1}
+		nodes := state.Nodes()
+		mate, own := nodes[rapid.IntRange(0, len(free)-1).Draw(t, "mate")], nodes[rapid.IntRange(0, len(free)-1).Draw(t, "own")]
+		if rules.Levels[0].Required && labelOf(mate, "block") != labelOf(own, "block") {
+			return
+		}
+		u := place.Unit{
+			Members: 1, Request: resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "gpus"), NUMA: resource.NUMANone}, Topology: rules,
+			Joins: &place.Joining{Nodes: []resource.NodeID{mate.ID, own.ID, "gone"}, Before: 2, Own: []resource.NodeID{own.ID, "gone"}, Missing: 1},
+		}
+		may := func(i int) bool {
+			return labelOf(nodes[i], "block") == labelOf(own, "block") && labelOf(nodes[i], "rack") == labelOf(own, "rack") && free[i] >= u.Request.GPUs
+		}
+		want := false
+		for i := range nodes {
+			want = want || may(i)
+		}
+		mark := state.Checkpoint()
+		members, ok := place.Place(state, u)
+		state.Rollback(mark)
+		if ok != want || ok && !may(slices.Index(nodes, members[0].Node)) {
+			t.Fatalf("joined %t, want %t: %v free, beside %s and, of its subgroup, %s", ok, want, free, mate.ID, own.ID)
+		}
+		if e := place.Explain(state, u); (e.Fit == 1) != ok {
+			t.Fatalf("joined %t, and room for %d is explained: %+v", ok, e.Fit, e.Domain)
+		}
+		if ok {
+			joined++
+		} else {
+			refused++
+		}
+	})
+	if joined == 0 || refused == 0 {
+		t.Errorf("%d joined, %d refused: want both", joined, refused)
+	}
+}
+
+// A further subgroup goes to the rack with room for most of its members, however few hosts
+// have that room.
+func TestAFurtherSubgroupFindsRoomForAll(t *testing.T) {
+	nodes := dgx(t, 6)
+	for i, used := range []int{8, 8, 4, 8, 0, 8} { // of racks of two nodes
+		if used > 0 {
+			use(nodes[i], used)
+		}
+	}
+	state := cluster.NewState(nodes...)
+	racks(state, 2, 3)
+	u := place.Unit{
+		Members: 1, Request: resource.Request{GPUs: 4}, Topology: &topology.Rules{Levels: []topology.Level{level("rack", false)}, Subgroup: 2, SubgroupLevel: 0},
+		Joins: &place.Joining{Nodes: []resource.NodeID{"node-00000"}, Before: 1, Missing: 2},
+	}
+	if members, ok := place.Place(state, u); !ok || labelOf(members[0].Node, "rack") != "2" {
+		t.Errorf("%v, %t; want rack 2, which has room for both", members, ok)
+	}
+}
+
 // The reason names the domain of the others.
 func TestWhyAMemberCannotJoin(t *testing.T) {
 	nodes := dgx(t, 4)
@@ -159,27 +223,44 @@ func TestWhyAMemberCannotJoin(t *testing.T) {
 	if e.Domain == nil || e.Domain.Detail != want || e.Fit != 0 {
 		t.Errorf("room for %d, %+v; want %q", e.Fit, e.Domain, want)
 	}
-	u.Topology.Levels[0].Required = false
+	u.Topology = &topology.Rules{Levels: []topology.Level{level("rack", false)}, Subgroup: 2, SubgroupLevel: 0}
+	u.Joins.Own = u.Joins.Nodes
+	if e := place.Explain(state, u); e.Domain == nil || e.Domain.Detail != strings.Replace(want, "gang", "subgroup", 1) {
+		t.Errorf("%+v of a subgroup", e.Domain)
+	}
+	u.Topology = &topology.Rules{Levels: []topology.Level{level("rack", false)}}
 	if e := place.Explain(state, u); e.Domain != nil || e.Fit != 1 {
 		t.Errorf("room for %d, %+v where the level is preferred", e.Fit, e.Domain)
 	}
 }
 
-// BenchmarkJoin places one more member of a gang of 512 among 10,000 hosts.
+// BenchmarkJoin places one more member of a gang of 512 among 10,000 hosts: of a gang
+// without subgroups, of a subgroup that runs, and of a further one.
 func BenchmarkJoin(b *testing.B) {
+	for name, subgroup := range map[string][2]int{"gang": {0, 0}, "subgroup": {8, 7}, "further subgroup": {8, 0}} {
+		b.Run(name, func(b *testing.B) { benchmarkJoin(b, subgroup[0], subgroup[1]) })
+	}
+}
+
+// benchmarkJoin joins a gang of which 504 members have places, and so many of its subgroup.
+func benchmarkJoin(b *testing.B, subgroup, own int) {
 	state := cluster.NewState(dgx(b, 10_000)...)
 	racks(state, 8, 80)
-	rules := &topology.Rules{Levels: []topology.Level{level("block", true), level("rack", false)}}
+	rules := &topology.Rules{Levels: []topology.Level{level("block", true), level("rack", false)}, Subgroup: subgroup, SubgroupLevel: 1}
 	mark := state.Checkpoint()
-	first, ok := place.Place(state, place.Unit{Members: 512, Request: eightGPUs, Topology: rules})
+	first, ok := place.Place(state, place.Unit{Members: 504, Request: eightGPUs, Topology: rules})
 	if !ok {
 		b.Fatal("no place")
 	}
 	state.Keep(mark)
-	u := place.Unit{Members: 1, Request: eightGPUs, Topology: rules, Joins: &place.Joining{Before: 512}}
+	u := place.Unit{Members: 1, Request: eightGPUs, Topology: rules, Joins: &place.Joining{Before: 504}}
 	for _, m := range first {
 		u.Joins.Nodes = append(u.Joins.Nodes, m.Node.ID)
 	}
+	for _, n := range state.Nodes()[504:][:own] {
+		u.Joins.Nodes, u.Joins.Own = append(u.Joins.Nodes, n.ID), append(u.Joins.Own, n.ID)
+	}
+	u.Joins.Missing = subgroup - own
 	b.ReportAllocs()
 	for b.Loop() {
 		mark := state.Checkpoint()

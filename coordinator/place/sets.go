@@ -224,20 +224,21 @@ func keyOf(n *cluster.Node, levels []*cluster.Topology) (key domainKey) {
 
 // Domains are the nodes of each domain of a level that may take a member of some part, in the
 // order of their first nodes. All parts have the same rules. Of a part whose members join
-// others they are the domains of those.
+// others they are the domains of those that bind them.
 func Domains(state *cluster.State, parts []Unit, level int) []map[resource.NodeID]bool {
 	var levels []*cluster.Topology
 	for _, l := range parts[0].Topology.Levels[:level+1] {
 		levels = append(levels, state.Topology(l.Key))
 	}
 	var domains []map[resource.NodeID]bool
-	known, mates := map[domainKey]int{}, keysOfMates(state, &parts[0], levels)
+	_, mates := parts[0].bound(state)
+	known, keys := map[domainKey]int{}, keysOf(state, mates, levels)
 	for _, n := range state.Nodes() {
 		if levels[level].Of(n) == cluster.NoDomain || !allowsAny(parts, n) {
 			continue
 		}
 		key := keyOf(n, levels)
-		if len(mates) > 0 && !mates[key] {
+		if len(keys) > 0 && !keys[key] {
 			continue
 		}
 		at, found := known[key]

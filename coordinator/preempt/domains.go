@@ -108,10 +108,10 @@ func isWithin(h *Holder, within map[resource.NodeID]bool) bool {
 	return slices.ContainsFunc(h.Parts, func(p Part) bool { return within[p.Node] })
 }
 
-// domainsOf are the nodes of each domain of the narrowest required level, in the order of
-// their first nodes; one nil where no level is required.
+// domainsOf are the nodes of each domain of the narrowest level at which the members go to
+// one domain, in the order of their first nodes; one nil where there is no such level.
 func domainsOf(state *cluster.State, units []place.Unit) []map[resource.NodeID]bool {
-	level := units[0].Topology.NarrowestRequired()
+	level := units[0].BoundLevel(state)
 	if level < 0 {
 		return []map[resource.NodeID]bool{nil}
 	}

@@ -44,6 +44,11 @@ func TestVictimsOfAGangInOneDomainAreNeeded(t *testing.T) {
 			Members: rapid.IntRange(1, 3).Draw(t, "members"), Request: resource.Request{GPUs: rapid.IntRange(1, 8).Draw(t, "gpus")},
 			Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: required}}},
 		}
+		if rapid.Bool().Draw(t, "joins") { // the subgroup of a member that has a place
+			mate := nodes[rapid.IntRange(0, len(nodes)-1).Draw(t, "mate")]
+			unit.Members, unit.Topology.Subgroup = 1, 2
+			unit.Joins = &place.Joining{Nodes: []resource.NodeID{mate.ID}, Own: []resource.NodeID{mate.ID}, Missing: 1}
+		}
 		plan, ok := preempt.Find(state, unit, priority, holders)
 		lower := slices.DeleteFunc(slices.Clone(holders), func(h preempt.Holder) bool { return h.Priority >= priority })
 		if !ok {
@@ -62,6 +67,12 @@ func TestVictimsOfAGangInOneDomainAreNeeded(t *testing.T) {
 		for i, v := range victims {
 			if _, room := preempt.With(state, unit, slices.Delete(slices.Clone(victims), i, i+1)); room {
 				t.Fatalf("victims %v: %s is superfluous", plan.Victims, v.Unit)
+			}
+		}
+		if unit.Joins != nil {
+			a, _ := plan.Members[0].Node.Labels.Get("rack")
+			if b, _ := state.Node(unit.Joins.Own[0]).Labels.Get("rack"); a != b {
+				t.Fatalf("a member is in rack %s, its subgroup in rack %s", a, b)
 			}
 		}
 		for _, m := range plan.Members[1:] {

@@ -42,7 +42,7 @@ func TestJoins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := hostsOf(c.blocks...)
-			got, ok := c.rules.Join(hosts, matesOn(hosts, c.mates...), len(c.mates)-1)
+			got, ok := c.rules.Join(hosts, topology.Mates{All: matesOn(hosts, c.mates...), Near: len(c.mates) - 1})
 			if got != c.want || ok != (c.want >= 0) {
 				t.Errorf("host %d, %t; want %d", got, ok, c.want)
 			}
@@ -64,7 +64,7 @@ func TestAMateWithoutALabel(t *testing.T) {
 		"one has it":       {[]topology.Mate{lost, kept}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, ok := r.Join(hosts, c.mates, 0); got != c.want || !ok {
+			if got, ok := r.Join(hosts, topology.Mates{All: c.mates}); got != c.want || !ok {
 				t.Errorf("host %d, %t; want %d", got, ok, c.want)
 			}
 		})
@@ -92,7 +92,7 @@ func growth(t *rapid.T) (l layout, counts []int, order []int, first int) {
 		for i := range left {
 			left[i].Room -= counts[i]
 		}
-		at, ok := l.rules.Join(left, matesOn(l.hosts, order...), len(order)-1)
+		at, ok := l.rules.Join(left, topology.Mates{All: matesOn(l.hosts, order...), Near: len(order) - 1})
 		if !ok {
 			if room := l.roomBeside(left, order); room > 0 {
 				t.Fatalf("no place beside %v, and the domains have room for %d", order, room)
@@ -198,7 +198,7 @@ func TestNoHostIsNearerThanTheJoined(t *testing.T) {
 			on = append(on, rapid.IntRange(0, len(l.hosts)-1).Draw(t, "mate"))
 		}
 		near := rapid.IntRange(0, len(on)-1).Draw(t, "near")
-		got, ok := l.rules.Join(l.hosts, matesOn(l.hosts, on...), near)
+		got, ok := l.rules.Join(l.hosts, topology.Mates{All: matesOn(l.hosts, on...), Near: near})
 		nearness := func(host, mate int) (n int) {
 			a, b := l.hosts[host].Domains, l.hosts[mate].Domains
 			switch {

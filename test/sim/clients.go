@@ -33,6 +33,7 @@ type client struct {
 	rule      rule
 	other     int  // devices of a member by the alternative, 0 for none
 	inRack    bool // all members of the job, or of the group, run in one rack
+	subgroup  int  // members of each subgroup, which alone run in one rack; 0: all of them
 	differs   bool // the last member asks for so many GPUs
 	last      int
 	heals     bool // the job goes on without members whose nodes are dead
@@ -89,13 +90,17 @@ func (s *Sim) actClient() bool {
 	if s.rules {
 		c.rule = pick(s, drawnRules)
 	}
+	if s.domains && s.subgroups && s.rng.IntN(3) > 0 {
+		c.kind, c.rule, c.inRack, c.demand.Members, c.subgroup = record.JobUnit, noRule, true, 2, 2
+		s.stats["gangs with subgroups"]++
+	}
 	if c.kind == record.AllocUnit && s.rng.IntN(2) == 0 {
 		s.joinGroup(c)
 	}
-	if c.inRack {
+	if c.inRack && c.kind == record.AllocUnit {
 		s.stats["members of groups in one rack"]++
 	}
-	if s.domains && c.kind == record.JobUnit && c.rule == noRule && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
+	if s.domains && !c.inRack && c.kind == record.JobUnit && c.rule == noRule && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
 		c.inRack = true
 		s.stats["gangs in one rack"]++
 	}
@@ -114,7 +119,7 @@ func (s *Sim) actClient() bool {
 		c.other = 3 - c.demand.Request.GPUs
 		s.stats["units with an alternative"]++
 	}
-	if !c.heals && s.sets && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
+	if !c.heals && s.sets && c.subgroup == 0 && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
 		c.differs, c.last = true, pick(s, []int{0, 3 - c.demand.Request.GPUs})
 		s.stats["gangs whose members differ"]++
 	}
@@ -176,7 +181,19 @@ func (c *client) levels() []api.TopologyLevel {
 	if !c.inRack {
 		return nil
 	}
-	return []api.TopologyLevel{{TopologyKey: rackLabel}}
+	level := api.TopologyLevel{TopologyKey: rackLabel}
+	if c.subgroup > 0 {
+		level.WhenUnsatisfiable = api.ScheduleAnyway
+	}
+	return []api.TopologyLevel{level}
+}
+
+// subgroups is the rule of the client's gang about subgroups.
+func (c *client) subgroups() *api.Subgroup {
+	if c.subgroup == 0 {
+		return nil
+	}
+	return &api.Subgroup{Members: int32(c.subgroup), TopologyKey: rackLabel}
 }
 
 // submission is the client's document as a request.
@@ -200,7 +217,7 @@ func (c *client) submission() lead.Request {
 	}
 	members := int32(c.demand.Members)
 	spec := c.spec()
-	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members, Topology: c.levels()}
+	spec.Scheduling.GangScheduling = &api.GangScheduling{MinMembers: &members, Topology: c.levels(), Subgroup: c.subgroups()}
 	job := api.JobSpec{Queue: c.queue, Parallelism: &members, Priority: &c.priority, Template: api.Template{Spec: spec}}
 	if c.heals {
 		job.OnMemberLost = "Replace"

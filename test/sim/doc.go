@@ -108,6 +108,9 @@
 //
 //   - In one run of three gangs have to run in one rack (domains).
 //
+//   - In one run of two some of these gangs have subgroups, each in one rack, in place
+//     of all members (subgroups).
+//
 //   - In one run of three the last member of a gang asks for other amounts (sets).
 //
 //   - In one run of two most gangs go on without members whose nodes are confirmed dead

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
@@ -35,9 +36,12 @@ func (s *Sim) actEdit() bool {
 		return false
 	}
 	return s.withTerm(nil, func(t *term) {
-		c := pick(s, fit)
+		c, n := pick(s, fit), s.rng.IntN(7)
+		if grow := slices.DeleteFunc(fit, func(c *client) bool { return c.subgroup == 0 }); len(grow) > 0 && s.rng.IntN(2) == 0 {
+			c, n = pick(s, grow), 5 // another number of members
+		}
 		spec := ""
-		switch n := s.rng.IntN(7); {
+		switch {
 		case n == 6 && c.kind == record.JobUnit:
 			s.boost(t, c)
 			return

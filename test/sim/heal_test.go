@@ -16,6 +16,9 @@ func TestGangsThatHeal(t *testing.T) {
 		if i%2 == 0 {
 			o.Only |= sim.Evictions | sim.Claims | sim.Edits | sim.Trees
 		}
+		if i%3 == 0 {
+			o.Only |= sim.Domains | sim.Subgroups | sim.Edits
+		}
 		r := named(t, o)
 		for k, v := range r.Stats {
 			total[k] += v

@@ -44,6 +44,9 @@ const (
 	Users
 	// Heals: gangs go on without members whose nodes are confirmed dead. Only with Fences.
 	Heals
+	// Subgroups: of gangs in one rack some have the members of each subgroup in one rack, in
+	// place of all. Only with Domains.
+	Subgroups
 )
 
 // salts are the numbers with which parts are drawn.
@@ -51,7 +54,7 @@ var salts = map[Parts]uint64{
 	Restores: 0x726573746f7265, Evictions: 0x6576696374, Fences: 0x66656e6365, Stragglers: 0x7374726179, Liars: 0x6c69617273,
 	Claims: 0x636c61696d73, LostDevices: 0x6c6f7374, Modes: 0x6d6f646573,
 	Edits: 0x6564697473, Rules: 0x72756c6573, Trees: 0x7472656573, Alternatives: 0x656c7365, Lines: 0x6c696e6573, Domains: 0x7261636b,
-	Users: 0x7573657273, Sets: 0x73657473, Heals: 0x6865616c73,
+	Users: 0x7573657273, Sets: 0x73657473, Heals: 0x6865616c73, Subgroups: 0x7061697273,
 }
 
 // draw returns whether a run has a part, with the numbers that it is drawn from.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/musterd/muster/api"
@@ -70,7 +71,7 @@ func (r rule) scheduling(team string) (s api.Scheduling) {
 }
 
 // checkRules verifies that required anti-affinity holds among all that runs, and that
-// gangs run in one rack that have to. After a
+// gangs and subgroups run in one rack that have to. After a
 // restored store, and of what a liar claims to hold, units run that no leader has placed.
 func (s *Sim) checkRules() {
 	if !s.rules && !s.domains || s.restored || s.liar.host != nil {
@@ -93,6 +94,9 @@ func (s *Sim) checkRules() {
 				continue
 			}
 			gang := cmp.Or(c.gang, c.name)
+			if c.subgroup > 0 {
+				gang += fmt.Sprintf(", subgroup %d", (s.store.units.of(s.store.keys[r.Unit.Key()]).FirstMember+m.Member)/c.subgroup)
+			}
 			if other := racks[gang]; other != "" && rackOf(m.Node) != rackOf(other) {
 				s.fail("rules", "members of %s run on %s and on %s, and it wants one rack", gang, other, m.Node)
 			}

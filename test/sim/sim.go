@@ -102,9 +102,9 @@ type Sim struct {
 	claims, evictsLost                   bool                          // as of the parts
 	edits, rules, trees                  bool                          // as of the parts
 	alternatives, lines, domains, sets   bool                          // as of the parts
-	heals                                bool
-	perUser                              int64         // the limit of each user in GPUs; 0: clients are no users
-	quota                                quota.Options // of all leaders
+	heals, subgroups                     bool                          // as of the parts
+	perUser                              int64                         // the limit of each user in GPUs; 0: clients are no users
+	quota                                quota.Options                 // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 
@@ -167,6 +167,7 @@ func newSim(o Options) *Sim {
 	_, s.domains = o.draw(Domains, 1, 3)
 	_, s.sets = o.draw(Sets, 1, 3)
 	_, s.heals = o.draw(Heals, 1, 2)
+	_, s.subgroups = o.draw(Subgroups, 1, 2)
 	s.planUsers(o)
 	for i := range nodeCount {
 		h := &host{
