@@ -1,19 +1,10 @@
 package preempt
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // mostSets is the most sets of candidates of which a search looks at all that are better than
 // the set that it has gathered.
 const mostSets = 1 << 9
-
-// candidateAt is a holder with its rank.
-type candidateAt struct {
-	rank     int
-	priority int32
-}
 
 // sets counts the sets of the candidates, as far as mostSets.
 func (r *relatedSearch) sets() int {
@@ -24,11 +15,11 @@ func (r *relatedSearch) sets() int {
 }
 
 // ranked are the ranks of a set of candidates, ascending: the most valuable first.
-func (r *relatedSearch) ranked(set []Holder) []candidateAt {
-	list := make([]candidateAt, 0, len(set))
+func (r *relatedSearch) ranked(set []Holder) []int {
+	list := make([]int, 0, len(set))
 	for i := range r.candidates {
 		if h := &r.candidates[i]; slices.ContainsFunc(set, func(v Holder) bool { return v.Unit == h.Unit }) {
-			list = append(list, candidateAt{r.ranks[i], h.Priority})
+			list = append(list, r.ranks[i])
 		}
 	}
 	return list
@@ -36,46 +27,28 @@ func (r *relatedSearch) ranked(set []Holder) []candidateAt {
 
 // better returns the best set that makes room and is better than a bound; false where there
 // is none. It looks at all sets of the candidates.
-func (r *relatedSearch) better(bound []candidateAt) ([]Holder, bool) {
+func (r *relatedSearch) better(bound []int) ([]Holder, bool) {
 	type option struct {
 		set    []Holder
-		ranked []candidateAt
+		ranked []int
 	}
 	var options []option
 	for mask := range 1 << len(r.candidates) {
 		var o option
 		for i := range r.candidates {
 			if mask>>i&1 == 1 {
-				o.set, o.ranked = append(o.set, r.candidates[i]), append(o.ranked, candidateAt{r.ranks[i], r.candidates[i].Priority})
+				o.set, o.ranked = append(o.set, r.candidates[i]), append(o.ranked, r.ranks[i])
 			}
 		}
-		if compareSets(o.ranked, bound) < 0 {
+		if compareSets(r.all, o.ranked, bound) < 0 {
 			options = append(options, o)
 		}
 	}
-	slices.SortFunc(options, func(a, b option) int { return compareSets(a.ranked, b.ranked) })
+	slices.SortFunc(options, func(a, b option) int { return compareSets(r.all, a.ranked, b.ranked) })
 	for _, o := range options {
 		if r.makesRoom(o.set) {
 			return o.set, true
 		}
 	}
 	return nil, false
-}
-
-// compareSets orders sets as the package comment does: negative where a is better.
-func compareSets(a, b []candidateAt) int {
-	for i := 0; i < len(a) && i < len(b); i++ {
-		if c := cmp.Compare(a[i].priority, b[i].priority); c != 0 {
-			return c
-		}
-	}
-	if c := cmp.Compare(len(a), len(b)); c != 0 {
-		return c
-	}
-	for i := range a {
-		if c := cmp.Compare(b[i].rank, a[i].rank); c != 0 {
-			return c
-		}
-	}
-	return 0
 }

@@ -18,7 +18,8 @@ import (
 //
 // Each domain takes one trial that says whether there is a set at all. The search for the
 // sets has one budget of trials over all domains: once that is used up, the best set of the
-// domains so far is chosen.
+// domains so far is chosen. Where its own share has left superfluous units in it, they are
+// taken out at the end, with a budget for that alone.
 func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Choice, victims []string, ok bool) {
 	if plan, ok := WithTogether(x.state, units, nil); ok {
 		return plan, nil, true
@@ -29,7 +30,9 @@ func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Ch
 			open = append(open, d)
 		}
 	}
-	var best []candidateAt
+	var best []int
+	var bestSet []Holder
+	var cut *domainSearch // that of the best set, where its trials did not suffice
 	left, sets := maxTrials, 0
 	for _, d := range open {
 		sets += d.sets()
@@ -49,26 +52,33 @@ func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Ch
 		chosen := d.ranked(set)
 		if sets <= mostSets {
 			bound := chosen
-			if plan != nil && compareSets(best, chosen) < 0 {
+			if plan != nil && compareSets(x.holders, best, chosen) < 0 {
 				bound = best
 			}
 			if better, ok := d.better(bound); ok {
 				set, chosen = better, d.ranked(better)
 			}
 		}
-		if plan != nil && compareSets(chosen, best) >= 0 {
+		if plan != nil && compareSets(x.holders, chosen, best) >= 0 {
 			continue
 		}
 		places, ok := WithTogether(x.state, d.units, set)
 		if !ok {
 			continue
 		}
-		best, plan, victims = chosen, places, nil
-		for _, v := range set {
-			victims = append(victims, v.Unit)
+		if best, bestSet, plan, cut = chosen, set, places, nil; d.trials <= 0 {
+			cut = d
 		}
-		slices.Sort(victims)
 	}
+	if cut != nil {
+		cut.trials = maxTrials
+		bestSet = cut.spare(bestSet)
+		plan, _ = WithTogether(x.state, cut.units, bestSet)
+	}
+	for _, v := range bestSet {
+		victims = append(victims, v.Unit)
+	}
+	slices.Sort(victims)
 	return plan, victims, plan != nil
 }
 
@@ -88,6 +98,7 @@ type domainSearch struct {
 // searchIn prepares the search in one domain, nil for all nodes.
 func (x *Index) searchIn(within map[resource.NodeID]bool, units []place.Unit, priority int32) *domainSearch {
 	d := &domainSearch{units: slices.Clone(units)}
+	d.all = x.holders
 	for i := range d.units {
 		d.units[i].Within = within
 	}

@@ -137,3 +137,16 @@ func TestTheBestRackGivesWay(t *testing.T) {
 		})
 	}
 }
+
+// Of many racks each has few trials; no victim is superfluous all the same.
+func TestNoVictimOfManyDomainsIsSuperfluous(t *testing.T) {
+	nodes, holders := crowd(t, 400)
+	state := cluster.NewState(nodes...)
+	for i, n := range state.Nodes() {
+		state.Relabel(n, map[string]string{"rack": fmt.Sprint(i / 10)}, nil)
+	}
+	unit := place.Unit{Members: 8, Request: eightGPUs, Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: true}}}}
+	if plan, ok := preempt.Find(state, unit, 9, holders); !ok || len(plan.Victims) != 64 || len(plan.Members) != 8 {
+		t.Errorf("%d victims for %d members, %t: want the 64 units of 8 hosts", len(plan.Victims), len(plan.Members), ok)
+	}
+}

@@ -13,10 +13,13 @@ func byValue(a, b candidate) int {
 	return cmp.Compare(a.Unit, b.Unit)
 }
 
-// compare orders sets: negative where a is better. See the package comment.
-func (s *search) compare(a, b []int) int {
+// compare is compareSets of the search's candidates.
+func (s *search) compare(a, b []int) int { return compareSets(s.holders, a, b) }
+
+// compareSets orders sets of candidates: negative where a is better. See the package comment.
+func compareSets(of []candidate, a, b []int) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
-		if c := cmp.Compare(s.holders[a[i]].Priority, s.holders[b[i]].Priority); c != 0 {
+		if c := cmp.Compare(of[a[i]].Priority, of[b[i]].Priority); c != 0 {
 			return c
 		}
 	}

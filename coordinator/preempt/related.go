@@ -21,7 +21,7 @@ func isRelated(state *cluster.State, u *place.Unit) bool {
 // set is needed, but another set may be better where there are more than mostSets. Units that the affinity of the unit
 // selects stay: it wants to run beside them.
 func (x *Index) related(u place.Unit, priority int32) (Plan, bool) {
-	r := relatedSearch{trials: maxTrials, makesRoom: func(set []Holder) bool {
+	r := relatedSearch{all: x.holders, trials: maxTrials, makesRoom: func(set []Holder) bool {
 		_, ok := With(x.state, u, set)
 		return ok
 	}}
@@ -55,6 +55,7 @@ const maxTrials = 1 << 10
 type relatedSearch struct {
 	// makesRoom reports whether there is a place without these units.
 	makesRoom  func([]Holder) bool
+	all        []candidate // by rank
 	candidates []Holder
 	ranks      []int // of the candidates
 	trials     int   // that are left

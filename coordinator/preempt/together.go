@@ -20,11 +20,11 @@ func Together(state *cluster.State, units []place.Unit, priority int32, holders 
 	if units[0].Topology != nil {
 		return NewIndex(state, holders).inDomains(units, priority)
 	}
-	r := relatedSearch{trials: maxTrials, makesRoom: func(set []Holder) bool {
+	x := NewIndex(state, holders)
+	r := relatedSearch{all: x.holders, trials: maxTrials, makesRoom: func(set []Holder) bool {
 		_, ok := WithTogether(state, units, set)
 		return ok
 	}}
-	x := NewIndex(state, holders)
 	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
 		h := x.holders[rank].Holder
 		if !slices.ContainsFunc(units, func(u place.Unit) bool { return isWanted(state, &u, h) }) {
