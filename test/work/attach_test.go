@@ -79,7 +79,8 @@ func (w *world) allocation(name string, phase api.Phase) *api.Allocation {
 // TestTheShellLauncherEndsAGrantWithItsCommand: the command has the devices of the grant, and
 // its exit code ends the allocation.
 func TestTheShellLauncherEndsAGrantWithItsCommand(t *testing.T) {
-	w, programs := open(t, 1), agentProgram(t)
+	programs := agentProgram(t) // before the time of the world begins
+	w := open(t, 1)
 	for name, c := range map[string]struct {
 		code    int
 		phase   api.Phase
@@ -106,7 +107,8 @@ func TestTheShellLauncherEndsAGrantWithItsCommand(t *testing.T) {
 // TestADeletionEndsAttachedWorkBeforeItsDevicesAreFree: the command gets SIGTERM, and its
 // devices are nobody else's until it has ended.
 func TestADeletionEndsAttachedWorkBeforeItsDevicesAreFree(t *testing.T) {
-	w, programs := open(t, 1), agentProgram(t)
+	programs := agentProgram(t) // before the time of the world begins
+	w := open(t, 1)
 	gate := filepath.Join(t.TempDir(), "gate")
 	w.allocate("first", 8)
 	l := w.launch(programs, "first", "sh", "-c", fmt.Sprintf(`trap 'echo asked' TERM; echo up; while [ ! -e %s ]; do sleep 0.05; done; exit 0`, gate))
@@ -143,7 +145,8 @@ func TestTheServiceOfTheExamples(t *testing.T) {
 	if err := os.Mkdir(own, 0o755); hierarchy == "" || err != nil {
 		t.Skip("not permitted here: a cgroup of the unified hierarchy: ", err)
 	}
-	w, programs := open(t, 1), agentProgram(t)
+	programs := agentProgram(t) // before the time of the world begins
+	w := open(t, 1)
 	t.Cleanup(func() {
 		_ = os.WriteFile(filepath.Join(own, "cgroup.kill"), []byte("1"), 0)
 		for range 100 {
