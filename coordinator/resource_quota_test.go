@@ -74,7 +74,11 @@ func TestScopedQuotasHoldWhatFallsUnderThem(t *testing.T) {
 		if j.Status.Phase != api.Queued || j.Status.Message != "exceeded quota: gpu limit 2, requested 3, used 1" {
 			t.Errorf("%+v", j.Status)
 		}
-		got, err := k.GetResourceQuota(t.Context(), rig.Namespace, "long")
+		var got *api.ResourceQuota
+		c.Eventually("the agent has told that the allocation has its devices", func() bool {
+			got, err = k.GetResourceQuota(t.Context(), rig.Namespace, "long")
+			return err != nil || got.Status.Reserved == nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,6 +199,15 @@ func TestOddHostsAreUsableAndSaySo(t *testing.T) {
 			want:       []string{"node 0 memory 549755813888 kB", "node 1 memory 549755813888 kB"},
 			wantWarned: []string{"the nodes have 2097152.0 GiB of memory together, more than 1048576.0 GiB"},
 		},
+		"nodes cut down to the host, beside a node of memory alone that has as much as any host": {
+			host: machine{
+				cpus: 4, socket: div(4), core: div(1), threads: by(1), nodes: map[int]string{0: "0-1", 1: "2-3", 2: ""},
+				rows:   map[int]string{0: "10 20 20", 1: "20 10 20", 2: "20 20 10"},
+				memory: map[int]int{0: 1 << 40, 1: 1 << 40, 2: 1 << 40, -1: 1 << 40},
+			}.tree(),
+			want:       []string{"node 0 memory 274877906944 kB", "node 1 memory 274877906944 kB"},
+			wantWarned: []string{"its nodes with CPUs have 2097152.0 GiB together", "the nodes have 2097152.0 GiB of memory together, more than 1048576.0 GiB"},
+		},
 		"more threads of one core than any processor has": {
 			host: machine{
 				cpus: 300, kernel: middle, socket: div(300), core: div(300), threads: by(300), memory: map[int]int{-1: 9},

@@ -45,7 +45,12 @@ func (r *reader) settleMemory(nodes []numa.Node, complete bool) {
 	case known && complete && sum < host-host/odds:
 		r.warn("proc/meminfo", "the host has %s of memory and its nodes show %s; the other %s are on no known node and are not offered",
 			formatMemory(host), formatMemory(sum), formatMemory(host-sum))
-	case sum > resource.MaxMemory:
+	}
+	sum = 0
+	for _, n := range nodes {
+		sum += n.Memory
+	}
+	if sum > resource.MaxMemory {
 		r.warn(nodeDir, "the nodes have %s of memory together, more than %s; the memory of each node is cut down in proportion", formatMemory(sum), formatMemory(resource.MaxMemory))
 		scale(nodes, sum, resource.MaxMemory, func(numa.Node) bool { return true })
 	}
