@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -57,6 +58,9 @@ func (h *host) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	_, err := musterv1.NewCoordinatorClient(h.calls).ReadNode(ctx, &musterv1.ReadNodeRequest{NodeId: h.Node})
+	for status.Code(err) == codes.Unavailable && pause(ctx, 20*time.Millisecond) { // its connection was ended under the call
+		_, err = musterv1.NewCoordinatorClient(h.calls).ReadNode(ctx, &musterv1.ReadNodeRequest{NodeId: h.Node})
+	}
 	h.last("open connection", err)
 	conn, err := dial(h.Coordinators[len(h.Coordinators)-1].GRPC, h.identity.TLS())
 	if err != nil {
