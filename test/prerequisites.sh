@@ -4,10 +4,11 @@
 # against an older peer), systemd-analyze (it checks the units), spin (it
 # searches the models), PostgreSQL 15 (the history's tables) and redis-server
 # (heartbeats); as root, it installs Debian's iproute2 and nftables (clusters in
-# namespaces are cut apart with them). A second argument, one of etcd,
-# systemd-analyze, spin, postgres, redis, net, serf and grpcurl, asks for that
-# alone. Stock clients are built from tools/go.mod. Where something cannot be had
-# it is named, and the tests that need it skip; with CI=true that is a failure.
+# namespaces are cut apart with them), and its crun and busybox-static (commands in
+# root file systems of their own). A second argument, one of etcd, systemd-analyze,
+# spin, postgres, redis, net, container, serf and grpcurl, asks for that alone.
+# Stock clients are built from tools/go.mod. Where something cannot be had it is
+# named, and the tests that need it skip; with CI=true that is a failure.
 set -u
 only=${2:-}
 mkdir -p "$1/bin"
@@ -132,6 +133,17 @@ if wanted net && { ! command -v ip >/dev/null 2>&1 || ! command -v nft >/dev/nul
 	fi
 	command -v ip >/dev/null 2>&1 && command -v nft >/dev/null 2>&1 ||
 		lack "ip or nft is missing: clusters of real processes cannot be cut apart (apt-get install iproute2 nftables)"
+fi
+if wanted container && { ! command -v crun >/dev/null 2>&1 || ! command -v busybox >/dev/null 2>&1; }; then
+	echo "prerequisites: installing Debian's crun and busybox-static"
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		apt-get install -y --no-install-recommends crun busybox-static >/dev/null 2>&1 || {
+			apt-get update >/dev/null 2>&1
+			apt-get install -y --no-install-recommends crun busybox-static >/dev/null 2>&1
+		}
+	fi
+	command -v crun >/dev/null 2>&1 && command -v busybox >/dev/null 2>&1 ||
+		lack "crun or busybox is missing: no command runs in a root file system of its own (apt-get install crun busybox-static)"
 fi
 if wanted serf && { [ ! -x "$build/bin/serf" ] || [ tools/go.sum -nt "$build/bin/serf" ]; }; then
 	echo "prerequisites: building the stock serf CLI"

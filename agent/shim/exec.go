@@ -89,7 +89,8 @@ const (
 type sessions struct {
 	folder Folder
 	spec   Spec
-	work   string // the cgroup of the commands; "" for none
+	work   string     // the cgroup of the commands; "" for none
+	inside *container // nil for a member without one
 	own    *ownCommand
 	// requests take signals for the member's own command while it runs.
 	requests chan<- request
@@ -101,10 +102,14 @@ type sessions struct {
 	open   int
 	// ends has each running command by its process; the capacity of a channel is 1.
 	ends map[int]chan unix.WaitStatus
+	// setups counts the commands that the container tool is starting; strays are the ends of
+	// other processes meanwhile, of which one may be such a command.
+	setups int
+	strays map[int]unix.WaitStatus
 }
 
-func newSessions(f Folder, s Spec, work string, own *ownCommand, requests chan<- request) *sessions {
-	return &sessions{folder: f, spec: s, work: work, own: own, requests: requests, ends: map[int]chan unix.WaitStatus{}}
+func newSessions(f Folder, s Spec, work string, inside *container, own *ownCommand, requests chan<- request) *sessions {
+	return &sessions{folder: f, spec: s, work: work, inside: inside, own: own, requests: requests, ends: map[int]chan unix.WaitStatus{}, strays: map[int]unix.WaitStatus{}}
 }
 
 // close has no command start any more.
@@ -122,6 +127,8 @@ func (s *sessions) ended(pid int, status unix.WaitStatus) bool {
 	if ours {
 		delete(s.ends, pid)
 		end <- status
+	} else if s.setups > 0 && len(s.strays) < maxStrays {
+		s.strays[pid] = status
 	}
 	return ours
 }
@@ -199,12 +206,18 @@ func (s *sessions) serve(c net.Conn, e Exec) {
 
 // run runs a command until its end. The command ends with its person.
 func (s *sessions) run(c net.Conn, to *frameWriter, e Exec) Exit {
-	std, err := openStreams(e, s.spec.User)
+	var std *streams
+	var err error
+	if e.TTY && s.inside != nil {
+		std, err = nullStreams()
+	} else {
+		std, err = openStreams(e, s.spec.User)
+	}
 	if err != nil {
 		return notStarted(codeNotStarted, err)
 	}
 	defer std.close()
-	pid, end, code, err := s.fork(e, std)
+	command, end, code, err := s.fork(e, std)
 	std.command.close()
 	if err != nil {
 		return notStarted(code, err)
@@ -214,7 +227,7 @@ func (s *sessions) run(c net.Conn, to *frameWriter, e Exec) Exit {
 	go func() {
 		defer close(gone)
 		defer input.close()
-		input.read(c, std, func(n syscall.Signal) { s.signal(pid, n) })
+		input.read(c, std, func(n syscall.Signal) { s.signal(command, n) })
 	}()
 	var copies sync.WaitGroup
 	exited := make(chan struct{})
@@ -227,9 +240,9 @@ func (s *sessions) run(c net.Conn, to *frameWriter, e Exec) Exit {
 	case status = <-end:
 	case <-gone:
 		lost = true
-		status = hangUp(pid, end, std)
+		status = hangUp(command.group, end, std)
 	}
-	signalSession(pid, syscall.SIGKILL) // what the command has left behind
+	signalSession(command.group, syscall.SIGKILL) // what the command has left behind
 	close(exited)
 	for _, o := range std.out {
 		o.wake()
@@ -241,46 +254,54 @@ func (s *sessions) run(c net.Conn, to *frameWriter, e Exec) Exit {
 }
 
 // fork starts a command. ended cannot come before the command is among ends.
-func (s *sessions) fork(e Exec, std *streams) (pid int, end <-chan unix.WaitStatus, code int, err error) {
+func (s *sessions) fork(e Exec, std *streams) (command started, end <-chan unix.WaitStatus, code int, err error) {
+	if s.inside != nil {
+		return s.enterContainer(e, std)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return 0, nil, codeNotStarted, errors.New(answerEnded)
+		return started{}, nil, codeNotStarted, errors.New(answerEnded)
 	}
+	pid, code, err := fork(s.spec, s.work, e.Args, s.environment(e), std.command.files, &syscall.SysProcAttr{Setsid: true, Setctty: e.TTY})
+	if err != nil {
+		return started{}, nil, code, err
+	}
+	waits := make(chan unix.WaitStatus, 1)
+	s.ends[pid] = waits
+	return started{pid: pid, group: pid}, waits, 0, nil
+}
+
+// environment is that of a command.
+func (s *sessions) environment(e Exec) []string {
 	env := append(append([]string(nil), s.spec.Env...), Marker+"="+string(s.folder))
 	if e.Term != "" {
 		env = append(env, "TERM="+e.Term)
 	}
-	pid, code, err = fork(s.spec, s.work, e.Args, env, std.command.files, &syscall.SysProcAttr{Setsid: true, Setctty: e.TTY})
-	if err != nil {
-		return 0, nil, code, err
-	}
-	waits := make(chan unix.WaitStatus, 1)
-	s.ends[pid] = waits
-	return pid, waits, 0, nil
+	return env
 }
 
 // signal signals the process group of a command that has not ended.
-func (s *sessions) signal(pid int, n syscall.Signal) {
+func (s *sessions) signal(command started, n syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, runs := s.ends[pid]; runs {
-		_ = unix.Kill(-pid, n)
+	if _, runs := s.ends[command.pid]; runs {
+		_ = unix.Kill(-command.group, n)
 	}
 }
 
 // hangUp ends a command whose person has gone, as the end of a terminal does, and by force
 // after the grace.
-func hangUp(pid int, end <-chan unix.WaitStatus, std *streams) unix.WaitStatus {
+func hangUp(leader int, end <-chan unix.WaitStatus, std *streams) unix.WaitStatus {
 	std.close()
-	signalSession(pid, syscall.SIGHUP)
+	signalSession(leader, syscall.SIGHUP)
 	wait := hangUpGrace
 	for {
 		select {
 		case status := <-end:
 			return status
 		case <-time.After(wait):
-			signalSession(pid, syscall.SIGKILL)
+			signalSession(leader, syscall.SIGKILL)
 			wait = killWait
 		}
 	}

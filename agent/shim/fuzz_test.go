@@ -3,8 +3,11 @@ package shim
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // again checks that what a parser accepts is read as the same value once it is written
@@ -32,6 +35,9 @@ func FuzzFolder(f *testing.F) {
 		Spec{Version: 1, Args: []string{"true"}, Dir: "/root", AnyDir: true, Cgroup: "/sys/fs/cgroup/a", Limits: map[string]string{"memory.max": "5"}},
 		Fault{1, "the disk is full"}, request{Exec: &Exec{Attach: true, From: new(int64), Input: true, Window: Window{24, 80}}},
 		Spec{Version: 1, Args: []string{"bash"}, Dir: "/", Stdin: true, TTY: true},
+		Spec{Version: 1, Args: []string{"sh"}, Dir: "/", Container: &Container{
+			Tool: "/usr/bin/crun", Rootfs: "/srv/a", Within: []string{"/srv"}, Mounts: []Mount{{"/dev/a", "/dev/b", []string{"bind"}}}, Hooks: map[string][]Hook{"createContainer": {{Path: "/bin/true"}}},
+		}},
 		Attached{Version: 1, Processes: []Process{{1, 17, 42, "boot"}}, Cgroups: []Group{{"/sys/fs/cgroup/a", 7, "boot"}}, Code: new(int)},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
@@ -44,6 +50,7 @@ func FuzzFolder(f *testing.F) {
 	}
 	f.Add([]byte(`{"version":1,"code":0,"reason":"SupervisorLost","at":"2026-01-02T03:04:05Z"}`))
 	f.Add([]byte("1001:1002:44,27"))
+	f.Add([]byte(`{"msg":"executable file a not found","level":"error","time":"2026-01-02T03:04:05Z"}`))
 	f.Add([]byte("low 0\noom_kill 3\n"))
 	f.Add([]byte("17 (a) b) S 1 17 17 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -54,6 +61,9 @@ func FuzzFolder(f *testing.F) {
 		again(t, ParseNoticed, data)
 		again(t, ParseFault, data)
 		again(t, ParseAttached, data)
+		if text := toolMessage(data); len(text) > maxToolMessage || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("message %q of %q", text, data)
+		}
 		if u, err := ParseUser(string(data)); err == nil && u.String() != string(data) {
 			t.Errorf("user %q is read as %s", data, u)
 		}

@@ -28,7 +28,7 @@ func TestNoCommandGetsItsNoticeTwice(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		f := Folder(t.TempDir())
 		// The default action of SIGWINCH is none.
-		w := watcher{folder: f, notice: &Notice{Signal: int(unix.SIGWINCH), BeforeMillis: 1 + random.Int64N(5000)}, pid: command.Process.Pid, alarm: stoppedTimer(), term: stoppedTimer()}
+		w := watcher{folder: f, notice: &Notice{Signal: int(unix.SIGWINCH), BeforeMillis: 1 + random.Int64N(5000)}, pid: command.Process.Pid, group: command.Process.Pid, alarm: stoppedTimer(), term: stoppedTimer()}
 		signals, ended := 0, false
 		for range 20 {
 			switch grace := time.Hour.Milliseconds() - random.Int64N(1000); random.IntN(8) {

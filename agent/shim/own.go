@@ -17,6 +17,7 @@ type ownCommand struct {
 	log     *output
 	streams *streams
 	tty     bool
+	input   bool // sessions send the input
 
 	mu      sync.Mutex
 	size    int64         // of the output so far
@@ -32,7 +33,12 @@ var firstWindow = Window{Rows: 24, Columns: 80}
 
 // openOwn opens the streams that a spec asks for.
 func openOwn(s Spec, f Folder, log *output) (*ownCommand, error) {
-	o := &ownCommand{folder: f, log: log, tty: s.TTY, changed: make(chan struct{}), over: make(chan struct{})}
+	o := &ownCommand{folder: f, log: log, tty: s.TTY, input: s.Stdin, changed: make(chan struct{}), over: make(chan struct{})}
+	if s.TTY && s.Container != nil { // its terminal comes from the container
+		var err error
+		o.streams, err = nullStreams()
+		return o, err
+	}
 	if s.TTY {
 		var err error
 		o.streams, err = openStreams(Exec{TTY: true, Window: firstWindow}, s.User)
@@ -53,6 +59,14 @@ func openOwn(s Spec, f Folder, log *output) (*ownCommand, error) {
 	// Both streams are one, as in a log.
 	o.streams = &streams{in: person, out: []*outlet{{FrameOutput, reader}}, command: ends{[]*os.File{in, writer, writer}, []*os.File{in, writer}}}
 	return o, nil
+}
+
+// setTerminal is called before anything reads or writes the streams.
+func (o *ownCommand) setTerminal(person *os.File) {
+	o.streams.setTerminal(person)
+	if !o.input {
+		o.streams.in = nil
+	}
 }
 
 // close closes the supervisor's ends.

@@ -49,9 +49,9 @@ func BootID() (string, error) {
 
 // stat is the part of /proc/PID/stat that is of use here.
 type stat struct {
-	state           byte
-	parent, session int
-	start           uint64
+	state                  byte
+	parent, group, session int
+	start                  uint64
 	// time is the processor time in ticks, childTime that of children that have ended;
 	// pages are resident.
 	time, childTime uint64
@@ -80,10 +80,13 @@ func parseStat(data []byte) (stat, error) {
 	s := stat{state: fields[0][0]}
 	var err1, err2, err3 error
 	s.parent, err1 = strconv.Atoi(fields[1])
-	s.session, err2 = strconv.Atoi(fields[3])
-	s.start, err3 = strconv.ParseUint(fields[19], 10, 64)
+	s.group, err2 = strconv.Atoi(fields[2])
+	s.session, err3 = strconv.Atoi(fields[3])
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return stat{}, err
+	}
+	if s.start, err1 = strconv.ParseUint(fields[19], 10, 64); err1 != nil {
+		return stat{}, err1
 	}
 	for i, to := range map[int]*uint64{11: &s.time, 12: &s.time, 13: &s.childTime, 14: &s.childTime} {
 		n, err := strconv.ParseUint(fields[i], 10, 56)

@@ -66,6 +66,8 @@ type Spec struct {
 	// Devices are the UUIDs of the GPUs and MIG instances of the member. The agent
 	// measures their use; the shim does nothing with them.
 	Devices []string `json:"devices,omitempty"`
+	// Container has the command run in a root file system of its own; nil in the host's.
+	Container *Container `json:"container,omitempty"`
 	// Notice is a signal that announces the end of the command; nil for none.
 	Notice *Notice `json:"notice,omitempty"`
 	// Stdin: sessions that attach send the command's standard input. Otherwise it is empty.
@@ -102,7 +104,7 @@ func ParseSpec(data []byte) (Spec, error) {
 	case s.Cgroup != "" && !filepath.IsAbs(s.Cgroup):
 		return Spec{}, fmt.Errorf("spec: cgroup %q: want an absolute path", s.Cgroup)
 	}
-	if err := errors.Join(s.Notice.check(), checkLimits(s.Cgroup, s.Limits)); err != nil {
+	if err := errors.Join(s.Notice.check(), checkLimits(s.Cgroup, s.Limits), s.Container.check()); err != nil {
 		return Spec{}, err
 	}
 	for i, text := range append(append([]string(nil), s.Args...), s.Env...) {

@@ -78,6 +78,20 @@ func openStreams(e Exec, u *User) (*streams, error) {
 	return s, nil
 }
 
+// nullStreams are those of a command whose terminal is not there yet.
+func nullStreams() (*streams, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &streams{command: ends{[]*os.File{null, null, null}, []*os.File{null}}}, nil
+}
+
+// setTerminal gives streams the person's end of a terminal.
+func (s *streams) setTerminal(person *os.File) {
+	s.in, s.terminal, s.out = person, person, []*outlet{{FrameOutput, person}}
+}
+
 // openInput opens the standard input of a command, and the person's end of it; without a
 // person's input that is nil.
 func openInput(wanted bool) (command, person *os.File, err error) {

@@ -114,21 +114,23 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 		return notStarted(codeNotStarted, fmt.Errorf("limits: %w", err))
 	}
 	signals := takeSignals()
-	pid, code, err := start(f, spec, work, own.streams.command.files)
+	c := newContainer(f, spec, work)
+	defer c.remove()
+	command, code, err := start(f, spec, work, c, own)
 	own.streams.command.close()
 	if err != nil {
 		return notStarted(code, err)
 	}
-	if child, err := Identify(pid, boot); err == nil {
+	if child, err := Identify(command.pid, boot); err == nil {
 		_ = f.write(startedFile, child) // for people and signals: begun alone is relied on
 	}
 	drained := make(chan struct{})
 	go func() { defer close(drained); own.copy() }()
 	requests := make(chan request)
-	further := newSessions(f, spec, work, own, requests)
+	further := newSessions(f, spec, work, c, own, requests)
 	go serve(listener, requests, further)
 	go obey(signals, requests)
-	e := watch(f, &spec, pid, work, requests, further)
+	e := watch(f, &spec, command, work, requests, further)
 	emptyCgroup(work)
 	<-drained
 	own.end(e)
@@ -142,14 +144,24 @@ func notStarted(code int, err error) Exit {
 	return Exit{Code: code, Reason: NotStarted, Message: err.Error(), At: time.Now()}
 }
 
-// start forks the member's own command into the cgroup work, where there is one.
-func start(f Folder, spec Spec, work string, std []*os.File) (pid, code int, err error) {
+// start forks the member's own command into the cgroup work, where there is one, or starts it
+// in its container.
+func start(f Folder, spec Spec, work string, c *container, own *ownCommand) (p started, code int, err error) {
 	env := append(append([]string(nil), spec.Env...), Marker+"="+string(f))
+	std := own.streams.command.files
+	if c != nil {
+		if p, code, err = c.start(env, std); p.terminal != nil {
+			own.setTerminal(p.terminal)
+		}
+		return p, code, err
+	}
 	sys := &syscall.SysProcAttr{Setpgid: true}
 	if spec.TTY { // a session is a process group, too
 		sys = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
-	return fork(spec, work, spec.Args, env, std, sys)
+	p.pid, code, err = fork(spec, work, spec.Args, env, std, sys)
+	p.group = p.pid
+	return p, code, err
 }
 
 // fork starts a command with the user, the CPUs, the memory nodes and the folder of a spec, in

@@ -8,10 +8,10 @@ import (
 
 // watch follows the command until nothing of it runs. When the command itself has
 // ended, the processes that it has started are killed at once.
-func watch(f Folder, s *Spec, pid int, work string, requests <-chan request, further *sessions) Exit {
+func watch(f Folder, s *Spec, command started, work string, requests <-chan request, further *sessions) Exit {
 	ends := make(chan ended)
-	go reap(pid, further, ends)
-	w := watcher{folder: f, notice: s.Notice, tty: s.TTY, pid: pid, alarm: stoppedTimer(), term: stoppedTimer(), hangUp: stoppedTimer()}
+	go reap(command.pid, further, ends)
+	w := watcher{folder: f, notice: s.Notice, tty: s.TTY, pid: command.pid, group: command.group, alarm: stoppedTimer(), term: stoppedTimer(), hangUp: stoppedTimer()}
 	announce := stoppedTimer()
 	if n := s.Notice; n != nil && n.AfterMillis > 0 {
 		announce.Reset(time.Duration(n.AfterMillis) * time.Millisecond)
@@ -22,7 +22,7 @@ func watch(f Folder, s *Spec, pid int, work string, requests <-chan request, fur
 			if !more {
 				return exitOf(w.status, w.asked, w.forced)
 			}
-			if e.pid == pid {
+			if e.pid == w.pid {
 				w.status, w.gone = e.status, true
 				if hasChildren() {
 					killAll(work)
@@ -52,7 +52,8 @@ type watcher struct {
 	folder Folder
 	notice *Notice // nil for none
 	tty    bool    // the command has a terminal
-	pid    int     // of the command, and of its process group
+	pid    int     // of the command
+	group  int     // the command's process group
 
 	status    unix.WaitStatus
 	gone      bool // the command itself has ended
@@ -138,7 +139,7 @@ const hangUpEvery = 500 * time.Millisecond
 // others once the command has ended.
 func (w *watcher) signal(s unix.Signal) {
 	if !w.gone {
-		_ = unix.Kill(-w.pid, s)
+		_ = unix.Kill(-w.group, s)
 	}
 }
 

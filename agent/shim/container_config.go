@@ -1,0 +1,156 @@
+package shim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// This file writes the configuration of a container (OCI runtime specification 1.0).
+
+type ociConfig struct {
+	Version     string            `json:"ociVersion"`
+	Root        ociRoot           `json:"root"`
+	Process     ociProcess        `json:"process"`
+	Mounts      []ociMount        `json:"mounts"`
+	Hooks       map[string][]Hook `json:"hooks,omitempty"`
+	Linux       ociLinux          `json:"linux"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+type ociRoot struct {
+	Path     string `json:"path"`
+	Readonly bool   `json:"readonly"`
+}
+
+type ociProcess struct {
+	Terminal        bool     `json:"terminal"`
+	Size            *ociSize `json:"consoleSize,omitempty"`
+	User            ociUser  `json:"user"`
+	Args            []string `json:"args"`
+	Env             []string `json:"env"`
+	Dir             string   `json:"cwd"`
+	NoNewPrivileges bool     `json:"noNewPrivileges"`
+}
+
+type ociSize struct {
+	Height uint16 `json:"height"`
+	Width  uint16 `json:"width"`
+}
+
+type ociUser struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
+}
+
+type ociMount struct {
+	Destination string   `json:"destination"`
+	Type        string   `json:"type"`
+	Source      string   `json:"source"`
+	Options     []string `json:"options,omitempty"`
+}
+
+type ociLinux struct {
+	Namespaces  []ociNamespace `json:"namespaces"`
+	UIDMappings []ociMapping   `json:"uidMappings"`
+	GIDMappings []ociMapping   `json:"gidMappings"`
+}
+
+type ociNamespace struct {
+	Type string `json:"type"`
+}
+
+type ociMapping struct {
+	Container uint32 `json:"containerID"`
+	Host      uint32 `json:"hostID"`
+	Size      uint32 `json:"size"`
+}
+
+// keepGroups has crun leave the groups of the user as they are: a user namespace has no right
+// to set them, and they open the devices.
+const keepGroups = "run.oci.keep_original_groups"
+
+// user is the user of the commands, inside of the container and outside.
+func (c *container) user() ociUser {
+	if u := c.spec.User; u != nil {
+		return ociUser{u.UID, u.GID}
+	}
+	return ociUser{uint32(os.Geteuid()), uint32(os.Getegid())}
+}
+
+// process is a command with a terminal of a size, nil for none.
+func (c *container) process(args, env []string, terminal *Window) ociProcess {
+	p := ociProcess{User: c.user(), Args: args, Env: env, Dir: c.dir, NoNewPrivileges: true, Terminal: terminal != nil}
+	if terminal != nil && *terminal != (Window{}) {
+		p.Size = &ociSize{terminal.Rows, terminal.Columns}
+	}
+	return p
+}
+
+// config is the configuration for the member's own command.
+func (c *container) config(env []string) ([]byte, error) {
+	rootfs, err := c.spec.Container.place()
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := c.mounts(rootfs)
+	if err != nil {
+		return nil, err
+	}
+	var terminal *Window
+	if c.spec.TTY {
+		terminal = &firstWindow
+	}
+	u := c.user()
+	return json.Marshal(ociConfig{
+		Version: "1.0.0",
+		Root:    ociRoot{rootfs, true},
+		Process: c.process(c.spec.Args, env, terminal),
+		Mounts:  mounts,
+		Hooks:   c.spec.Container.Hooks,
+		Linux: ociLinux{
+			Namespaces:  []ociNamespace{{"mount"}, {"user"}},
+			UIDMappings: []ociMapping{{u.UID, u.UID, 1}},
+			GIDMappings: []ociMapping{{u.GID, u.GID, 1}},
+		},
+		Annotations: map[string]string{keepGroups: "1"},
+	})
+}
+
+// mounts are those of every container, as far as the root file system has a place for them,
+// and those of the spec.
+func (c *container) mounts(rootfs string) ([]ociMount, error) {
+	root, err := os.OpenRoot(rootfs)
+	if err != nil {
+		return nil, fmt.Errorf("rootfs %s: %w", rootfs, err)
+	}
+	defer root.Close()
+	for _, name := range []string{"proc", "dev"} {
+		if info, err := root.Stat(name); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("rootfs %s: it has no folder /%s", rootfs, name)
+		}
+	}
+	list := []ociMount{
+		{"/proc", "bind", "/proc", []string{"rbind"}},
+		{"/dev", "tmpfs", "tmpfs", []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
+		{"/dev/pts", "devpts", "devpts", []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
+		{"/dev/shm", "bind", "/dev/shm", []string{"rbind"}},
+	}
+	if info, err := root.Stat("sys"); err == nil && info.IsDir() {
+		list = append(list, ociMount{"/sys", "bind", "/sys", []string{"rbind", "ro"}})
+	}
+	if info, err := root.Stat("tmp"); err == nil && info.IsDir() {
+		list = append(list, ociMount{"/tmp", "tmpfs", "tmpfs", []string{"nosuid", "nodev", "mode=1777"}})
+	}
+	for _, name := range []string{"etc/resolv.conf", "etc/hosts"} {
+		inside, err := root.Lstat(name)
+		outside, failed := os.Stat("/" + name)
+		if err == nil && failed == nil && inside.Mode().IsRegular() && outside.Mode().IsRegular() {
+			list = append(list, ociMount{"/" + name, "bind", "/" + name, []string{"bind", "ro"}})
+		}
+	}
+	for _, m := range c.spec.Container.Mounts {
+		list = append(list, ociMount{m.Destination, "bind", m.Source, m.Options})
+	}
+	return list, nil
+}
