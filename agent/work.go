@@ -49,6 +49,8 @@ type RunConfig struct {
 	Devices     []string
 	// Tasks bounds the processes and threads of a member; 0: no bound.
 	Tasks int64
+	// Containers are root file systems that commands may run in; nil for none.
+	Containers *Containers
 	// Prolog and Epilog are those of run.Config.
 	Prolog, Epilog func(ctx context.Context, f shim.Folder, env []string) error
 }
@@ -172,8 +174,12 @@ func (o *owner) startWork(c *grant.Start) {
 		o.log.Info("start_refused", "tx", string(c.Tx), "reason", reasons[0].Detail)
 		return
 	}
-	if o.agent.config.Run == nil {
-		o.tell(startsNothing(c))
+	switch run := o.agent.config.Run; {
+	case run == nil:
+		o.tell(startsNothing(c, "the agent of this node starts no processes"))
+		return
+	case c.Rootfs != "" && !run.runsContainers(): // it could do so when the leader chose it
+		o.tell(startsNothing(c, "the agent of this node runs no containers: crun is missing, or work.images names no folder"))
 		return
 	}
 	config := o.agent.config.Run
@@ -189,12 +195,12 @@ func (o *owner) startWork(c *grant.Start) {
 	o.tellWork(c.Tx)
 }
 
-// startsNothing is the answer of an agent that has no runner.
-func startsNothing(c *grant.Start) rpc.Work {
+// startsNothing is the answer of an agent that cannot start the members, and says why.
+func startsNothing(c *grant.Start, why string) rpc.Work {
 	w := rpc.Work{Tx: c.Tx}
 	for _, m := range c.Members {
 		w.States = append(w.States, grant.WorkState{
-			Member: m.Index, Restart: m.Restart, Phase: grant.WorkEnded, Code: 126, Reason: string(shim.NotStarted), Message: "the agent of this node starts no processes",
+			Member: m.Index, Restart: m.Restart, Phase: grant.WorkEnded, Code: 126, Reason: string(shim.NotStarted), Message: why,
 		})
 	}
 	return w
@@ -204,6 +210,10 @@ func startsNothing(c *grant.Start) rpc.Work {
 // those of the client.
 func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	env := slices.Clone(c.Env)
+	dir := cmp.Or(s.Dir, c.Dir, "/")
+	if s.Rootfs != "" {
+		env, dir = slices.Clone(containerEnv), cmp.Or(s.Dir, "/")
+	}
 	if s.TTY {
 		env = append(env, "TERM="+ordinaryTerminal)
 	}
@@ -220,7 +230,7 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	if hosts := strings.Join(s.Hosts, ","); len(hosts) <= mostHosts {
 		env = append(env, "MUSTER_HOSTS="+hosts)
 	}
-	spec := shim.Spec{Args: s.Args, Env: lastOfEach(env), Dir: cmp.Or(s.Dir, c.Dir, "/"), User: c.User, Devices: handoff.Devices(m.Assignment), Stdin: s.Stdin, TTY: s.TTY}
+	spec := shim.Spec{Args: s.Args, Container: c.container(s), Env: lastOfEach(env), Dir: dir, User: c.User, Devices: handoff.Devices(m.Assignment), Stdin: s.Stdin, TTY: s.TTY}
 	if n := s.Notice; n.Signal != 0 {
 		spec.Notice = &shim.Notice{Signal: n.Signal, BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}
 	}
@@ -265,6 +275,9 @@ func (a *Agent) prepare(s *grant.Start, m *ledger.Holding, tenant resource.Tenan
 			}
 			b.Devices = nodes // nil with the error: no rules
 		}
+		if err := c.addDevices(spec); err != nil {
+			return err
+		}
 		return c.asUser(spec, tenant, dir)
 	}
 }
@@ -282,7 +295,7 @@ func (c *RunConfig) asUser(spec *shim.Spec, tenant resource.TenantID, dir string
 	}
 	spec.User = &account.ID
 	spec.Env = lastOfEach(append(account.Env(), spec.Env...))
-	if dir == "" && filepath.IsAbs(account.Home) {
+	if dir == "" && spec.Container == nil && filepath.IsAbs(account.Home) {
 		spec.Dir, spec.AnyDir = account.Home, true
 	}
 	return nil

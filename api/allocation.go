@@ -113,6 +113,11 @@ type AllocationSpec struct {
 	// WorkingDir is the folder that the command begins in, an absolute path. Left out,
 	// the agent of the node chooses.
 	WorkingDir string `json:"workingDir,omitempty" example:"/home/ada/train"`
+	// Rootfs is the folder of a root file system that the command runs in, an absolute path on
+	// the nodes, which has a container of its own by the node's crun. It is read-only there, and
+	// workingDir is a folder of it. Left out, the command runs in the file system of the node.
+	// The operators of the nodes name the folders in which root file systems may lie.
+	Rootfs string `json:"rootfs,omitempty" example:"/srv/images/pytorch"`
 	// Stdin: the command has a standard input, which a client that attaches sends; until
 	// then the command waits where it reads. Otherwise the input is empty. For a job of one
 	// member.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,8 @@ func checkWork(path string, s *AllocationSpec) *Status {
 			faults.add(invalid(path+".env", "%d variables without a command: set %s.command", len(s.Env), path))
 		case s.WorkingDir != "":
 			faults.add(invalid(path+".workingDir", "%q without a command: set %s.command", clip(s.WorkingDir), path))
+		case s.Rootfs != "":
+			faults.add(invalid(path+".rootfs", "%q without a command: set %s.command", clip(s.Rootfs), path))
 		case s.Stdin:
 			faults.add(invalid(path+".stdin", "true without a command: set %s.command", path))
 		case s.TTY:
@@ -64,7 +67,18 @@ func checkWork(path string, s *AllocationSpec) *Status {
 		faults.add(invalid(path+".workingDir", "%q: want an absolute path of at most %d bytes", clip(d), MaxWorkingDir))
 	}
 	faults.add(checkNoZero(path+".workingDir", s.WorkingDir))
+	if r := s.Rootfs; r != "" && (!isCleanPath(r) || len(r) > MaxWorkingDir) {
+		faults.add(invalid(path+".rootfs", "%q: want an absolute path of at most %d bytes, without . and ..", clip(r), MaxWorkingDir))
+	}
+	faults.add(checkNoZero(path+".rootfs", s.Rootfs))
 	return faults.status()
+}
+
+// isCleanPath reports whether a path is absolute, has no empty part, and neither . nor ..
+func isCleanPath(path string) bool {
+	rest, absolute := strings.CutPrefix(path, "/")
+	bad := func(part string) bool { return part == "" || part == "." || part == ".." }
+	return absolute && (rest == "" || !slices.ContainsFunc(strings.Split(rest, "/"), bad))
 }
 
 // checkConsole refuses a standard input and a terminal of more than one member.

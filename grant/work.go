@@ -22,6 +22,8 @@ type Start struct {
 	Env []string
 	// Dir is the working directory; "" is the agent's choice.
 	Dir string
+	// Rootfs is the folder of the root file system that the command runs in; "" is the host's.
+	Rootfs string
 	// First is the index in the job of the unit's member 0.
 	First int
 	// Rank is the rank of the unit's member 0 among Hosts: 0 but for a unit that replaces a

@@ -8,6 +8,14 @@ const (
 	StartsWorkValue = "true"
 )
 
+// RunsContainersLabel is the label of the nodes whose agents start commands in root file
+// systems of their own, with the value RunsContainersValue. The leader adds it to the node
+// selector of such members.
+const (
+	RunsContainersLabel = "muster.dev/runs-containers"
+	RunsContainersValue = "true"
+)
+
 // ScriptFailedTaint is the key of the taint of a node whose prolog or epilog has failed
 // around a member of a job.
 const ScriptFailedTaint = "muster.dev/script-failed"

@@ -27,6 +27,8 @@ type Registration struct {
 	AssumeDeadAfter time.Duration
 	// StartsWork: the agent starts the commands of members.
 	StartsWork bool
+	// RunsContainers: the agent starts commands in root file systems of their own.
+	RunsContainers bool
 }
 
 // Registered is the answer to a registration.
@@ -41,7 +43,7 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 	request := &musterv1.RegisterRequest{
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
-		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork,
+		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork, RunsContainers: r.RunsContainers,
 	}
 	var done Registered
 	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,13 +17,15 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 	s := &grant.Start{
 		Tx: resource.TxID(m.GetTx()), Epoch: resource.Epoch(m.GetEpoch()), Args: m.GetArgs(), Env: m.GetEnv(), Dir: m.GetDir(),
 		First: int(m.GetFirstMember()), Rank: int(m.GetRank()), Hosts: m.GetHosts(), Port: int(m.GetPort()),
-		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()), Stdin: m.GetStdin(), TTY: m.GetTty(),
+		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()), Stdin: m.GetStdin(), TTY: m.GetTty(), Rootfs: m.GetRootfs(),
 	}
 	switch {
 	case len(s.Args) == 0 || s.Args[0] == "":
 		return nil, fmt.Errorf("start.args: %d arguments, want a command", len(s.Args))
 	case s.Dir != "" && !strings.HasPrefix(s.Dir, "/"):
 		return nil, fmt.Errorf("start.dir: %q is not an absolute path", s.Dir)
+	case s.Rootfs != "" && (!filepath.IsAbs(s.Rootfs) || filepath.Clean(s.Rootfs) != s.Rootfs || strings.ContainsRune(s.Rootfs, 0)):
+		return nil, fmt.Errorf("start.rootfs: %q is no absolute path without dots", s.Rootfs)
 	case len(m.GetMembers()) == 0 || len(m.GetMembers()) > ledger.MaxMembers:
 		return nil, fmt.Errorf("start.members: %d, outside 1..%d", len(m.GetMembers()), ledger.MaxMembers)
 	}

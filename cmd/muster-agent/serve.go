@@ -69,6 +69,11 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 		return err
 	}
 	if config.Run != nil {
+		if folders := s.Work.Images; len(folders) > 0 {
+			if config.Run.Containers, err = agent.FindContainers(folders); err != nil {
+				log.Warn("runs_no_containers", "error", err, "effect", "the node gets no job with a rootfs", "see", "docs/work.md")
+			}
+		}
 		if missing := config.Run.NotEnforced(); len(missing) > 0 {
 			log.Warn("work_not_enforced", "limits", missing, "see", "docs/work.md")
 		}

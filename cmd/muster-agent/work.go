@@ -38,6 +38,9 @@ type workConfig struct {
 	Prolog        string              `json:"prolog"`
 	Epilog        string              `json:"epilog"`
 	ScriptTimeout configfile.Duration `json:"scriptTimeout"`
+	// Images are the folders in which the root file systems of commands may lie; none: commands
+	// run in the file system of the host alone.
+	Images []string `json:"images"`
 	// Devices are patterns of device files that all members may open.
 	Devices []string `json:"devices"`
 }
@@ -47,6 +50,7 @@ type workConfig struct {
 const (
 	mostDevicePatterns = 64
 	mostTasks          = 1 << 22
+	mostImageFolders   = 64
 )
 
 // checkBounds judges how commands are started, and what binds them.
@@ -68,6 +72,14 @@ func (c *workConfig) checkBounds() error {
 	}
 	if len(c.Devices) > mostDevicePatterns {
 		errs = append(errs, fmt.Errorf("work.devices: %d patterns, want at most %d", len(c.Devices), mostDevicePatterns))
+	}
+	if len(c.Images) > mostImageFolders {
+		errs = append(errs, fmt.Errorf("work.images: %d folders, want at most %d", len(c.Images), mostImageFolders))
+	}
+	for i, folder := range c.Images {
+		if !filepath.IsAbs(folder) || filepath.Clean(folder) != folder {
+			errs = append(errs, fmt.Errorf("work.images[%d]: %.80q is no absolute path", i, folder))
+		}
 	}
 	for i, pattern := range c.Devices {
 		if _, err := path.Match(pattern, ""); err != nil || !strings.HasPrefix(pattern, "/dev/") || path.Clean(pattern) != pattern {

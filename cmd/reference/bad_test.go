@@ -139,7 +139,7 @@ var wrongByMeaning = map[string][]wrong{
 	"QuotaModePatch reason": wrongLines,
 	"BoostOptions reason":   {{tooLong, "5000"}}, "BoostOptions approvedBy": {{tooLong, "5000"}}, "BoostOptions newPriority": {{0, "0"}, {1_000_000_001, "1000000001"}}, "BoostOptions duration": {{"0s", "0s"}, {"169h", "169h"}, {"soon", "soon"}},
 	"spec.command": {{[]any{"a\x00"}, "zero byte"}, {[]any{""}, "empty"}}, "spec.args": {{[]any{"a\x00"}, "zero byte"}},
-	"env.name": {{"A B", "A B"}, {"MUSTER_RANK", "MUSTER_RANK"}}, "env.value": {{"a\x00", "zero byte"}}, "spec.workingDir": {{"tmp", "tmp"}},
+	"env.name": {{"A B", "A B"}, {"MUSTER_RANK", "MUSTER_RANK"}}, "env.value": {{"a\x00", "zero byte"}}, "spec.workingDir": {{"tmp", "tmp"}}, "spec.rootfs": {{"tmp", "tmp"}, {"/srv/../etc", "/srv/../etc"}, {"/srv/", "/srv/"}},
 }
 
 // anyValue are fields that take every value of their type, with the reason.

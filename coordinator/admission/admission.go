@@ -21,13 +21,14 @@ import (
 
 // Registered is the part of a registration that labels are derived from.
 type Registered struct {
-	Node       resource.NodeID
-	AssumeDead time.Duration // limit without contact; 0 = not opted in
-	StartsWork bool          // the agent starts the commands of members
-	Devices    int
-	Product    string         // model of the first device
-	Memory     resource.Bytes // of the first device; 0 = not known
-	Clique     string         // of all devices; "" = none
+	Node           resource.NodeID
+	AssumeDead     time.Duration // limit without contact; 0 = not opted in
+	StartsWork     bool          // the agent starts the commands of members
+	RunsContainers bool          // the agent starts them in root file systems of their own, too
+	Devices        int
+	Product        string         // model of the first device
+	Memory         resource.Bytes // of the first device; 0 = not known
+	Clique         string         // of all devices; "" = none
 }
 
 // The labels that follow from the devices. NVIDIA's GPU feature discovery uses
@@ -51,6 +52,9 @@ func (r Registered) reserved() map[string]string {
 	}
 	if r.StartsWork {
 		labels[resource.StartsWorkLabel] = resource.StartsWorkValue
+	}
+	if r.RunsContainers {
+		labels[resource.RunsContainersLabel] = resource.RunsContainersValue
 	}
 	if r.Devices == 0 {
 		return labels

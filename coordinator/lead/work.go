@@ -38,7 +38,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 		return // the place of rank 0 is not known yet
 	}
 	start := grant.Start{
-		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir, Stdin: w.Stdin, TTY: w.TTY,
+		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir, Rootfs: w.Rootfs, Stdin: w.Stdin, TTY: w.TTY,
 		First: a.unit.record.FirstMember, Hosts: hosts, Port: l.gangPort(a),
 		Notice: a.endNotice(l.millis()),
 	}

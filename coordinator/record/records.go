@@ -452,6 +452,8 @@ type NodeSpec struct {
 	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
 	// StartsWork: the agent starts the commands of members.
 	StartsWork bool `json:"startsWork,omitempty"`
+	// RunsContainers: the agent starts commands in root file systems of their own.
+	RunsContainers bool `json:"runsContainers,omitempty"`
 	// IgnoredLabels are keys that the agent registered and that count for nothing
 	// (admission.AgentLabels).
 	IgnoredLabels []string `json:"ignoredLabels,omitempty"`

@@ -77,11 +77,12 @@ type AllocationSpec struct {
 	TTL     string
 	Queue   string
 	Suspend *bool
-	// Command, Args, Env, WorkingDir, Stdin and TTY are those of a job's members. The server
+	// Command, Args, Env, WorkingDir, Rootfs, Stdin and TTY are those of a job's members. The server
 	// refuses them in an allocation.
 	Command, Args []string
 	Env           []EnvVar
 	WorkingDir    string
+	Rootfs        string
 	Stdin, TTY    bool
 	// Signal is sent SignalBefore, e.g. 60s, before a known end of a job's members.
 	Signal, SignalBefore string
@@ -120,7 +121,7 @@ func documentOf(a *Allocation) (*api.Allocation, error) {
 				TopologySpreadConstraints: s.TopologySpreadConstraints, GangScheduling: s.GangScheduling, GPU: s.GPU, NUMAPolicy: s.NUMAPolicy,
 			},
 			TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
-			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Rootfs: s.Rootfs, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
 		},
 		Status: a.Status,
 	}
@@ -155,7 +156,7 @@ func allocationOf(doc *api.Allocation) *Allocation {
 			NodeSelector: s.Scheduling.NodeSelector, Affinity: s.Scheduling.Affinity, Tolerations: s.Scheduling.Tolerations,
 			TopologySpreadConstraints: s.Scheduling.TopologySpreadConstraints, GangScheduling: s.Gang(), GPU: s.Scheduling.GPU,
 			NUMAPolicy: s.Scheduling.NUMAPolicy, TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
-			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Rootfs: s.Rootfs, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
 		},
 		Status: doc.Status,
 	}

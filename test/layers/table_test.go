@@ -118,6 +118,7 @@ var table = map[string]row{
 	"agent/cgroup":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim"}},
 	"agent/attach":                    {layer: adapter, neighbours: []string{"agent/run", "agent/shim", "agent/users"}},
 	"agent/script":                    {layer: adapter},
+	"agent/cdi":                       {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/launch":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim", "agent/users"}},
 	"agent/users":                     {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/usage":                     {layer: adapter},

@@ -53,6 +53,7 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.args":         listOf(MaxArgs, document(MaxArg)),
 	"muster.v1.Start.env":          listOf(MaxArgs, document(MaxArg)),
 	"muster.v1.Start.dir":          document(maxDir),
+	"muster.v1.Start.rootfs":       document(maxDir),
 	"muster.v1.Start.first_member": memberIndex,
 	"muster.v1.Start.rank":         memberIndex,
 	"muster.v1.Start.hosts":        listOf(maxWorld, id(maxAddress)),
@@ -229,6 +230,7 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.RegisterRequest.version":                  prose(128),
 	"muster.v1.RegisterRequest.assume_dead_after_millis": between(0, maxMillis),
 	"muster.v1.RegisterRequest.starts_work":              boolean,
+	"muster.v1.RegisterRequest.runs_containers":          boolean,
 
 	"muster.v1.RegisterResponse.revision":       natural,
 	"muster.v1.RegisterResponse.store_revision": natural,

@@ -121,6 +121,7 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster run --array":               bad("x", "1-4", "0-", "0-4%", "0-4%0", "0-4096", "0,3", "zzz", "0--1", "0-9:2", ""),
 		"muster run --dependency":          bad("x", "soon:a", "afterok", "afterok:", "afterok:A!", "afterok:a?afterok:b", ""),
 		"muster run --signal":              bad("x", "", "KILL", "9", "USR1@", "USR1@0", "USR1@65536", "B:USR1@60", "zzz"),
+		"muster run --rootfs":              refusedThere("x", "rootfs", "there", "there"),
 		"muster run --chdir":               refusedThere("x", "workingDir", "there", "there"),
 		"muster drain --timeout":           bad("gpu-1", "0s", "-1s"),
 		"muster kubelet pool --timeout":    bad("gpu-1", "0s", "-1s"),

@@ -23,14 +23,15 @@ import (
 
 // runFlags are the wishes of muster run.
 type runFlags struct {
-	name, cpu, memory, dir, queue string
-	signal                        string
-	array                         string
-	gpus, nodes                   int
-	priority, retries             int32
-	input, tty                    bool
-	env                           []string
-	dependencies                  []string
+	name, cpu, memory, queue string
+	dir, rootfs              string
+	signal                   string
+	array                    string
+	gpus, nodes              int
+	priority, retries        int32
+	input, tty               bool
+	env                      []string
+	dependencies             []string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -90,6 +91,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVarP(&f.tty, "tty", "t", false, "give the command a terminal")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
 	flags.StringVar(&f.signal, "signal", "", "signal that the command gets before a known end, SIGNAL or SIGNAL@SECONDS (default of SECONDS: 60)")
+	flags.StringVar(&f.rootfs, "rootfs", "", "folder of a root file system on the nodes that the command runs in, in a container")
 	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
 	return cmd
 }
@@ -156,7 +158,7 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		apart := []api.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}} // of the members of the job
 		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
 	}
-	s.Command, s.WorkingDir, s.Stdin, s.TTY = command, f.dir, f.input, f.tty
+	s.Command, s.WorkingDir, s.Rootfs, s.Stdin, s.TTY = command, f.dir, f.rootfs, f.input, f.tty
 	if of := j.Members(); (f.input || f.tty) && of > 1 {
 		return nil, usagef("-i and -t: the job has %d members: a command with an input or a terminal has one", of)
 	}

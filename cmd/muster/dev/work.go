@@ -35,6 +35,7 @@ func workOf(runAs string, effective int, env func(string) string) (*agent.RunCon
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
 	c := &agent.RunConfig{Program: program, Dir: dir}
+	c.Containers, _ = agent.FindContainers([]string{"/"}) // nil where the host cannot: such jobs wait
 	for _, name := range []string{"PATH", "LANG", "LD_LIBRARY_PATH", "TMPDIR"} {
 		if value := env(name); value != "" {
 			c.Env = append(c.Env, name+"="+value)

@@ -2019,7 +2019,10 @@ type Start struct {
 	// stdin: sessions that attach send the standard input. Otherwise it is empty.
 	Stdin bool `protobuf:"varint,14,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// tty: the command has a terminal.
-	Tty           bool `protobuf:"varint,15,opt,name=tty,proto3" json:"tty,omitempty"`
+	Tty bool `protobuf:"varint,15,opt,name=tty,proto3" json:"tty,omitempty"`
+	// rootfs is the folder of the root file system of the command, an absolute path; "" is
+	// the host's.
+	Rootfs        string `protobuf:"bytes,16,opt,name=rootfs,proto3" json:"rootfs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2157,6 +2160,13 @@ func (x *Start) GetTty() bool {
 		return x.Tty
 	}
 	return false
+}
+
+func (x *Start) GetRootfs() string {
+	if x != nil {
+		return x.Rootfs
+	}
+	return ""
 }
 
 // Notice is a signal that each start of a member gets at most once: when after_millis
@@ -3318,7 +3328,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\xa3\x03\n" +
+	"\amessage\"\xbb\x03\n" +
 	"\x05Start\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
@@ -3335,7 +3345,8 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x12memory_limit_bytes\x18\f \x01(\x03R\x10memoryLimitBytes\x12\x12\n" +
 	"\x04rank\x18\r \x01(\x05R\x04rank\x12\x14\n" +
 	"\x05stdin\x18\x0e \x01(\bR\x05stdin\x12\x10\n" +
-	"\x03tty\x18\x0f \x01(\bR\x03tty\"h\n" +
+	"\x03tty\x18\x0f \x01(\bR\x03tty\x12\x16\n" +
+	"\x06rootfs\x18\x10 \x01(\tR\x06rootfs\"h\n" +
 	"\x06Notice\x12\x16\n" +
 	"\x06signal\x18\x01 \x01(\x05R\x06signal\x12#\n" +
 	"\rbefore_millis\x18\x02 \x01(\x03R\fbeforeMillis\x12!\n" +

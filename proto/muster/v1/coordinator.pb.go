@@ -98,9 +98,12 @@ type RegisterRequest struct {
 	AssumeDeadAfterMillis int64 `protobuf:"varint,7,opt,name=assume_dead_after_millis,json=assumeDeadAfterMillis,proto3" json:"assume_dead_after_millis,omitempty"`
 	// starts_work: the agent starts the commands of members. Other agents get no member with
 	// a command.
-	StartsWork    bool `protobuf:"varint,8,opt,name=starts_work,json=startsWork,proto3" json:"starts_work,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	StartsWork bool `protobuf:"varint,8,opt,name=starts_work,json=startsWork,proto3" json:"starts_work,omitempty"`
+	// runs_containers: the agent starts commands in root file systems of their own. Other
+	// agents get no such member.
+	RunsContainers bool `protobuf:"varint,9,opt,name=runs_containers,json=runsContainers,proto3" json:"runs_containers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RegisterRequest) Reset() {
@@ -185,6 +188,13 @@ func (x *RegisterRequest) GetAssumeDeadAfterMillis() int64 {
 func (x *RegisterRequest) GetStartsWork() bool {
 	if x != nil {
 		return x.StartsWork
+	}
+	return false
+}
+
+func (x *RegisterRequest) GetRunsContainers() bool {
+	if x != nil {
+		return x.RunsContainers
 	}
 	return false
 }
@@ -880,7 +890,7 @@ var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xb6\x02\n" +
+	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xdf\x02\n" +
 	"\x0fRegisterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x128\n" +
@@ -891,7 +901,8 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\aversion\x18\x06 \x01(\tR\aversion\x127\n" +
 	"\x18assume_dead_after_millis\x18\a \x01(\x03R\x15assumeDeadAfterMillis\x12\x1f\n" +
 	"\vstarts_work\x18\b \x01(\bR\n" +
-	"startsWork\"U\n" +
+	"startsWork\x12'\n" +
+	"\x0fruns_containers\x18\t \x01(\bR\x0erunsContainers\"U\n" +
 	"\x10RegisterResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12%\n" +
 	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\"*\n" +

@@ -3081,6 +3081,7 @@ type AllocationSpec struct {
 	SignalBefore     string                 `protobuf:"bytes,17,opt,name=signal_before,json=signalBefore,proto3" json:"signal_before,omitempty"`
 	Stdin            bool                   `protobuf:"varint,18,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	Tty              bool                   `protobuf:"varint,19,opt,name=tty,proto3" json:"tty,omitempty"`
+	Rootfs           string                 `protobuf:"bytes,20,opt,name=rootfs,proto3" json:"rootfs,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3246,6 +3247,13 @@ func (x *AllocationSpec) GetTty() bool {
 		return x.Tty
 	}
 	return false
+}
+
+func (x *AllocationSpec) GetRootfs() string {
+	if x != nil {
+		return x.Rootfs
+	}
+	return ""
 }
 
 type Alternative struct {
@@ -9684,7 +9692,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\xf2\x05\n" +
+	"\x1e_deletion_grace_period_seconds\"\x8a\x06\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -9708,7 +9716,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x06signal\x18\x10 \x01(\tR\x06signal\x12#\n" +
 	"\rsignal_before\x18\x11 \x01(\tR\fsignalBefore\x12\x14\n" +
 	"\x05stdin\x18\x12 \x01(\bR\x05stdin\x12\x10\n" +
-	"\x03tty\x18\x13 \x01(\bR\x03ttyB\v\n" +
+	"\x03tty\x18\x13 \x01(\bR\x03tty\x12\x16\n" +
+	"\x06rootfs\x18\x14 \x01(\tR\x06rootfsB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
 	"\b_suspend\"\x8c\x02\n" +

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterd/muster/agent/cdi"
+	"github.com/musterd/muster/agent/shim"
+	"github.com/musterd/muster/grant"
+)
+
+// Containers are the root file systems that commands may run in.
+type Containers struct {
+	// Tool is the path of the host's crun.
+	Tool string
+	// Folders are the folders in which the root file systems lie.
+	Folders []string
+	// CDI are the folders with the specifications of devices.
+	CDI []string
+}
+
+// containerEnv is the environment that a command in a root file system of its own begins with:
+// that of the host is for the host's files.
+var containerEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/"}
+
+// runsContainers reports whether commands may run in root file systems of their own.
+func (c *RunConfig) runsContainers() bool { return c != nil && c.Containers != nil }
+
+// container is that of the members of a start, nil for the host's own file system.
+func (c *RunConfig) container(s *grant.Start) *shim.Container {
+	if s.Rootfs == "" || c.Containers == nil {
+		return nil
+	}
+	return &shim.Container{Tool: c.Containers.Tool, Rootfs: s.Rootfs, Within: c.Containers.Folders}
+}
+
+// addDevices gives the member's container its devices. A device of this host without a
+// specification keeps the member from starting; one that is simulated has none.
+func (c *RunConfig) addDevices(spec *shim.Spec) error {
+	if spec.Container == nil {
+		return nil
+	}
+	edits, missing, err := cdi.Resolve(c.Containers.CDI, spec.Devices)
+	switch {
+	case err != nil:
+		return err
+	case len(missing) > 0 && c.Affinity:
+		return fmt.Errorf("no CDI specification in %s has the devices %s of kind %s: see docs/work.md", strings.Join(c.Containers.CDI, ", "), strings.Join(missing, ", "), cdi.Kind)
+	}
+	spec.Env = lastOfEach(append(edits.Env, spec.Env...)) // Muster's variables win, and the client's
+	spec.Container.Mounts, spec.Container.Hooks = edits.Mounts, edits.Hooks
+	return c.addCommonDevices(spec.Container)
+}
+
+// mostCommonDevices bounds the files of RunConfig.Devices that a container gets.
+const mostCommonDevices = 256
+
+// addCommonDevices gives a container the device files that all members may open.
+func (c *RunConfig) addCommonDevices(to *shim.Container) error {
+	if c.DeviceFiles == nil {
+		return nil
+	}
+	count := 0
+	for _, pattern := range c.Devices {
+		names, err := fs.Glob(c.DeviceFiles, strings.TrimPrefix(pattern, "/"))
+		if err != nil {
+			return fmt.Errorf("devices %q: %w", pattern, err)
+		}
+		if count += len(names); count > mostCommonDevices {
+			return fmt.Errorf("work.devices names %d files, want at most %d", count, mostCommonDevices)
+		}
+		for _, name := range names {
+			to.Mounts = append(to.Mounts, shim.Mount{Source: "/" + name, Destination: "/" + name, Options: []string{"bind"}})
+		}
+	}
+	return nil
+}
+
+// FindContainers returns how this host runs commands in root file systems of the folders, or
+// why it cannot.
+func FindContainers(folders []string) (*Containers, error) {
+	tool, err := exec.LookPath("crun")
+	if err != nil {
+		return nil, errors.New("no program crun in PATH: install the package crun")
+	}
+	if data, err := os.ReadFile("/proc/sys/user/max_user_namespaces"); err == nil {
+		if most, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && most == 0 {
+			return nil, errors.New("the kernel permits no user namespaces: sysctl user.max_user_namespaces is 0")
+		}
+	}
+	const second = "/sys/fs/cgroup/unified"
+	var stat unix.Statfs_t
+	if err := unix.Statfs(second, &stat); err == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC {
+		return nil, fmt.Errorf("crun refuses hosts with two hierarchies of cgroups: boot with systemd.unified_cgroup_hierarchy=1, or unmount %s", second)
+	}
+	return &Containers{Tool: tool, Folders: folders, CDI: cdi.Folders}, nil
+}
