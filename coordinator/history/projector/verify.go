@@ -147,11 +147,12 @@ func Rebuild(ctx context.Context, s store.KVStore, w Warehouse, cluster string, 
 		return r, err
 	}
 	b := differing(want, r.Differences)
+	b.Upto, b.At = r.Revision, want.At
 	closeVanished(&b, onlyOpen(want, has))
 	stamp(&b, r.Revision) // rows that are newer than the comparison stay
 	parts := partsOf(b, rebuiltRows)
 	for i := range parts {
-		parts[i].At = want.At
+		parts[i].At = b.At
 	}
 	if err := w.Repair(ctx, slices.Values(parts)); err != nil {
 		return r, err

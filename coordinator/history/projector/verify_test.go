@@ -38,6 +38,7 @@ func TestVerifyAndRebuild(t *testing.T) {
 		changed, added := all.Units[0], all.Units[1]
 		changed.State, changed.Revision = "Failed", at.Revision // as new as the position: a hand has changed it
 		added.UID, added.Revision = "nobody", at.Revision-1
+		added.Created, added.Scheduled, added.Started, added.Ended = time.Now().Add(-time.Hour), time.Time{}, time.Time{}, time.Time{}
 		slice := w.slice(t)
 		longer := slice
 		longer.To = slice.To.Add(time.Millisecond)
@@ -51,6 +52,9 @@ func TestVerifyAndRebuild(t *testing.T) {
 		r, err := projector.Rebuild(t.Context(), w.store, w.history, "test", 0)
 		if err != nil || len(r.Differences) != 5 {
 			t.Errorf("error %v, differences %v", err, r.Differences)
+		}
+		if end := w.history.Rows().Units["nobody"].Row.Ended; time.Since(end) > 30*time.Minute {
+			t.Errorf("the unit that the store does not have has ended at %s, want the time of the comparison", end)
 		}
 		if r, err = projector.Verify(t.Context(), w.store, w.history, "test", 0); err != nil || len(r.Differences) > 0 {
 			t.Errorf("after the rebuild: error %v, differences %v", err, r.Differences)
