@@ -11,13 +11,19 @@ import (
 // its devices become ready, schedulable or healthy. The Take of the same amounts
 // ends no growth.
 func (s *State) TakeGrown() []*Node {
-	grown := s.grown
-	s.grown = nil
-	for _, n := range grown {
-		n.grown = false
+	return take(&s.grown, func(n *Node) { n.grown = false })
+}
+
+// take empties a list of nodes and returns them, ascending by ID; unmark takes the mark off
+// each.
+func take(list *[]*Node, unmark func(*Node)) []*Node {
+	nodes := *list
+	*list = nil
+	for _, n := range nodes {
+		unmark(n)
 	}
-	slices.SortFunc(grown, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
-	return grown
+	slices.SortFunc(nodes, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
+	return nodes
 }
 
 // HasGrown reports whether TakeGrown would return a node.
@@ -43,13 +49,7 @@ func (n *Node) Grown() bool { return n.grown }
 // undoes, with a change of its host, labels or taints, and as it or its devices stop being
 // ready, schedulable or healthy. The Give of the same amounts ends no shrinking.
 func (s *State) TakeShrunk() []*Node {
-	shrunk := s.shrunk
-	s.shrunk = nil
-	for _, n := range shrunk {
-		n.shrunk = false
-	}
-	slices.SortFunc(shrunk, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
-	return shrunk
+	return take(&s.shrunk, func(n *Node) { n.shrunk = false })
 }
 
 // ForgetShrunk drops what TakeShrunk would return.
