@@ -50,6 +50,7 @@ func TestMembersThatDifferAreRefused(t *testing.T) {
 		"counts that agree":                 {`"parallelism":5,"completions":5,` + gang(`"minMembers":5,"topology":[{"topologyKey":"rack"}]`), ""},
 		"another parallelism":               {`"parallelism":4,` + twoSets + "," + templateOfCPUs, "spec.parallelism: 4: the sets of spec.members have 5 members; leave parallelism out"},
 		"other completions":                 {`"completions":4,` + twoSets + "," + templateOfCPUs, "spec.completions: 4: the members of a gang succeed together, so completions is parallelism, which is 5; leave completions out"},
+		"lost members are replaced":         {`"onMemberLost":"Replace",` + twoSets + "," + templateOfCPUs, ""},
 		"a smaller minimum":                 {gang(`"minMembers":4`), "spec.template.spec.gangScheduling.minMembers: 4: members that differ start together, all 5 of them; leave minMembers out"},
 		"subgroups":                         {gang(`"topology":[{"topologyKey":"rack"}],"subgroup":{"members":5,"topologyKey":"rack"}`), "spec.template.spec.gangScheduling.subgroup: of members that differ there are no subgroups; leave subgroup or spec.members out"},
 		"alternatives":                      {twoSets + `,"template":{"spec":{"resources":{"requests":{"cpu":"4"}},"alternatives":[{"nodeSelector":{"a":"b"}}]}}`, "spec.members: 2 sets, and spec.template.spec.alternatives has 1 entries: members that differ have one request each; leave one of the two out"},

@@ -41,9 +41,6 @@ func (j *Job) Validate() *Status {
 	}
 	faults.add(checkWord("spec.onMemberFailure", s.OnMemberFailure, "Restart", "FailJob", "Ignore"))
 	faults.add(checkWord("spec.onMemberLost", s.OnMemberLost, "Restart", "Replace"))
-	if s.ReplacesLost() && j.hasSets() {
-		faults.add(invalid("spec.onMemberLost", "Replace: not with spec.members, whose members differ, in this version; leave one of them out"))
-	}
 	if b := s.BackoffLimit; b != nil && *b < 0 {
 		faults.add(invalid("spec.backoffLimit", "%d is negative", *b))
 	}

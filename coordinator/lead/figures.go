@@ -173,8 +173,7 @@ func (f *Figures) countUnit(u *unit) {
 		f.Waiting[u.record.Queue]++
 		f.countWaiting(u)
 	case api.Running, api.Terminating:
-		for members, r := range u.Demand.EachSet() {
-			members -= len(u.record.Lost) // of a job whose members are equal
+		for members, r := range u.eachSet() {
 			f.Allocated[u.record.Namespace] = f.Allocated[u.record.Namespace].Plus(cluster.Amounts{
 				CPU: resource.Millicores(members) * (r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU), Memory: resource.Bytes(members) * r.Memory,
 				GPU: resource.Milli(members) * r.GPUMilli(),

@@ -146,17 +146,16 @@ func (u *unit) lostWith(members []record.LostMember) []int {
 // chargesWithout are the charges of an attempt without its members on a node.
 func (l *Leader) chargesWithout(a *attempt, node resource.NodeID) []record.Charge {
 	left := map[resource.NodeID][]grant.Member{}
-	members := int64(0)
+	var members []int
 	for _, id := range a.machine.Nodes() {
 		if vote, _ := a.machine.Vote(id); id != node {
 			left[id] = vote.Members
-			members += int64(len(vote.Members))
+			for _, m := range vote.Members {
+				members = append(members, m.Index)
+			}
 		}
 	}
-	request := make(resource.Vector, len(a.unit.Charge.Request))
-	for name, amount := range a.unit.Charge.Request {
-		request[name] = amount / int64(a.unit.record.Members) * members
-	}
+	request := a.unit.ChargeOf(members)
 	charges := slices.Clone(a.charges)
 	for i := range charges {
 		charges[i].Request = request

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -74,11 +75,31 @@ func (u *unit) version() resource.Revision {
 	return newest
 }
 
-// gpus are those of all members.
+// eachSet yields the number of the members of each set that the unit has not lost, and
+// their request.
+func (u *unit) eachSet() iter.Seq2[int, *resource.Request] {
+	return func(yield func(int, *resource.Request) bool) {
+		first := 0
+		for members, r := range u.Demand.EachSet() {
+			held, end := members, first+members
+			for _, lost := range u.record.Lost {
+				if first <= lost && lost < end {
+					held--
+				}
+			}
+			if !yield(held, r) {
+				return
+			}
+			first = end
+		}
+	}
+}
+
+// gpus are those of all members that the unit has not lost.
 func (u *unit) gpus() resource.Milli {
 	var sum resource.Milli
-	for members, r := range u.Demand.EachSet() {
-		sum += r.GPUMilli() * resource.Milli(members-len(u.record.Lost)) // members are lost of a job whose members are equal
+	for members, r := range u.eachSet() {
+		sum += r.GPUMilli() * resource.Milli(members)
 	}
 	return sum
 }

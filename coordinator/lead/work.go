@@ -53,7 +53,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 			start.Members = nil
 			vote, _ := a.machine.Vote(node)
 			for _, m := range vote.Members {
-				if _, known := a.work[m.Index]; !known && doc.SetOf(m.Index) == set {
+				if _, known := a.work[m.Index]; !known && doc.SetOf(start.First+m.Index) == set {
 					start.Members = append(start.Members, grant.StartMember{Index: m.Index})
 				}
 			}

@@ -214,7 +214,7 @@ func unitOf(u *shown.Unit) (shows events.Unit) {
 		return shows
 	}
 	m := shown.Member{Unit: *u}
-	shows = events.Unit{First: u.Record.FirstMember, Members: u.Record.Members, Shown: m.Show(), Differs: u.Job != nil && len(u.Job.Spec.Members) > 1}
+	shows = events.Unit{First: u.Record.FirstMember, Members: u.Record.Members, Shown: m.Show(), Differs: u.Job != nil && len(u.Job.Spec.Members) > 1 && !u.Record.Replaces}
 	for _, p := range u.Places {
 		shows.Nodes = append(shows.Nodes, string(p.Node))
 	}

@@ -40,15 +40,23 @@ func (u *Unit) Parts() []Unit {
 	return parts
 }
 
-// RequestOf is the request of a member.
-func (u *Unit) RequestOf(index int) *resource.Request {
+// SetOf is the number of the set of a member; 0 where members are equal.
+func (u *Unit) SetOf(index int) int {
 	for i := range u.Sets {
 		if index < u.Sets[i].Members {
-			return &u.Sets[i].Request
+			return i
 		}
 		index -= u.Sets[i].Members
 	}
-	return &u.Request
+	return 0
+}
+
+// RequestOf is the request of a member.
+func (u *Unit) RequestOf(index int) *resource.Request {
+	if u.Sets == nil {
+		return &u.Request
+	}
+	return &u.Sets[u.SetOf(index)].Request
 }
 
 // EachSet yields the number of the members of each set and their request: all members,

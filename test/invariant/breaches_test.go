@@ -59,6 +59,20 @@ func wrong() map[string]breach {
 			s.c.Demanded(path("u1"), invariant.Wants{Members: 2, GPUs: 1})
 			s.commit("u1", "g1")
 		}},
+		"a replacement has the devices of another member": {invariant.I3Demand, "with 1 devices for member 0, which asked for 2", func(s *scene) {
+			s.gang("u1")
+			s.batch(dead("n2"))
+			s.lose("u1")
+			s.c.Demanded(path("u1"), invariant.Wants{Members: 2, GPUs: 1, Differs: true, Last: 2})
+			s.replace("u1")
+		}},
+		"a lost member stays charged": {invariant.I10Lost, "with 1 of 2 members, and charges", func(s *scene) {
+			s.gang("u1")
+			s.batch(dead("n2"))
+			r, whole := recordOf(grant.RecordCommitted, "u1", "g1"), gangOf(grant.RecordCommitted, "u1")
+			r.LostMembers, r.Charges = []record.LostMember{{Placement: whole.Members[1], AtMillis: 1}}, whole.Charges
+			s.batch(put(tx("u1"), r), s.gangUnit("u1", "Running", 1), invariant.Index{Node: "n2", Tx: tx("u1"), Gone: true}, s.replacement("u1", "Pending", ""))
+		}},
 		"a member has other things": {invariant.I3Protected, "has other things", func(s *scene) {
 			s.commit("u1", "g1")
 			s.hold(tx("u1"), grant.Held, "g2")

@@ -199,6 +199,10 @@ func (c *Checker) checkModels(tx resource.TxID, r record.Tx) {
 // have said.
 func (c *Checker) checkDemand(tx resource.TxID, r record.Tx) {
 	w, known := c.demands[r.Unit]
+	if u := c.state.byUID[r.UnitUID]; !known && u.Replaces {
+		w, known = c.demands[c.state.byUID[u.Parent].Path()]
+		w = Wants{Members: 1, GPUs: w.of(u.FirstMember), Alternative: w.Alternative, Differs: w.Differs, Last: w.of(u.FirstMember)}
+	}
 	if !known {
 		return
 	}

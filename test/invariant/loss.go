@@ -40,9 +40,13 @@ func (c *Checker) checkLoss(tx resource.TxID, r record.Tx) {
 	}) {
 		c.report(v, "%s has lost a part of its members on a node", tx)
 	}
+	var less int64 // members may differ
+	for _, m := range lost {
+		less += m.Assignment.Vector()[resource.GPU]
+	}
 	for i, charge := range r.Charges {
-		if i >= len(before.Charges) || charge.Request[resource.GPU]*int64(len(before.Members)) != before.Charges[i].Request[resource.GPU]*int64(len(r.Members)) {
-			c.report(v, "%s with %d of %d members charges %v", tx, len(r.Members), len(before.Members), r.Charges)
+		if i >= len(before.Charges) || charge.Request[resource.GPU] != before.Charges[i].Request[resource.GPU]-less {
+			c.report(v, "%s has lost %d thousandths of a device with %d of %d members, and charges %v", tx, less, len(lost), len(before.Members), r.Charges)
 			return
 		}
 	}

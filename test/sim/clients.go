@@ -119,7 +119,7 @@ func (s *Sim) actClient() bool {
 		c.other = 3 - c.demand.Request.GPUs
 		s.stats["units with an alternative"]++
 	}
-	if !c.heals && s.sets && c.subgroup == 0 && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
+	if s.sets && c.subgroup == 0 && c.kind == record.JobUnit && c.other == 0 && c.demand.Members > 1 && s.rng.IntN(2) == 0 {
 		c.differs, c.last = true, pick(s, []int{0, 3 - c.demand.Request.GPUs})
 		s.stats["gangs whose members differ"]++
 	}

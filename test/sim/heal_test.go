@@ -10,7 +10,7 @@ import (
 // together: in runs of nodes that die, beside evictions, restores and edits.
 func TestGangsThatHeal(t *testing.T) {
 	total := map[string]int{}
-	for i := range uint64(*seeds) / 5 {
+	for i := range uint64(*seeds) / 3 {
 		o := options(t, 1_000_000+*base+i)
 		o.All, o.Only = true, sim.Fences|sim.Heals
 		if i%2 == 0 {
@@ -18,6 +18,9 @@ func TestGangsThatHeal(t *testing.T) {
 		}
 		if i%3 == 0 {
 			o.Only |= sim.Domains | sim.Subgroups | sim.Edits
+		}
+		if i%4 < 2 {
+			o.Only |= sim.Sets
 		}
 		r := named(t, o)
 		for k, v := range r.Stats {
@@ -34,5 +37,8 @@ func TestGangsThatHeal(t *testing.T) {
 	}
 	if total["members lost"] == 0 || total["members replaced"] == 0 {
 		t.Errorf("%d members were lost, %d replaced: the simulation does not get far", total["members lost"], total["members replaced"])
+	}
+	if *seeds >= 2000 && total["members that differ replaced"] == 0 {
+		t.Errorf("of %d members that were replaced none was of a gang whose members differ: the simulation does not get far", total["members replaced"])
 	}
 }

@@ -67,6 +67,9 @@ func (t *term) noteWrite(w lead.Write) {
 	for tx, r := range s.store.records(w) {
 		if r.State == grant.RecordCommitted && r.Unit.N >= record.FirstReplacement {
 			s.stats["members replaced"]++
+			if c := s.clientOf(record.UnitPath{Namespace: r.Unit.Namespace, Kind: r.Unit.Kind, Name: r.Unit.Name}.String()); c != nil && c.differs {
+				s.stats["members that differ replaced"]++
+			}
 		}
 		switch {
 		case r.State == grant.RecordCommitted && len(r.LostMembers) > 0: // it goes on without them

@@ -51,8 +51,12 @@ func (n *Narrator) takeJob(c *change, e record.Event) error {
 	return nil
 }
 
-// workOf is the request of the job's members; nil where the document cannot be read.
-func (j *job) workOf(ofNodes []resource.Name) *work {
+// workOf is the request of a unit of the job; nil where the document cannot be read.
+func (j *job) workOf(u *record.Unit) *work {
+	if u.Replaces && j.doc != nil && len(j.doc.Spec.Members) > 0 {
+		return j.workOfMember(u)
+	}
+	ofNodes := u.NodeResources
 	if j.work != nil && slices.Equal(j.ofNodes, ofNodes) {
 		return j.work
 	}
@@ -73,6 +77,17 @@ func (j *job) workOf(ofNodes []resource.Name) *work {
 	}
 	w.limited = w.limited || j.doc.Spec.ActiveDeadlineSeconds != nil
 	j.work, j.ofNodes = w, ofNodes
+	return w
+}
+
+// workOfMember is workOf a unit that replaces a member of a job whose members differ.
+func (j *job) workOfMember(u *record.Unit) *work {
+	spec := j.doc.SpecOf(u.FirstMember)
+	w, err := workOf(&spec, u.NodeResources, j.doc.Spec.PriorityClass)
+	if err != nil {
+		return nil
+	}
+	w.limited = w.limited || j.doc.Spec.ActiveDeadlineSeconds != nil
 	return w
 }
 

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
 )
 
 // The part of a lost member ends at its loss, that of the others with the grant; the exit
@@ -30,5 +33,28 @@ func TestALostMember(t *testing.T) {
 	var exits []record.Exit
 	if len(grants) != 1 || json.Unmarshal(grants[0].Exits, &exits) != nil || len(exits) != 1 || exits[0].Member != 0 || !grants[0].Members[1].Ended.Equal(at(20)) {
 		t.Errorf("at the end: %+v with the exits %s", grants, grants[0].Exits)
+	}
+}
+
+// The replacement of a member of a job whose members differ has the requests of that member.
+func TestAReplacementOfMembersThatDiffer(t *testing.T) {
+	k, u, rec := newKeys(), unit(), committed(5)
+	path := u.Path()
+	path.Kind, path.N = record.JobUnit, record.FirstReplacement+1
+	u.Kind, u.N, u.Document, u.Made, u.FirstMember, u.Replaces, u.Parent, u.Phase, u.TxID = record.JobUnit, path.N, nil, nil, 1, true, "u0", "Running", tx
+	rec.Unit = path
+	job := record.Job{UID: "j1", Namespace: "ns", Name: "train", Tenant: "t", Phase: "Running", Created: u.Created, Units: []record.UnitPath{path}, Document: []byte(
+		`{"kind":"Job","metadata":{"name":"train"},"spec":{"members":[{"name":"launcher","count":1},{"name":"worker","count":2,"nodeSelector":{"pool":"gpu"},"resources":{"requests":{"cpu":"2","nvidia.com/gpu":"2"},"limits":{"cpu":"4"}}}],` +
+			`"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`)}
+	k.write(record.MustPutRecord(record.JobKey("ns", "train"), job), record.MustPutRecord(path.Key(), u), record.MustPutRecord(record.TxKey(tx), rec))
+	got, amounts := k.n.Take(), resource.Vector{resource.CPU: 2000, resource.GPU: 2000}
+	if len(got.Units) != 1 || len(got.Grants) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	if diff := cmp.Diff([]resource.Vector{amounts, {resource.CPU: 4000}, amounts}, []resource.Vector{got.Units[0].Requests, got.Units[0].Limits, got.Grants[0].Members[0].Requested}); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if selector := string(got.Units[0].NodeSelector); selector != `{"pool":"gpu"}` {
+		t.Errorf("the selector is %s", selector)
 	}
 }

@@ -105,7 +105,7 @@ func (n *Narrator) join(u *unit) {
 		return
 	}
 	u.jobUID, u.user = j.record.UID, j.record.Made.User()
-	u.work = j.workOf(u.record.NodeResources)
+	u.work = j.workOf(u.record)
 }
 
 // takeReady takes the key that says since when a transaction is held.

@@ -25,6 +25,9 @@ type Form struct {
 	// ChargeKey is equal for units that quota treats alike, but for namespace, demand and
 	// priority.
 	ChargeKey string
+	// memberCharges are the charges of a member of each set of Demand; nil where members are
+	// equal.
+	memberCharges []resource.Vector
 }
 
 // Of builds a form. spec is one of api.AllocationSpec.Forms, job the job of the unit or nil,
@@ -36,6 +39,7 @@ func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, gro
 	charge.Group, charge.Request = rec.Namespace, resource.Vector{}
 	cluster := resource.Vector{} // amounts of all members that no node has
 	sets := setsOf(rec, spec, job)
+	var charges []resource.Vector
 	for _, one := range sets {
 		request, foreign, status := requestOf(rec, one.spec)
 		if status != nil {
@@ -45,15 +49,32 @@ func Of(rec record.Unit, spec api.AllocationSpec, job *api.Job, user string, gro
 		maps.Copy(member, foreign)
 		charge.Request.Add(member.Scaled(int64(one.members)))
 		cluster.Add(foreign.Scaled(int64(one.members)))
+		charges = append(charges, member)
 		demand.Sets = append(demand.Sets, place.Set{
 			Name: one.name, Members: one.members, Request: request, Constraints: constraint.Compile(withWork(Constraints(one.spec.Scheduling), job)),
 		})
 	}
 	demand.Request, demand.Constraints = demand.Sets[0].Request, demand.Sets[0].Constraints
 	if len(sets) == 1 {
-		demand.Sets = nil
+		demand.Sets, charges = nil, nil
 	}
-	return Form{Demand: demand, Shape: shapeOf(demand), Charge: charge, ChargeKey: chargeKeyOf(string(rec.Tenant), charge, cluster, groups)}, nil
+	key := chargeKeyOf(string(rec.Tenant), charge, cluster, groups)
+	return Form{Demand: demand, Shape: shapeOf(demand), Charge: charge, ChargeKey: key, memberCharges: charges}, nil
+}
+
+// ChargeOf is the part of Charge.Request that some members have, by their indices.
+func (f *Form) ChargeOf(members []int) resource.Vector {
+	sum := make(resource.Vector, len(f.Charge.Request))
+	if f.memberCharges == nil {
+		for name, amount := range f.Charge.Request {
+			sum[name] = amount / int64(f.Demand.Members) * int64(len(members))
+		}
+		return sum
+	}
+	for _, index := range members {
+		sum.Add(f.memberCharges[f.Demand.SetOf(index)])
+	}
+	return sum
 }
 
 // set is members of a unit with the same specification.
@@ -63,10 +84,14 @@ type set struct {
 	spec    api.AllocationSpec
 }
 
-// setsOf are the sets of a job's unit, whose members may differ; of another unit one.
+// setsOf are the sets of a job's unit, whose members may differ; of another unit one. A
+// unit that replaces a member has the specification of that member.
 func setsOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) []set {
 	if job == nil || len(job.Spec.Members) == 0 {
 		return []set{{members: rec.Members, spec: spec}}
+	}
+	if rec.Replaces {
+		return []set{{members: rec.Members, spec: job.SpecOf(rec.FirstMember)}}
 	}
 	var sets []set
 	for i, of := range job.MemberSpecs() {
