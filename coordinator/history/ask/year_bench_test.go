@@ -81,7 +81,7 @@ func (y year) fill(b *testing.B, w *warehouse.Warehouse) {
 		statements = append(statements, `INSERT INTO usage_daily SELECT tenant_id, namespace, slot_name, gpu_model, date_trunc('day', hour_start, 'UTC'), 1, max(max_usage), 0, 1, 1, 1, 1, 0, 0, 0, NULL, NULL, sum(cost_units)
 			FROM usage_hourly GROUP BY 1, 2, 3, 4, 5`)
 	} else {
-		statements = append(statements, `INSERT INTO usage_daily SELECT tenant_id, namespace, slot_name, gpu_model, hour_start - hour_start % 86400000, 1, max(max_usage), 0, 1, 1, '1', '1', '0', '0', '0', NULL, NULL, sum(cost_units)
+		statements = append(statements, `INSERT INTO usage_daily SELECT tenant_id, namespace, slot_name, gpu_model, hour_start - hour_start % 86400000, 1, max(max_usage), 0, 1, 1, '1', '1', '0', '0', '0', NULL, NULL, sum(cost_units), NULL, NULL, NULL
 			FROM usage_hourly GROUP BY 1, 2, 3, 4, 5`)
 	}
 	for _, s := range statements {
