@@ -16,78 +16,86 @@ import (
 // as under rules about other units: each unit of it is needed, but another set may be
 // better, unless the domains together have at most mostSets sets.
 //
-// Each domain takes one trial that says whether there is a set at all. The search for the
-// sets has one budget of trials over all domains: once that is used up, the best set of the
-// domains so far is chosen. Where its own share has left superfluous units in it, they are
-// taken out at the end, with a budget for that alone.
+// The search for the sets has one budget of effort over all domains: once that is used up, the
+// best set of the domains so far is chosen. Where its own share has left superfluous units in
+// it, they are taken out at the end, with a budget for that alone.
 func (x *Index) inDomains(units []place.Unit, priority int32) (plan [][]place.Choice, victims []string, ok bool) {
 	if plan, ok := WithTogether(x.state, units, nil); ok {
 		return plan, nil, true
 	}
-	var open []*domainSearch
-	for _, within := range domainsOf(x.state, units) {
-		if d := x.searchIn(within, units, priority); d.makesRoom(d.candidates) {
-			open = append(open, d)
-		}
-	}
-	var best []int
-	var bestSet []Holder
-	var cut *domainSearch // that of the best set, where its trials did not suffice
-	left, sets := maxTrials, 0
-	for _, d := range open {
-		sets += d.sets()
-	}
+	open, sets := x.openTo(units, priority)
+	var best []int // ranks
+	var bestOf *domainSearch
+	var bestSet []int // of the candidates of that domain
+	left := maxEffort
 	for i, d := range open {
 		if plan != nil && left <= 0 {
 			break
 		}
-		d.trials = shareOf(left, len(open)-i)
-		left -= d.trials
-		set, ok := d.gather()
-		if !ok {
+		d.effort = shareOf(left, len(open)-i)
+		left -= d.effort
+		set, ok := d.victims(best, sets <= mostSets)
+		left += d.effort
+		if !ok || plan != nil && compareSets(x.holders, d.ranksOf(set), best) >= 0 {
 			continue
 		}
-		set = d.spare(set)
-		left += d.trials
-		chosen := d.ranked(set)
-		if sets <= mostSets {
-			bound := chosen
-			if plan != nil && compareSets(x.holders, best, chosen) < 0 {
-				bound = best
-			}
-			if better, ok := d.better(bound); ok {
-				set, chosen = better, d.ranked(better)
-			}
-		}
-		if plan != nil && compareSets(x.holders, chosen, best) >= 0 {
-			continue
-		}
-		places, ok := WithTogether(x.state, d.units, set)
-		if !ok {
-			continue
-		}
-		if best, bestSet, plan, cut = chosen, set, places, nil; d.trials <= 0 {
-			cut = d
+		if places, ok := WithTogether(x.state, d.units, d.holdersOf(set)); ok {
+			best, bestOf, bestSet, plan = d.ranksOf(set), d, set, places
 		}
 	}
-	if cut != nil {
-		cut.trials = maxTrials
-		bestSet = cut.spare(bestSet)
-		plan, _ = WithTogether(x.state, cut.units, bestSet)
+	if plan == nil {
+		return nil, nil, false
 	}
-	for _, v := range bestSet {
-		victims = append(victims, v.Unit)
+	if bestOf.effort <= 0 {
+		bestOf.effort = maxEffort
+		bestSet = bestOf.spareByTrial(bestSet)
+		plan, _ = WithTogether(x.state, bestOf.units, bestOf.holdersOf(bestSet))
 	}
-	slices.Sort(victims)
-	return plan, victims, plan != nil
+	return plan, bestOf.unitsOf(bestSet), plan != nil
 }
 
-// shareOf is the number of trials in one of the domains that are left to search. It may be
-// more than are left: a set of which no trial is left would have superfluous units.
-func shareOf(left, domains int) int { return max(minTrials, left/domains) }
+// openTo are the domains in which units of lower priority give enough amounts, and the
+// number of the sets of these units in all of them.
+func (x *Index) openTo(units []place.Unit, priority int32) (open []*domainSearch, sets int) {
+	for _, d := range x.domainsFor(units, priority) {
+		all := d.all()
+		if d.stock.lacks(all) || d.sets() <= mostSets && !d.makesRoom(d.holdersOf(all)) {
+			continue
+		}
+		open, sets = append(open, d), sets+d.sets()
+	}
+	return open, sets
+}
 
-// minTrials is the least number of trials for the set of one domain.
-const minTrials = 64
+// victims are a set of the domain that makes room. Of few sets it is the best; of many it is
+// left out where it is probably not better than the best set so far, nil for none.
+func (d *domainSearch) victims(best []int, few bool) ([]int, bool) {
+	set, needed, ok := d.least()
+	if !ok {
+		return nil, false
+	}
+	if !few && best != nil && compareSets(d.holders, d.ranksOf(set), best) >= 0 {
+		return nil, false
+	}
+	if set, ok = d.settle(set, needed); !ok || !few {
+		return set, ok
+	}
+	bound := d.ranksOf(set)
+	if best != nil && compareSets(d.holders, best, bound) < 0 {
+		bound = best
+	}
+	if better, ok := d.better(bound); ok {
+		return better, true
+	}
+	return set, true
+}
+
+// shareOf is the effort in one of the domains that are left to search. It may be
+// more than is left: a set for which no effort is left would have superfluous units.
+func shareOf(left, domains int) int { return max(minEffort, left/domains) }
+
+// minEffort is the least effort for the set of one domain.
+const minEffort = trial << 6
 
 // domainSearch is the search in one domain.
 type domainSearch struct {
@@ -95,28 +103,52 @@ type domainSearch struct {
 	units []place.Unit // with the domain as their only nodes
 }
 
-// searchIn prepares the search in one domain, nil for all nodes.
-func (x *Index) searchIn(within map[resource.NodeID]bool, units []place.Unit, priority int32) *domainSearch {
+// domainsFor prepares the search in each domain.
+func (x *Index) domainsFor(units []place.Unit, priority int32) []*domainSearch {
+	within := domainsOf(x.state, units)
+	of := map[resource.NodeID]int{} // domain of each node
+	for i, nodes := range within {
+		for id := range nodes {
+			of[id] = i
+		}
+	}
+	everywhere := len(within) == 1 && within[0] == nil
+	at := make([]int, len(x.nodes)) // domain of each node of the index, -1 for none
+	nodes, ranks := make([][]int, len(within)), make([][]int, len(within))
+	for i, n := range x.nodes {
+		if d, found := of[n.ID]; found || everywhere {
+			at[i] = d
+			nodes[d] = append(nodes[d], i)
+		} else {
+			at[i] = -1
+		}
+	}
+	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
+		for _, i := range x.holders[rank].nodes {
+			if d := at[i]; d >= 0 && (len(ranks[d]) == 0 || ranks[d][len(ranks[d])-1] != rank) {
+				ranks[d] = append(ranks[d], rank)
+			}
+		}
+	}
+	list := make([]*domainSearch, len(within))
+	for i := range within {
+		list[i] = x.searchIn(within[i], units, nodes[i], ranks[i])
+	}
+	return list
+}
+
+// searchIn prepares the search in a domain with these nodes, and with these units that may
+// give way; within is nil for all nodes.
+func (x *Index) searchIn(within map[resource.NodeID]bool, units []place.Unit, nodes, ranks []int) *domainSearch {
 	d := &domainSearch{units: slices.Clone(units)}
-	d.all = x.holders
 	for i := range d.units {
 		d.units[i].Within = within
 	}
-	d.makesRoom = func(set []Holder) bool {
+	d.relatedSearch = relatedSearch{Index: x, ranks: ranks, stock: x.stockOf(nodes, units, ranks), effort: maxEffort, makesRoom: func(set []Holder) bool {
 		_, ok := WithTogether(x.state, d.units, set)
 		return ok
-	}
-	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
-		if h := x.holders[rank].Holder; within == nil || isWithin(h, within) {
-			d.add(h, rank)
-		}
-	}
+	}}
 	return d
-}
-
-// isWithin reports whether a holder has a part in a domain.
-func isWithin(h *Holder, within map[resource.NodeID]bool) bool {
-	return slices.ContainsFunc(h.Parts, func(p Part) bool { return within[p.Node] })
 }
 
 // domainsOf are the nodes of each domain of the narrowest level at which the members go to

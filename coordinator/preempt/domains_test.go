@@ -138,15 +138,50 @@ func TestTheBestRackGivesWay(t *testing.T) {
 	}
 }
 
-// Of many racks each has few trials; no victim is superfluous all the same.
-func TestNoVictimOfManyDomainsIsSuperfluous(t *testing.T) {
-	nodes, holders := crowd(t, 400)
-	state := cluster.NewState(nodes...)
-	for i, n := range state.Nodes() {
-		state.Relabel(n, map[string]string{"rack": fmt.Sprint(i / 10)}, nil)
+// Of many racks whose units cannot all be compared, the one with the least priorities gives
+// way, wherever it is.
+func TestTheBestOfManyRacksGivesWay(t *testing.T) {
+	for _, best := range []int{0, 17, 39} {
+		nodes, holders := crowdOf(t, 400, func(host, gpu int) int32 {
+			if host/10 == best {
+				return 0
+			}
+			return int32((host+gpu)%3) + 1
+		})
+		state := cluster.NewState(nodes...)
+		for i, n := range state.Nodes() {
+			state.Relabel(n, map[string]string{"rack": fmt.Sprint(i / 10)}, nil)
+		}
+		unit := place.Unit{Members: 8, Request: eightGPUs, Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: true}}}}
+		plan, ok := preempt.Find(state, unit, 9, holders)
+		if !ok || len(plan.Victims) != 64 || plan.Victims[0] < fmt.Sprintf("ns/u%05d/0", best*80) || plan.Victims[63] >= fmt.Sprintf("ns/u%05d/0", best*80+80) {
+			t.Errorf("rack %d has the least priorities; %d victims, %t: from %v", best, len(plan.Victims), ok, plan.Victims)
+		}
 	}
-	unit := place.Unit{Members: 8, Request: eightGPUs, Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: true}}}}
-	if plan, ok := preempt.Find(state, unit, 9, holders); !ok || len(plan.Victims) != 64 || len(plan.Members) != 8 {
-		t.Errorf("%d victims for %d members, %t: want the 64 units of 8 hosts", len(plan.Victims), len(plan.Members), ok)
+}
+
+// Of many racks each has few trials; no victim is superfluous all the same: also where amounts
+// alone do not say which units make room, for a member needs GPUs of one NUMA node.
+func TestNoVictimOfManyDomainsIsSuperfluous(t *testing.T) {
+	for name, c := range map[string]struct {
+		rack, members int
+		request       resource.Request
+		victims       int
+	}{
+		"whole hosts":         {10, 8, eightGPUs, 64},
+		"GPUs of a NUMA node": {20, 38, resource.Request{GPUs: 2, CPU: 16000, NUMA: resource.NUMASingleNode}, 76},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes, holders := crowd(t, 400)
+			state := cluster.NewState(nodes...)
+			for i, n := range state.Nodes() {
+				state.Relabel(n, map[string]string{"rack": fmt.Sprint(i / c.rack)}, nil)
+			}
+			unit := place.Unit{Members: c.members, Request: c.request, Topology: &topology.Rules{Levels: []topology.Level{{Key: "rack", Required: true}}}}
+			plan, ok := preempt.Find(state, unit, 9, holders)
+			if !ok || len(plan.Victims) != c.victims || len(plan.Members) != c.members {
+				t.Errorf("%d victims for %d members, %t: want %d", len(plan.Victims), len(plan.Members), ok, c.victims)
+			}
+		})
 	}
 }

@@ -1,6 +1,8 @@
 package preempt
 
 import (
+	"fmt"
+
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/place"
 )
@@ -40,4 +42,38 @@ func (s *search) names(ranks []int) []string {
 		list = append(list, s.holders[rank].Unit)
 	}
 	return list
+}
+
+// Bounds compares the bound of each offer with the offer itself, in the first round of a gang
+// and after one eviction on each node in turn.
+func Bounds(state *cluster.State, u place.Unit, priority int32, holders []Holder) error {
+	s := indexFor(state, &u, holders).search(&u, priority)
+	rounds := [][]int{nil}
+	for i := range s.fields {
+		if here := s.fields[i].here; len(here) > 0 {
+			rounds = append(rounds, []int{here[len(here)-1].rank})
+		}
+	}
+	for _, evicted := range rounds {
+		have, missing := make([]int, len(s.fields)), u.Members
+		for i := range s.fields {
+			have[i] = s.room(&s.fields[i], evicted, u.Members)
+			missing -= have[i]
+		}
+		if missing <= 0 {
+			continue
+		}
+		for i := range s.fields {
+			var bound, made offer
+			s.bound(i, &bound, evicted, have[i])
+			s.make(i, &made, evicted, have, missing)
+			if made.set == nil {
+				continue
+			}
+			if bound.known || bound.floor != nil && s.cheaper(bound.floor, min(bound.most, missing), made.set, min(made.gain, missing)) > 0 {
+				return fmt.Errorf("without %v, node %d: the offer %v gains %d, its bound %v gains %d (none: %t)", evicted, i, made.set, made.gain, bound.floor, bound.most, bound.known)
+			}
+		}
+	}
+	return nil
 }

@@ -49,17 +49,23 @@ func sumOf(n *cluster.Node, parts []Part) cluster.Amounts {
 	return sum
 }
 
-// room counts how many members fit on a field with these ranks evicted, up to
-// limit. It counts on a reused copy of the free amounts: a search calls room thousands of
-// times, and a copy costs less than the inverse of each part in the State's journal.
-func (s *search) room(f *field, evicted []int, limit int) int {
+// without are the amounts that are free with these ranks evicted.
+func (f *field) without(evicted []int) cluster.Amounts {
 	sum := f.free
 	for i := range f.here {
 		if _, gone := slices.BinarySearch(evicted, f.here[i].rank); gone {
 			sum = sum.Plus(f.here[i].sum)
 		}
 	}
-	if !sum.Covers(s.want) {
+	return sum
+}
+
+// room counts how many members fit on a field with these ranks evicted, up to
+// limit. It counts on a reused copy of the free amounts: a search calls room thousands of
+// times, and a copy costs less than the inverse of each part in the State's journal.
+func (s *search) room(f *field, evicted []int, limit int) int {
+	sum := f.without(evicted)
+	if limit = most(&sum, &s.want, limit); limit == 0 {
 		return 0
 	}
 	s.steps += fitSteps

@@ -99,12 +99,17 @@ func (s *search) gang(ranks []int) ([]int, bool) {
 	}
 	offers := make([]offer, len(s.fields))
 	for sum < s.unit.Members {
+		missing := s.unit.Members - sum
 		best := -1
 		for i := range offers {
-			if !offers[i].known {
-				offers[i] = s.offer(i, evicted, have, s.unit.Members-sum)
+			o := &offers[i]
+			if !o.known && best >= 0 && s.isDearer(i, o, &offers[best], evicted, have, missing) {
+				continue
 			}
-			if offers[i].set != nil && (best < 0 || s.cheaper(offers[i].set, offers[i].gain, offers[best].set, offers[best].gain) < 0) {
+			if !o.known {
+				s.make(i, o, evicted, have, missing)
+			}
+			if o.set != nil && (best < 0 || s.cheaper(o.set, min(o.gain, missing), offers[best].set, min(offers[best].gain, missing)) < 0) {
 				best = i
 			}
 		}
@@ -129,22 +134,55 @@ type offer struct {
 	set    []int // nil for none
 	fields []int // where it frees something
 	gain   int   // members, on all these
+
+	// No set that makes room there is better than floor, nil where that is not known, and no
+	// set gains more than most.
+	bounded bool
+	floor   []int
+	most    int
 }
 
-func (s *search) offer(i int, evicted, have []int, missing int) offer {
-	o := offer{known: true, set: s.onField(&s.fields[i], evicted, have[i], nil)}
+// isDearer reports that an offer that was not made yet is no better than the best one. It looks
+// at amounts alone, which costs a small part of a fit.
+func (s *search) isDearer(i int, o, best *offer, evicted, have []int, missing int) bool {
+	if !o.bounded {
+		s.bound(i, o, evicted, have[i])
+	}
+	return o.known || o.floor != nil && s.cheaper(o.floor, min(o.most, missing), best.set, min(best.gain, missing)) >= 0
+}
+
+// bound looks for the bounds of an offer.
+func (s *search) bound(i int, o *offer, evicted []int, had int) {
+	f := &s.fields[i]
+	o.bounded, o.most = true, s.unit.Members
+	w := walk{search: s, field: f, evicted: evicted, had: had}
+	free := f.without(evicted)
+	if all := free.Plus(f.suffix[0]); !w.mayFit(all) {
+		o.known = true // as none
+		return
+	} else if !slices.ContainsFunc(f.here, func(h occupant) bool { return len(s.holders[h.rank].nodes) > 1 }) {
+		o.most = most(&all, &s.want, s.unit.Members) - had
+	}
+	if floor, sure := w.lightest(free); sure {
+		o.floor, o.known = floor, floor == nil
+	}
+}
+
+// make fills in the offer of one node.
+func (s *search) make(i int, o *offer, evicted, have []int, missing int) {
+	set, room := s.onField(&s.fields[i], evicted, have[i], have[i]+missing, nil)
+	*o = offer{known: true, set: set}
 	if o.set == nil {
-		return o
+		return
 	}
-	with := union(evicted, o.set)
 	o.fields = s.touched(o.set)
+	o.gain = room - have[i]
 	for _, j := range o.fields {
-		o.gain += s.room(&s.fields[j], with, have[j]+missing) - have[j]
+		if j != i {
+			o.gain += s.room(&s.fields[j], union(evicted, o.set), have[j]+missing) - have[j]
+		}
 	}
-	if o.gain = min(o.gain, missing); o.gain < 1 {
-		o.gain = 1 // fits are not quite monotonic: one place more here, one less there
-	}
-	return o
+	o.gain = max(1, o.gain) // fits are not quite monotonic: one place more here, one less there
 }
 
 // forget drops the offers that an eviction changes: those of the nodes where it

@@ -174,3 +174,12 @@ func (x *Index) Find(u place.Unit, priority int32) (Plan, bool) {
 	plan.Members, ok = With(x.state, u, victims)
 	return plan, ok
 }
+
+// everyNode has the positions of all nodes.
+func (x *Index) everyNode() []int {
+	all := make([]int, len(x.nodes))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}

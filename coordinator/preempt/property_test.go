@@ -107,6 +107,17 @@ func TestGreedyIsMinimalAndSparesHigherPriorities(t *testing.T) {
 	})
 }
 
+// TestNoOfferIsBetterThanItsBound draws what a gang finds on its nodes. An offer that is not
+// made, since its bound is no better than another offer, would not have been better.
+func TestNoOfferIsBetterThanItsBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, 9, 5)
+		if err := preempt.Bounds(cluster.NewState(w.nodes...), w.unit, priority, w.holders); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestSearchBeyondItsBoundsStaysMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 8, 3)

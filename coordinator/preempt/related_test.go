@@ -58,6 +58,26 @@ func TestVictimsUnderAntiAffinityAreNeeded(t *testing.T) {
 	})
 }
 
+// One old unit on a host, or two new ones on another: the fewer give way.
+func TestFewerVictimsForMembersThatDiffer(t *testing.T) {
+	nodes := hostsOf(t, "dgx-a100", 2)
+	var holders []preempt.Holder
+	for i, c := range []struct {
+		node int
+		gpus int
+	}{{0, 8}, {1, 4}, {1, 4}} {
+		h, ok := start(nodes[c.node:c.node+1], fmt.Sprint("u", i), 1, int64(i), 1, resource.Request{GPUs: c.gpus})
+		if !ok {
+			t.Fatal("a node is full too early")
+		}
+		holders = append(holders, h)
+	}
+	unit := place.Unit{Members: 2, Sets: []place.Set{{Members: 1, Request: resource.Request{GPUs: 8}}, {Members: 1, Request: resource.Request{CPU: 1000}}}}
+	if plan, ok := preempt.Find(cluster.NewState(nodes...), unit, priority, holders); !ok || !slices.Equal(plan.Victims, []string{"u0"}) {
+		t.Errorf("victims %v, %t; want u0", plan.Victims, ok)
+	}
+}
+
 // drawApart lets units hold something on nodes.
 func drawApart(t *rapid.T, state *cluster.State) []preempt.Holder {
 	var holders []preempt.Holder

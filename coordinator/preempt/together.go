@@ -20,31 +20,26 @@ func Together(state *cluster.State, units []place.Unit, priority int32, holders 
 	if units[0].Topology != nil {
 		return NewIndex(state, holders).inDomains(units, priority)
 	}
-	x := NewIndex(state, holders)
-	r := relatedSearch{all: x.holders, trials: maxTrials, makesRoom: func(set []Holder) bool {
-		_, ok := WithTogether(state, units, set)
-		return ok
-	}}
-	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
-		h := x.holders[rank].Holder
-		if !slices.ContainsFunc(units, func(u place.Unit) bool { return isWanted(state, &u, h) }) {
-			r.add(h, rank)
-		}
-	}
 	if plan, ok := WithTogether(state, units, nil); ok {
 		return plan, nil, true
 	}
+	x := NewIndex(state, holders)
+	var ranks []int
+	for rank := x.firstBelow(priority); rank < len(x.holders); rank++ {
+		if h := x.holders[rank].Holder; !slices.ContainsFunc(units, func(u place.Unit) bool { return isWanted(state, &u, h) }) {
+			ranks = append(ranks, rank)
+		}
+	}
+	r := relatedSearch{Index: x, ranks: ranks, stock: x.stockOf(x.everyNode(), units, ranks), effort: maxEffort, makesRoom: func(set []Holder) bool {
+		_, ok := WithTogether(state, units, set)
+		return ok
+	}}
 	set, ok := r.choose()
 	if !ok {
 		return nil, nil, false
 	}
-	var victims []string
-	for _, v := range set {
-		victims = append(victims, v.Unit)
-	}
-	slices.Sort(victims)
-	plan, ok := WithTogether(state, units, set)
-	return plan, victims, ok
+	plan, ok := WithTogether(state, units, r.holdersOf(set))
+	return plan, r.unitsOf(set), ok
 }
 
 // WithTogether is With for several units that start together.
