@@ -78,12 +78,11 @@ func (c *console) take() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the terminal: %w", err)
 	}
-	messages, err := unix.ParseSocketControlMessage(passed[:n])
-	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("the terminal: %d messages (%v), want 1", len(messages), err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
+	fds, err := passedFiles(passed[:n])
 	if err != nil || len(fds) != 1 {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
 		return nil, fmt.Errorf("the terminal: %d files (%v), want 1", len(fds), err)
 	}
 	if _, err := unix.IoctlGetUint32(fds[0], unix.TIOCGPTN); err != nil { // it is the person's end of one
@@ -95,4 +94,23 @@ func (c *console) take() (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fds[0]), "terminal"), nil
+}
+
+// passedFiles are the descriptors that control messages bring. Whoever writes to the socket
+// has chosen their number, and the kernel the rest.
+func passedFiles(control []byte) ([]int, error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil, err
+	}
+	var fds []int
+	for i := range messages {
+		if len(messages[i].Data)%4 != 0 {
+			return fds, fmt.Errorf("%d bytes are no descriptors", len(messages[i].Data))
+		}
+		if passed, err := unix.ParseUnixRights(&messages[i]); err == nil { // other messages bring none
+			fds = append(fds, passed...)
+		}
+	}
+	return fds, nil
 }
