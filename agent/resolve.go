@@ -134,7 +134,7 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	announced := a.contact.announce()
 	left := a.deps.Now()
 	done, err := a.calls.Register(ctx, rpc.Registration{
-		AssumeDeadAfter: announced, StartsWork: a.config.Run != nil, RunsContainers: a.config.Run.runsContainers(),
+		AssumeDeadAfter: announced, StartsWork: a.config.Run != nil, RunsContainers: a.config.Run.runsContainers(), MountsFolders: a.config.Run.mountsFolders(),
 		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,
 		Address: a.address, Version: a.config.Version,
 	})

@@ -178,8 +178,11 @@ func (o *owner) startWork(c *grant.Start) {
 	case run == nil:
 		o.tell(startsNothing(c, "the agent of this node starts no processes"))
 		return
-	case c.Rootfs != "" && !run.runsContainers(): // it could do so when the leader chose it
+	case c.HasContainer() && !run.runsContainers(): // it could do so when the leader chose it
 		o.tell(startsNothing(c, "the agent of this node runs no containers: crun is missing, or work.images names no folder"))
+		return
+	case len(c.Mounts) > 0 && !run.mountsFolders():
+		o.tell(startsNothing(c, "the agent of this node mounts no folders in containers: work.mounts names none"))
 		return
 	}
 	config := o.agent.config.Run
@@ -211,8 +214,8 @@ func startsNothing(c *grant.Start, why string) rpc.Work {
 func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	env := slices.Clone(c.Env)
 	dir := cmp.Or(s.Dir, c.Dir, "/")
-	if s.Rootfs != "" {
-		env, dir = slices.Clone(containerEnv), cmp.Or(s.Dir, "/")
+	if s.HasContainer() { // it begins with an environment and a folder of its own
+		env, dir = nil, s.Dir
 	}
 	if s.TTY {
 		env = append(env, "TERM="+ordinaryTerminal)
@@ -283,8 +286,8 @@ func (a *Agent) prepare(s *grant.Start, m *ledger.Holding, tenant resource.Tenan
 }
 
 // asUser completes the spec of a start for the user of its tenant: HOME, USER and LOGNAME
-// where the client has set none, and the user's home as working directory where the client
-// has named none. It does nothing where all processes have the same user.
+// where neither the client nor the container has set them, and, without a container, the
+// user's home as working directory where the client has named none. It does nothing where all processes have the same user.
 func (c *RunConfig) asUser(spec *shim.Spec, tenant resource.TenantID, dir string) error {
 	if c.Users == nil {
 		return nil
@@ -294,8 +297,12 @@ func (c *RunConfig) asUser(spec *shim.Spec, tenant resource.TenantID, dir string
 		return err
 	}
 	spec.User = &account.ID
+	if spec.Container != nil {
+		spec.Container.Env = append(account.Env(), spec.Container.Env...)
+		return nil
+	}
 	spec.Env = lastOfEach(append(account.Env(), spec.Env...))
-	if dir == "" && spec.Container == nil && filepath.IsAbs(account.Home) {
+	if dir == "" && filepath.IsAbs(account.Home) {
 		spec.Dir, spec.AnyDir = account.Home, true
 	}
 	return nil

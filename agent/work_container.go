@@ -22,6 +22,8 @@ type Containers struct {
 	Tool string
 	// Folders are the folders in which the root file systems lie.
 	Folders []string
+	// Mounts are the folders whose contents jobs may mount in them; none: jobs mount nothing.
+	Mounts []string
 	// CDI are the folders with the specifications of devices.
 	CDI []string
 }
@@ -33,12 +35,21 @@ var containerEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/
 // runsContainers reports whether commands may run in root file systems of their own.
 func (c *RunConfig) runsContainers() bool { return c != nil && c.Containers != nil }
 
+// mountsFolders reports whether jobs may mount folders of the host in these root file systems.
+func (c *RunConfig) mountsFolders() bool { return c.runsContainers() && len(c.Containers.Mounts) > 0 }
+
 // container is that of the members of a start, nil for the host's own file system.
 func (c *RunConfig) container(s *grant.Start) *shim.Container {
-	if s.Rootfs == "" || c.Containers == nil {
+	if !s.HasContainer() || c.Containers == nil {
 		return nil
 	}
-	return &shim.Container{Tool: c.Containers.Tool, Rootfs: s.Rootfs, Within: c.Containers.Folders}
+	made := &shim.Container{
+		Tool: c.Containers.Tool, Rootfs: s.Rootfs, Bundle: s.Bundle, Within: c.Containers.Folders, Env: containerEnv, DataWithin: c.Containers.Mounts,
+	}
+	for _, m := range s.Mounts {
+		made.Data = append(made.Data, shim.Data{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	return made
 }
 
 // addDevices gives the member's container its devices. A device of this host without a
@@ -83,9 +94,9 @@ func (c *RunConfig) addCommonDevices(to *shim.Container) error {
 	return nil
 }
 
-// FindContainers returns how this host runs commands in root file systems of the folders, or
-// why it cannot.
-func FindContainers(folders []string) (*Containers, error) {
+// FindContainers returns how this host runs commands in root file systems of the folders, in
+// which jobs may mount the contents of mounts, or why it cannot.
+func FindContainers(folders, mounts []string) (*Containers, error) {
 	tool, err := exec.LookPath("crun")
 	if err != nil {
 		return nil, errors.New("no program crun in PATH: install the package crun")
@@ -100,5 +111,5 @@ func FindContainers(folders []string) (*Containers, error) {
 	if err := unix.Statfs(second, &stat); err == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC {
 		return nil, fmt.Errorf("crun refuses hosts with two hierarchies of cgroups: boot with systemd.unified_cgroup_hierarchy=1, or unmount %s", second)
 	}
-	return &Containers{Tool: tool, Folders: folders, CDI: cdi.Folders}, nil
+	return &Containers{Tool: tool, Folders: folders, Mounts: mounts, CDI: cdi.Folders}, nil
 }

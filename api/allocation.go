@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterd/muster/resource"
@@ -118,6 +119,14 @@ type AllocationSpec struct {
 	// workingDir is a folder of it. Left out, the command runs in the file system of the node.
 	// The operators of the nodes name the folders in which root file systems may lie.
 	Rootfs string `json:"rootfs,omitempty" example:"/srv/images/pytorch"`
+	// Bundle is the folder of an OCI bundle, an absolute path on the nodes, in place of rootfs:
+	// a root file system with a config.json, whose command, environment and working directory
+	// count where the job gives none. docs/work.md lists the fields of config.json that count.
+	Bundle string `json:"bundle,omitempty" example:"/srv/images/pytorch"`
+	// Mounts are folders and files of the nodes that the command sees in its root file system,
+	// with the rights of its user: at most 32. Only with rootfs or bundle. The operators of the
+	// nodes name the folders whose contents may be mounted.
+	Mounts []Mount `json:"mounts,omitempty"`
 	// Stdin: the command has a standard input, which a client that attaches sends; until
 	// then the command waits where it reads. Otherwise the input is empty. For a job of one
 	// member.
@@ -141,8 +150,34 @@ type EnvVar struct {
 	Value string `json:"value,omitempty" example:"INFO"`
 }
 
-// HasWork reports whether the specification has something to run.
-func (s *AllocationSpec) HasWork() bool { return len(s.Command) > 0 }
+// Mount is a folder or a file of a node that a command sees in its root file system.
+type Mount struct {
+	// Source is the folder or file on the node, an absolute path.
+	Source string `json:"source" required:"true" example:"/srv/data"`
+	// Target is the place in the root file system, an absolute path that is there, or lies in
+	// /tmp. Left out, it is that of the source.
+	Target string `json:"target,omitempty" example:"/mnt"`
+	// ReadOnly: the command cannot change anything in the mount.
+	ReadOnly bool `json:"readOnly,omitempty" default:"false" example:"true"`
+}
+
+// Place is the place of the mount in the root file system.
+func (m *Mount) Place() string { return cmp.Or(m.Target, m.Source) }
+
+// HasWork reports whether the specification has something to run: a command, or that of a
+// bundle.
+func (s *AllocationSpec) HasWork() bool { return len(s.Command) > 0 || s.Bundle != "" }
+
+// WorkField is the name of the field that says what the specification runs.
+func (s *AllocationSpec) WorkField() string {
+	if len(s.Command) == 0 && s.Bundle != "" {
+		return "bundle"
+	}
+	return "command"
+}
+
+// HasContainer reports whether the command runs in a root file system of its own.
+func (s *AllocationSpec) HasContainer() bool { return s.Rootfs != "" || s.Bundle != "" }
 
 // Gang is the gang asked for in either of its two places, or nil.
 func (s *AllocationSpec) Gang() *GangScheduling {

@@ -132,7 +132,7 @@ func checkSets(j *Job) *Status {
 			faults.add(invalid("spec.template.spec.command", "required: %s has a command, arguments or variables of its own, in place of the template's", at))
 			continue
 		}
-		faults.add(checkWork(at, &AllocationSpec{Command: spec.Command, Args: spec.Args, Env: spec.Env}))
+		faults.add(checkCommand(at, &spec))
 	}
 	if status := faults.status(); status != nil {
 		return status

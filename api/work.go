@@ -13,7 +13,13 @@ const (
 	MaxWorkingDir  = 4096
 )
 
-// checkWork validates the command of a member of a job.
+// The bounds of the mounts of a job: their number, and each path, in bytes.
+const (
+	MaxMounts    = 32
+	MaxMountPath = 1024
+)
+
+// checkWork validates the work of a member of a job.
 func checkWork(path string, s *AllocationSpec) *Status {
 	var faults faults
 	if !s.HasWork() {
@@ -26,6 +32,8 @@ func checkWork(path string, s *AllocationSpec) *Status {
 			faults.add(invalid(path+".workingDir", "%q without a command: set %s.command", clip(s.WorkingDir), path))
 		case s.Rootfs != "":
 			faults.add(invalid(path+".rootfs", "%q without a command: set %s.command", clip(s.Rootfs), path))
+		case len(s.Mounts) > 0:
+			faults.add(invalid(path+".mounts", "%d mounts without a command: set %s.command", len(s.Mounts), path))
 		case s.Stdin:
 			faults.add(invalid(path+".stdin", "true without a command: set %s.command", path))
 		case s.TTY:
@@ -33,7 +41,28 @@ func checkWork(path string, s *AllocationSpec) *Status {
 		}
 		return faults.status()
 	}
-	if s.Command[0] == "" {
+	faults.add(checkCommand(path, s))
+	if d := s.WorkingDir; d != "" && (!strings.HasPrefix(d, "/") || len(d) > MaxWorkingDir) {
+		faults.add(invalid(path+".workingDir", "%q: want an absolute path of at most %d bytes", clip(d), MaxWorkingDir))
+	}
+	faults.add(checkNoZero(path+".workingDir", s.WorkingDir))
+	faults.add(checkPath(path+".rootfs", s.Rootfs, MaxWorkingDir))
+	faults.add(checkPath(path+".bundle", s.Bundle, MaxWorkingDir))
+	if s.Rootfs != "" && s.Bundle != "" {
+		faults.add(invalid(path+".bundle", "%q, and rootfs is %q: a bundle has a root file system; leave one of the two out", clip(s.Bundle), clip(s.Rootfs)))
+	}
+	faults.add(checkMounts(path, s))
+	return faults.status()
+}
+
+// checkCommand validates the command of a member with its arguments and its variables. With
+// a bundle there may be no command.
+func checkCommand(path string, s *AllocationSpec) *Status {
+	var faults faults
+	switch {
+	case len(s.Command) == 0 && len(s.Args) > 0:
+		faults.add(invalid(path+".args", "%d arguments without a command: set %s.command, in place of the whole command of the bundle", len(s.Args), path))
+	case len(s.Command) > 0 && s.Command[0] == "":
 		faults.add(invalid(path+".command[0]", "the program is empty"))
 	}
 	sum := 0
@@ -63,15 +92,55 @@ func checkWork(path string, s *AllocationSpec) *Status {
 	if sum > MaxWorkBytes {
 		faults.add(invalid(path+".command", "%d bytes of command, args and env together, at most %d", sum, MaxWorkBytes))
 	}
-	if d := s.WorkingDir; d != "" && (!strings.HasPrefix(d, "/") || len(d) > MaxWorkingDir) {
-		faults.add(invalid(path+".workingDir", "%q: want an absolute path of at most %d bytes", clip(d), MaxWorkingDir))
-	}
-	faults.add(checkNoZero(path+".workingDir", s.WorkingDir))
-	if r := s.Rootfs; r != "" && (!isCleanPath(r) || len(r) > MaxWorkingDir) {
-		faults.add(invalid(path+".rootfs", "%q: want an absolute path of at most %d bytes, without . and ..", clip(r), MaxWorkingDir))
-	}
-	faults.add(checkNoZero(path+".rootfs", s.Rootfs))
 	return faults.status()
+}
+
+// ownTargets are the parts of a root file system that Muster mounts itself, and that no
+// mount of a job replaces.
+var ownTargets = []string{"/proc", "/dev", "/sys"}
+
+// checkMounts validates the mounts of a job.
+func checkMounts(path string, s *AllocationSpec) *Status {
+	if len(s.Mounts) == 0 {
+		return nil
+	}
+	if !s.HasContainer() {
+		return invalid(path+".mounts", "%d mounts without a root file system of the command: set %s.rootfs or %s.bundle, or leave the mounts out: without them the command has all files of its node", len(s.Mounts), path, path)
+	}
+	if status := atMost(path+".mounts", len(s.Mounts), MaxMounts); status != nil {
+		return status
+	}
+	var faults faults
+	targets := map[string]int{}
+	for i := range s.Mounts {
+		m, at := &s.Mounts[i], fmt.Sprintf("%s.mounts[%d]", path, i)
+		if m.Source == "" {
+			faults.add(invalid(at+".source", "required: the folder on the node"))
+			continue
+		}
+		faults.add(checkPath(at+".source", m.Source, MaxMountPath))
+		faults.add(checkPath(at+".target", m.Target, MaxMountPath))
+		target := m.Place()
+		if own := slices.IndexFunc(ownTargets, func(own string) bool { return target == own || strings.HasPrefix(target, own+"/") }); target == "/" || own >= 0 {
+			faults.add(invalid(at+".target", "%q: want another place than / and those in %s, which Muster mounts itself", clip(target), strings.Join(ownTargets, ", ")))
+		}
+		if first, twice := targets[target]; twice {
+			faults.add(invalid(at+".target", "%q is that of mounts[%d] too: keep one", clip(target), first))
+		}
+		targets[target] = i
+	}
+	return faults.status()
+}
+
+// checkPath refuses a path that is not absolute and clean. "" is none.
+func checkPath(path, value string, most int) *Status {
+	switch {
+	case value == "":
+		return nil
+	case !isCleanPath(value) || len(value) > most:
+		return invalid(path, "%q: want an absolute path of at most %d bytes, without . and ..", clip(value), most)
+	}
+	return checkNoZero(path, value)
 }
 
 // isCleanPath reports whether a path is absolute, has no empty part, and neither . nor ..

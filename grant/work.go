@@ -16,7 +16,7 @@ import (
 type Start struct {
 	Tx    resource.TxID
 	Epoch resource.Epoch
-	// Args are the command and its arguments: at least one.
+	// Args are the command and its arguments; none is the command of Bundle.
 	Args []string
 	// Env are NAME=VALUE, in order; a later one wins.
 	Env []string
@@ -24,6 +24,10 @@ type Start struct {
 	Dir string
 	// Rootfs is the folder of the root file system that the command runs in; "" is the host's.
 	Rootfs string
+	// Bundle is the folder of an OCI bundle that the command runs in, in place of Rootfs.
+	Bundle string
+	// Mounts are folders and files of the host that the root file system has.
+	Mounts []Mount
 	// First is the index in the job of the unit's member 0.
 	First int
 	// Rank is the rank of the unit's member 0 among Hosts: 0 but for a unit that replaces a
@@ -46,6 +50,19 @@ type Start struct {
 	// Members are those on the agent's host, ascending by Index.
 	Members []StartMember
 }
+
+// HasContainer reports whether the command runs in a root file system of its own.
+func (s *Start) HasContainer() bool { return s.Rootfs != "" || s.Bundle != "" }
+
+// Mount is a folder or a file of a host at a place in a root file system. Both paths are
+// absolute and clean.
+type Mount struct {
+	Source, Target string
+	ReadOnly       bool
+}
+
+// MaxMounts bounds the mounts of a Start.
+const MaxMounts = 32
 
 // Notice is a signal that announces the end of work to its members. Each start of a
 // member gets the signal at most once.

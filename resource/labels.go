@@ -16,6 +16,14 @@ const (
 	RunsContainersValue = "true"
 )
 
+// MountsFoldersLabel is the label of the nodes whose agents mount folders of the host in root
+// file systems, with the value MountsFoldersValue. The leader adds it to the node selector of
+// members with mounts.
+const (
+	MountsFoldersLabel = "muster.dev/mounts-folders"
+	MountsFoldersValue = "true"
+)
+
 // ScriptFailedTaint is the key of the taint of a node whose prolog or epilog has failed
 // around a member of a job.
 const ScriptFailedTaint = "muster.dev/script-failed"

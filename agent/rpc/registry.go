@@ -29,6 +29,8 @@ type Registration struct {
 	StartsWork bool
 	// RunsContainers: the agent starts commands in root file systems of their own.
 	RunsContainers bool
+	// MountsFolders: the agent mounts folders of the host in these root file systems.
+	MountsFolders bool
 }
 
 // Registered is the answer to a registration.
@@ -43,7 +45,7 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 	request := &musterv1.RegisterRequest{
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
-		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork, RunsContainers: r.RunsContainers,
+		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork, RunsContainers: r.RunsContainers, MountsFolders: r.MountsFolders,
 	}
 	var done Registered
 	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {

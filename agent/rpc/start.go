@@ -17,15 +17,21 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 	s := &grant.Start{
 		Tx: resource.TxID(m.GetTx()), Epoch: resource.Epoch(m.GetEpoch()), Args: m.GetArgs(), Env: m.GetEnv(), Dir: m.GetDir(),
 		First: int(m.GetFirstMember()), Rank: int(m.GetRank()), Hosts: m.GetHosts(), Port: int(m.GetPort()),
-		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()), Stdin: m.GetStdin(), TTY: m.GetTty(), Rootfs: m.GetRootfs(),
+		CPULimit: resource.Millicores(m.GetCpuLimitMillis()), MemoryLimit: resource.Bytes(m.GetMemoryLimitBytes()), Stdin: m.GetStdin(), TTY: m.GetTty(), Rootfs: m.GetRootfs(), Bundle: m.GetBundle(),
 	}
 	switch {
-	case len(s.Args) == 0 || s.Args[0] == "":
+	case len(s.Args) == 0 && s.Bundle == "" || len(s.Args) > 0 && s.Args[0] == "":
 		return nil, fmt.Errorf("start.args: %d arguments, want a command", len(s.Args))
 	case s.Dir != "" && !strings.HasPrefix(s.Dir, "/"):
 		return nil, fmt.Errorf("start.dir: %q is not an absolute path", s.Dir)
-	case s.Rootfs != "" && (!filepath.IsAbs(s.Rootfs) || filepath.Clean(s.Rootfs) != s.Rootfs || strings.ContainsRune(s.Rootfs, 0)):
+	case s.Rootfs != "" && !isClean(s.Rootfs):
 		return nil, fmt.Errorf("start.rootfs: %q is no absolute path without dots", s.Rootfs)
+	case s.Bundle != "" && !isClean(s.Bundle):
+		return nil, fmt.Errorf("start.bundle: %q is no absolute path without dots", s.Bundle)
+	case s.Rootfs != "" && s.Bundle != "":
+		return nil, fmt.Errorf("start.bundle: %q, and rootfs is %q: want one of both", s.Bundle, s.Rootfs)
+	case len(m.GetMounts()) > 0 && !s.HasContainer():
+		return nil, fmt.Errorf("start.mounts: %d mounts without a root file system", len(m.GetMounts()))
 	case len(m.GetMembers()) == 0 || len(m.GetMembers()) > ledger.MaxMembers:
 		return nil, fmt.Errorf("start.members: %d, outside 1..%d", len(m.GetMembers()), ledger.MaxMembers)
 	}
@@ -43,6 +49,12 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 			return nil, fmt.Errorf("start: text %d of args and env has a zero byte", i)
 		}
 	}
+	for i, mount := range m.GetMounts() {
+		if !isClean(mount.GetSource()) || !isClean(mount.GetTarget()) {
+			return nil, fmt.Errorf("start.mounts[%d]: %q at %q: want absolute paths without dots", i, mount.GetSource(), mount.GetTarget())
+		}
+		s.Mounts = append(s.Mounts, grant.Mount{Source: mount.GetSource(), Target: mount.GetTarget(), ReadOnly: mount.GetReadOnly()})
+	}
 	for i, v := range s.Env {
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
 			return nil, fmt.Errorf("start.env[%d]: want NAME=VALUE", i)
@@ -58,4 +70,9 @@ func startOf(m *musterv1.Start) (*grant.Start, error) {
 		return nil, fmt.Errorf("start.rank: %d with member %d, of %d hosts", s.Rank, last, len(s.Hosts))
 	}
 	return s, needTx("start", m.GetTx())
+}
+
+// isClean reports whether a path is absolute and has no dots.
+func isClean(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && !strings.ContainsRune(path, 0)
 }

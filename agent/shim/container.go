@@ -32,9 +32,20 @@ type Container struct {
 	Tool string `json:"tool"`
 	// Rootfs is the folder of the root file system, an absolute path. It is read-only in the
 	// container.
-	Rootfs string `json:"rootfs"`
-	// Within are folders of which one has Rootfs, once symbolic links are followed.
+	Rootfs string `json:"rootfs,omitempty"`
+	// Bundle is the folder of an OCI bundle, an absolute path, in place of Rootfs. Its
+	// configuration has the command and the folder where the spec has none.
+	Bundle string `json:"bundle,omitempty"`
+	// Within are folders of which one has the root file system, once symbolic links are
+	// followed.
 	Within []string `json:"within"`
+	// Env is the environment that the commands begin with, as NAME=VALUE: variables of the
+	// bundle and of the spec win over it, in this order.
+	Env []string `json:"env,omitempty"`
+	// Data are folders and files of the host that the job has mounted, each in one of the
+	// folders DataWithin, once symbolic links are followed.
+	Data       []Data   `json:"data,omitempty"`
+	DataWithin []string `json:"dataWithin,omitempty"`
 	// Mounts are further folders and files of the host, those of devices for the most part.
 	Mounts []Mount `json:"mounts,omitempty"`
 	// Hooks are programs of the host that the tool runs while it sets the container up, by
@@ -72,12 +83,17 @@ func (c *Container) check() error {
 	if c == nil {
 		return nil
 	}
-	for field, path := range map[string]string{"tool": c.Tool, "rootfs": c.Rootfs} {
+	for field, path := range map[string]string{"tool": c.Tool, "rootfs": c.Rootfs, "bundle": c.Bundle} {
+		if path == "" && field != "tool" {
+			continue
+		}
 		if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 			return fmt.Errorf("spec: container.%s %q: want an absolute path", field, path)
 		}
 	}
 	switch {
+	case (c.Rootfs == "") == (c.Bundle == ""):
+		return fmt.Errorf("spec: container.rootfs %q and bundle %q: want one of both", c.Rootfs, c.Bundle)
 	case len(c.Within) == 0 || len(c.Within) > maxWithin:
 		return fmt.Errorf("spec: container.within: %d folders, want 1..%d", len(c.Within), maxWithin)
 	case len(c.Mounts) > maxMounts:
@@ -103,22 +119,7 @@ func (c *Container) check() error {
 	if count > maxHooks {
 		return fmt.Errorf("spec: container.hooks: %d, want at most %d", count, maxHooks)
 	}
-	return nil
-}
-
-// place returns the folder of the root file system without symbolic links, which lies in one
-// of the permitted folders.
-func (c *Container) place() (string, error) {
-	path, err := filepath.EvalSymlinks(c.Rootfs)
-	if err != nil {
-		return "", fmt.Errorf("rootfs %s: %w", c.Rootfs, err)
-	}
-	for _, within := range c.Within {
-		if folder, err := filepath.EvalSymlinks(within); err == nil && isBelow(path, folder) {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("rootfs %s: it lies in none of the folders that this host permits: %s", c.Rootfs, strings.Join(c.Within, ", "))
+	return errors.Join(checkVariables("container.env", c.Env), c.checkData())
 }
 
 // isBelow reports whether a path is a folder or below it. Both are absolute and clean.
@@ -128,10 +129,14 @@ func isBelow(path, folder string) bool {
 
 // container is a Container that runs.
 type container struct {
-	spec Spec
-	work string   // the cgroup of its commands; "" for none
-	env  []string // of the tool
-	dir  string   // the working directory of the commands
+	folder Folder
+	spec   Spec
+	work   string   // the cgroup of its commands; "" for none
+	env    []string // of the tool
+	// commandEnv and dir are the environment and the working directory of the commands, from
+	// the start of the member's own on.
+	commandEnv []string
+	dir        string
 	// state is the folder of the tool's own state. It is the user's, and in memory: nothing
 	// of the container outlives the host's boot.
 	state string
@@ -150,16 +155,20 @@ func newContainer(f Folder, s Spec, work string) *container {
 	}
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // it never fails
-	c := &container{spec: s, work: work, env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", Marker + "=" + string(f)}}
+	c := &container{folder: f, spec: s, work: work, env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", Marker + "=" + string(f)}}
 	c.state = filepath.Join("/dev/shm", ".muster-"+hex.EncodeToString(name[:]))
-	c.dir, c.spec.Dir, c.spec.AnyDir = s.Dir, "/", false
+	c.dir, c.spec.Dir, c.spec.AnyDir = s.Dir, "/", false // the tool itself begins in /
 	return c
 }
 
 // start sets the container up and starts the member's own command. It returns the process of
 // the command, which is below the shim, and the person's end of its terminal, where it has one.
-func (c *container) start(env []string, std []*os.File) (p started, code int, err error) {
-	config, err := c.config(env)
+func (c *container) start(std []*os.File) (p started, code int, err error) {
+	var config []byte
+	err = withRightsOf(c.spec.User, func() (err error) {
+		config, err = c.config()
+		return err
+	})
 	if err != nil {
 		return started{}, codeNotStarted, err
 	}

@@ -1,9 +1,13 @@
 package shim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // This file writes the configuration of a container (OCI runtime specification 1.0).
@@ -87,13 +91,52 @@ func (c *container) process(args, env []string, terminal *Window) ociProcess {
 	return p
 }
 
-// config is the configuration for the member's own command.
-func (c *container) config(env []string) ([]byte, error) {
-	rootfs, err := c.spec.Container.place()
+// image is the root file system of a container, with the command that comes with it.
+type image struct {
+	what, root string // root has no symbolic links; what names it in errors
+	bundle
+}
+
+// findImage finds the image of a container, with the rights of the thread.
+func (c *Container) findImage() (image, error) {
+	if c.Bundle == "" {
+		what := "rootfs " + c.Rootfs
+		root, err := place(what, c.Rootfs, c.Within)
+		return image{what, root, bundle{readonly: true}}, err
+	}
+	what := "bundle " + c.Bundle
+	folder, err := place(what, c.Bundle, c.Within)
+	if err != nil {
+		return image{}, err
+	}
+	b, err := readBundle(folder)
+	if err != nil {
+		return image{}, fmt.Errorf("%s: %w", what, err)
+	}
+	if !filepath.IsAbs(b.root) {
+		b.root = filepath.Join(folder, b.root)
+	}
+	what = fmt.Sprintf("%s: root.path %.1024s", what, b.root)
+	root, err := place(what, b.root, c.Within)
+	return image{what, root, b}, err
+}
+
+// config is the configuration for the member's own command. It sets the environment and the
+// folder of all commands.
+func (c *container) config() ([]byte, error) {
+	of := c.spec.Container
+	i, err := of.findImage()
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := c.mounts(rootfs)
+	args := c.spec.Args
+	if len(args) == 0 {
+		args = i.args
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("bundle %s: config.json has no process.args, and the job has no command", of.Bundle)
+	}
+	mounts, err := c.mounts(&i)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +144,15 @@ func (c *container) config(env []string) ([]byte, error) {
 	if c.spec.TTY {
 		terminal = &firstWindow
 	}
+	c.dir = cmp.Or(c.dir, i.dir, "/")
+	c.commandEnv = lastOfEach(slices.Concat(of.Env, i.env, c.spec.Env, []string{Marker + "=" + string(c.folder)}))
 	u := c.user()
 	return json.Marshal(ociConfig{
 		Version: "1.0.0",
-		Root:    ociRoot{rootfs, true},
-		Process: c.process(c.spec.Args, env, terminal),
+		Root:    ociRoot{i.root, i.readonly},
+		Process: c.process(args, c.commandEnv, terminal),
 		Mounts:  mounts,
-		Hooks:   c.spec.Container.Hooks,
+		Hooks:   of.Hooks,
 		Linux: ociLinux{
 			Namespaces:  []ociNamespace{{"mount"}, {"user"}},
 			UIDMappings: []ociMapping{{u.UID, u.UID, 1}},
@@ -117,17 +162,32 @@ func (c *container) config(env []string) ([]byte, error) {
 	})
 }
 
+// lastOfEach keeps the last value of each variable, in the order of these values.
+func lastOfEach(env []string) []string {
+	var list []string
+	seen := map[string]bool{}
+	for _, v := range slices.Backward(env) {
+		name, _, _ := strings.Cut(v, "=")
+		if !seen[name] {
+			list = append(list, v)
+		}
+		seen[name] = true
+	}
+	slices.Reverse(list)
+	return list
+}
+
 // mounts are those of every container, as far as the root file system has a place for them,
-// and those of the spec.
-func (c *container) mounts(rootfs string) ([]ociMount, error) {
-	root, err := os.OpenRoot(rootfs)
+// those of the bundle, those of the job, and those of devices.
+func (c *container) mounts(i *image) ([]ociMount, error) {
+	root, err := os.OpenRoot(i.root)
 	if err != nil {
-		return nil, fmt.Errorf("rootfs %s: %w", rootfs, err)
+		return nil, fmt.Errorf("%s: %w", i.what, err)
 	}
 	defer root.Close()
 	for _, name := range []string{"proc", "dev"} {
 		if info, err := root.Stat(name); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("rootfs %s: it has no folder /%s", rootfs, name)
+			return nil, fmt.Errorf("%s: it has no folder /%s", i.what, name)
 		}
 	}
 	list := []ociMount{
@@ -149,6 +209,16 @@ func (c *container) mounts(rootfs string) ([]ociMount, error) {
 			list = append(list, ociMount{"/" + name, "bind", "/" + name, []string{"bind", "ro"}})
 		}
 	}
+	list = append(list, i.mounts...)
+	var places []string
+	for _, m := range list {
+		places = append(places, m.Destination)
+	}
+	data, err := c.spec.Container.data(root, places)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, data...)
 	for _, m := range c.spec.Container.Mounts {
 		list = append(list, ociMount{m.Destination, "bind", m.Source, m.Options})
 	}

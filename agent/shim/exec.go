@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -274,7 +275,12 @@ func (s *sessions) fork(e Exec, std *streams) (command started, end <-chan unix.
 
 // environment is that of a command.
 func (s *sessions) environment(e Exec) []string {
-	env := append(append([]string(nil), s.spec.Env...), Marker+"="+string(s.folder))
+	var env []string
+	if s.inside != nil {
+		env = slices.Clone(s.inside.commandEnv)
+	} else {
+		env = append(append([]string(nil), s.spec.Env...), Marker+"="+string(s.folder))
+	}
 	if e.Term != "" {
 		env = append(env, "TERM="+e.Term)
 	}

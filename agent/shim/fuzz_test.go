@@ -38,6 +38,7 @@ func FuzzFolder(f *testing.F) {
 		Spec{Version: 1, Args: []string{"sh"}, Dir: "/", Container: &Container{
 			Tool: "/usr/bin/crun", Rootfs: "/srv/a", Within: []string{"/srv"}, Mounts: []Mount{{"/dev/a", "/dev/b", []string{"bind"}}}, Hooks: map[string][]Hook{"createContainer": {{Path: "/bin/true"}}},
 		}},
+		Spec{Version: 1, Container: &Container{Tool: "/usr/bin/crun", Bundle: "/srv/a", Within: []string{"/srv"}, Env: []string{"HOME=/"}, Data: []Data{{"/srv/data", "/mnt", true}}, DataWithin: []string{"/srv"}}},
 		Attached{Version: 1, Processes: []Process{{1, 17, 42, "boot"}}, Cgroups: []Group{{"/sys/fs/cgroup/a", 7, "boot"}}, Code: new(int)},
 		Use{Version: 1, CPUMillis: 5, OOMKills: new(int64), Devices: []DeviceUse{{UUID: "GPU-a", BusyMillis: 3}}},
 	} {
@@ -92,6 +93,10 @@ func TestFilesThatAreNoFilesOfAFolder(t *testing.T) {
 		"no command":                  {specError, `{"version":1,"args":[],"dir":"/"}`, "spec: args: no command"},
 		"a relative folder":           {specError, `{"version":1,"args":["a"],"dir":"tmp"}`, `spec: dir "tmp": want an absolute path`},
 		"a variable without a name":   {specError, `{"version":1,"args":["a"],"dir":"/","env":["=b"]}`, `spec: env "=b": want NAME=VALUE`},
+		"no command in a rootfs":      {specError, `{"version":1,"dir":"/","container":{"tool":"/a","rootfs":"/b","within":["/"]}}`, "spec: args: no command"},
+		"a rootfs and a bundle":       {specError, `{"version":1,"dir":"/","container":{"tool":"/a","rootfs":"/b","bundle":"/c","within":["/"]}}`, `spec: container.rootfs "/b" and bundle "/c": want one of both`},
+		"a mount over all":            {specError, `{"version":1,"container":{"tool":"/a","bundle":"/c","within":["/"],"data":[{"source":"/a","target":"/"}],"dataWithin":["/"]}}`, "spec: container.data[0]: the target /: want a place below it"},
+		"a mount without a rule":      {specError, `{"version":1,"container":{"tool":"/a","bundle":"/c","within":["/"],"data":[{"source":"/a","target":"/b"}]}}`, "spec: container.dataWithin: 0 folders, want 1..64"},
 		"a CPU beyond the set":        {specError, `{"version":1,"args":["a"],"dir":"/","cpus":[1024]}`, "spec: cpus: 1024 is outside 0..1023"},
 		"a zero byte":                 {specError, `{"version":1,"args":["a\u0000"],"dir":"/"}`, "spec: text 0 of args and env has a zero byte"},
 		"an unknown end":              {exitError, `{"version":1,"code":1,"reason":"Bored","at":"2026-01-02T03:04:05Z"}`, `exit: reason "Bored" is not known`},

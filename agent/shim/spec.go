@@ -41,11 +41,11 @@ const (
 type Spec struct {
 	Version int `json:"version"`
 	// Args are the command and its arguments; the first is looked up in the PATH of
-	// Env unless it has a slash.
+	// Env unless it has a slash. None is the command of the container's bundle.
 	Args []string `json:"args"`
 	// Env is the whole environment, as NAME=VALUE.
 	Env []string `json:"env,omitempty"`
-	// Dir is the working directory, an absolute path.
+	// Dir is the working directory, an absolute path; "" is that of the container's image.
 	Dir string `json:"dir"`
 	// AnyDir: without a directory at Dir the command begins in /.
 	AnyDir bool `json:"anyDir,omitempty"`
@@ -95,9 +95,9 @@ func ParseSpec(data []byte) (Spec, error) {
 		return Spec{}, fmt.Errorf("spec: %w", err)
 	case s.Version != version:
 		return Spec{}, fmt.Errorf("spec: version %d, this program reads version %d", s.Version, version)
-	case len(s.Args) == 0 || s.Args[0] == "":
+	case len(s.Args) == 0 && !s.hasBundle() || len(s.Args) > 0 && s.Args[0] == "":
 		return Spec{}, errors.New("spec: args: no command")
-	case !filepath.IsAbs(s.Dir):
+	case !filepath.IsAbs(s.Dir) && (s.Dir != "" || s.Container == nil):
 		return Spec{}, fmt.Errorf("spec: dir %q: want an absolute path", s.Dir)
 	case s.LogBytes < 0 || s.LogFiles < 0:
 		return Spec{}, fmt.Errorf("spec: logBytes %d or logFiles %d is negative", s.LogBytes, s.LogFiles)
@@ -112,10 +112,8 @@ func ParseSpec(data []byte) (Spec, error) {
 			return Spec{}, fmt.Errorf("spec: text %d of args and env has a zero byte", i)
 		}
 	}
-	for _, text := range s.Env {
-		if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
-			return Spec{}, fmt.Errorf("spec: env %q: want NAME=VALUE", text)
-		}
+	if err := checkVariables("env", s.Env); err != nil {
+		return Spec{}, err
 	}
 	for _, cpu := range s.CPUs {
 		if cpu < 0 || cpu >= maxCPU {
@@ -129,6 +127,19 @@ func ParseSpec(data []byte) (Spec, error) {
 	}
 	return s, nil
 }
+
+// checkVariables judges a list of NAME=VALUE.
+func checkVariables(field string, list []string) error {
+	for _, text := range list {
+		if name, _, ok := strings.Cut(text, "="); !ok || name == "" || strings.ContainsRune(text, 0) {
+			return fmt.Errorf("spec: %s %q: want NAME=VALUE", field, text)
+		}
+	}
+	return nil
+}
+
+// hasBundle reports whether the container has a command of its own.
+func (s *Spec) hasBundle() bool { return s.Container != nil && s.Container.Bundle != "" }
 
 func (s *Spec) logBytes() int64 {
 	if s.LogBytes == 0 {

@@ -140,21 +140,25 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	return e
 }
 
+// maxMessage bounds the message of a start that has failed, in bytes.
+const maxMessage = 4 << 10
+
 func notStarted(code int, err error) Exit {
-	return Exit{Code: code, Reason: NotStarted, Message: err.Error(), At: time.Now()}
+	text := err.Error()
+	return Exit{Code: code, Reason: NotStarted, Message: strings.ToValidUTF8(text[:min(len(text), maxMessage)], ""), At: time.Now()}
 }
 
 // start forks the member's own command into the cgroup work, where there is one, or starts it
 // in its container.
 func start(f Folder, spec Spec, work string, c *container, own *ownCommand) (p started, code int, err error) {
-	env := append(append([]string(nil), spec.Env...), Marker+"="+string(f))
 	std := own.streams.command.files
 	if c != nil {
-		if p, code, err = c.start(env, std); p.terminal != nil {
+		if p, code, err = c.start(std); p.terminal != nil {
 			own.setTerminal(p.terminal)
 		}
 		return p, code, err
 	}
+	env := append(append([]string(nil), spec.Env...), Marker+"="+string(f))
 	sys := &syscall.SysProcAttr{Setpgid: true}
 	if spec.TTY { // a session is a process group, too
 		sys = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -74,7 +74,7 @@ func TestEveryKeyRefusesBadValues(t *testing.T) {
 		"kubelet.strategies": {"[volume-mounts]", "['']"}, "kubelet.cdiKind": {"nvidia.com", `""`}, "kubelet.sockets": {"here", `""`}, "kubelet.podResources": {"here", `""`},
 		"work.users": {"{A: nobody}", "{ml: no-such-user-here}", "{'*': root}", "{ml: ''}"}, "work.allowRoot": {"true"},
 		"attach.socket": {"attach.sock", "/run/../x", "/" + strings.Repeat("x", 107)}, "attach.users": {"{ml: nobody}"},
-		"work.helper": {"launch.sock", "/run/../x"}, "work.prolog": {"prolog"}, "work.epilog": {"/etc/../epilog"}, "work.cgroup": {"muster", "/sys/fs/cgroup/"}, "work.images": {"[images]", "[/srv/../x]", "[/srv/]"}, "work.devices": {"[infiniband]", "[/etc/passwd]", "['/dev/[']", "[/dev/../x]"},
+		"work.helper": {"launch.sock", "/run/../x"}, "work.prolog": {"prolog"}, "work.epilog": {"/etc/../epilog"}, "work.cgroup": {"muster", "/sys/fs/cgroup/"}, "work.images": {"[images]", "[/srv/../x]", "[/srv/]"}, "work.mounts": {"[/srv]", "[data]", "[/srv/../x]", "[/srv/]"}, "work.devices": {"[infiniband]", "[/etc/passwd]", "['/dev/[']", "[/dev/../x]"},
 	}, map[string]string{
 		"discovery.nvmlLibrary": "the loader knows whether there is such a library",
 	})

@@ -41,6 +41,8 @@ type workConfig struct {
 	// Images are the folders in which the root file systems of commands may lie; none: commands
 	// run in the file system of the host alone.
 	Images []string `json:"images"`
+	// Mounts are the folders whose contents jobs may mount in these root file systems.
+	Mounts []string `json:"mounts"`
 	// Devices are patterns of device files that all members may open.
 	Devices []string `json:"devices"`
 }
@@ -50,7 +52,7 @@ type workConfig struct {
 const (
 	mostDevicePatterns = 64
 	mostTasks          = 1 << 22
-	mostImageFolders   = 64
+	mostFolders        = 64
 )
 
 // checkBounds judges how commands are started, and what binds them.
@@ -73,13 +75,21 @@ func (c *workConfig) checkBounds() error {
 	if len(c.Devices) > mostDevicePatterns {
 		errs = append(errs, fmt.Errorf("work.devices: %d patterns, want at most %d", len(c.Devices), mostDevicePatterns))
 	}
-	if len(c.Images) > mostImageFolders {
-		errs = append(errs, fmt.Errorf("work.images: %d folders, want at most %d", len(c.Images), mostImageFolders))
-	}
-	for i, folder := range c.Images {
-		if !filepath.IsAbs(folder) || filepath.Clean(folder) != folder {
-			errs = append(errs, fmt.Errorf("work.images[%d]: %.80q is no absolute path", i, folder))
+	for _, f := range []struct {
+		key     string
+		folders []string
+	}{{"images", c.Images}, {"mounts", c.Mounts}} {
+		if len(f.folders) > mostFolders {
+			errs = append(errs, fmt.Errorf("work.%s: %d folders, want at most %d", f.key, len(f.folders), mostFolders))
 		}
+		for i, folder := range f.folders {
+			if !filepath.IsAbs(folder) || filepath.Clean(folder) != folder {
+				errs = append(errs, fmt.Errorf("work.%s[%d]: %.80q is no absolute path", f.key, i, folder))
+			}
+		}
+	}
+	if len(c.Mounts) > 0 && len(c.Images) == 0 {
+		errs = append(errs, fmt.Errorf("work.mounts: %.80q: mounts are those of root file systems, and work.images names no folder for these; name one, or remove work.mounts", c.Mounts))
 	}
 	for i, pattern := range c.Devices {
 		if _, err := path.Match(pattern, ""); err != nil || !strings.HasPrefix(pattern, "/dev/") || path.Clean(pattern) != pattern {

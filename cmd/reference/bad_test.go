@@ -140,6 +140,7 @@ var wrongByMeaning = map[string][]wrong{
 	"BoostOptions reason":   {{tooLong, "5000"}}, "BoostOptions approvedBy": {{tooLong, "5000"}}, "BoostOptions newPriority": {{0, "0"}, {1_000_000_001, "1000000001"}}, "BoostOptions duration": {{"0s", "0s"}, {"169h", "169h"}, {"soon", "soon"}},
 	"spec.command": {{[]any{"a\x00"}, "zero byte"}, {[]any{""}, "empty"}}, "spec.args": {{[]any{"a\x00"}, "zero byte"}},
 	"env.name": {{"A B", "A B"}, {"MUSTER_RANK", "MUSTER_RANK"}}, "env.value": {{"a\x00", "zero byte"}}, "spec.workingDir": {{"tmp", "tmp"}}, "spec.rootfs": {{"tmp", "tmp"}, {"/srv/../etc", "/srv/../etc"}, {"/srv/", "/srv/"}},
+	"mounts.source": {{"", "required"}, {"tmp", "tmp"}, {"/srv/../etc", "/srv/../etc"}, {tooLong, "zzz"}}, "mounts.target": {{"tmp", "tmp"}, {"/srv/..", "/srv/.."}, {"/", "/"}, {"/proc/1", "/proc/1"}},
 }
 
 // anyValue are fields that take every value of their type, with the reason.

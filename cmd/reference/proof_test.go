@@ -22,9 +22,10 @@ var leftOut = map[string][]string{
 		"spec.template.metadata.name", "spec.template.metadata.namespace", "spec.template.spec.priority", "spec.template.spec.priorityClass",
 		"spec.template.spec.queue", "spec.template.spec.suspend", "spec.template.spec.gangScheduling",
 		"spec.template.spec.stdin", "spec.template.spec.tty", // for one member
-		"spec.members", // excludes alternatives; api/member_set_test.go has its bounds
+		"spec.template.spec.bundle", // excludes rootfs; api/work_test.go has its bounds
+		"spec.members",              // excludes alternatives; api/member_set_test.go has its bounds
 	},
-	"Allocation": {"spec.gangScheduling"},
+	"Allocation": {"spec.gangScheduling", "spec.bundle"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},
 	"Tenant": {"metadata.namespace"}, "Resource": {"metadata.namespace"}, "Queue": {"metadata.namespace"}, "PriorityClass": {"metadata.namespace"}, "Namespace": {"metadata.namespace"},
 	"RoleBinding":         {"metadata.namespace"},

@@ -25,6 +25,7 @@ type Registered struct {
 	AssumeDead     time.Duration // limit without contact; 0 = not opted in
 	StartsWork     bool          // the agent starts the commands of members
 	RunsContainers bool          // the agent starts them in root file systems of their own, too
+	MountsFolders  bool          // the agent mounts folders of the host there
 	Devices        int
 	Product        string         // model of the first device
 	Memory         resource.Bytes // of the first device; 0 = not known
@@ -55,6 +56,9 @@ func (r Registered) reserved() map[string]string {
 	}
 	if r.RunsContainers {
 		labels[resource.RunsContainersLabel] = resource.RunsContainersValue
+	}
+	if r.MountsFolders {
+		labels[resource.MountsFoldersLabel] = resource.MountsFoldersValue
 	}
 	if r.Devices == 0 {
 		return labels

@@ -35,7 +35,7 @@ func UnapprovedOf(spec record.NodeSpec) Growth {
 // RegisteredAs is the part of a specification that labels are derived from.
 func RegisteredAs(node resource.NodeID, spec record.NodeSpec) Registered {
 	r := Registered{
-		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, StartsWork: spec.StartsWork, RunsContainers: spec.RunsContainers, Devices: spec.Topology.GPUs, Memory: spec.Topology.GPUMemory, Clique: spec.Topology.Clique,
+		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, StartsWork: spec.StartsWork, RunsContainers: spec.RunsContainers, MountsFolders: spec.MountsFolders, Devices: spec.Topology.GPUs, Memory: spec.Topology.GPUMemory, Clique: spec.Topology.Clique,
 	}
 	if limit, err := time.ParseDuration(spec.Labels[api.AssumeDeadLabel]); err == nil && r.AssumeDead == 0 {
 		r.AssumeDead = limit // registered with an older coordinator, which kept it there alone

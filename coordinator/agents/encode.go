@@ -66,7 +66,10 @@ func encodeReserve(c grant.Reserve) *musterv1.Reserve {
 func encodeStart(c grant.Start) *musterv1.Start {
 	s := &musterv1.Start{
 		Tx: string(c.Tx), Epoch: int64(c.Epoch), Args: c.Args, Env: c.Env, Dir: c.Dir, FirstMember: int32(c.First), Rank: int32(c.Rank), Hosts: c.Hosts, Port: int32(c.Port),
-		CpuLimitMillis: int64(c.CPULimit), MemoryLimitBytes: int64(c.MemoryLimit), Stdin: c.Stdin, Tty: c.TTY, Rootfs: c.Rootfs,
+		CpuLimitMillis: int64(c.CPULimit), MemoryLimitBytes: int64(c.MemoryLimit), Stdin: c.Stdin, Tty: c.TTY, Rootfs: c.Rootfs, Bundle: c.Bundle,
+	}
+	for _, m := range c.Mounts {
+		s.Mounts = append(s.Mounts, &musterv1.StartMount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
 	if n := c.Notice; n.Signal != 0 {
 		s.Notice = &musterv1.Notice{Signal: int32(n.Signal), BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}

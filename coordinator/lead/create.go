@@ -31,7 +31,7 @@ type submission struct {
 
 func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submission, *api.Status) {
 	if a.Spec.HasWork() {
-		return nil, api.Errorf(422, "spec.command: an Allocation starts no process in this version; submit a Job with spec.template.spec.command")
+		return nil, api.Errorf(422, "spec.%s: an Allocation starts no process in this version; submit a Job with spec.template.spec.%[1]s", a.Spec.WorkField())
 	}
 	if status := a.CheckDomains(); status != nil {
 		return nil, status

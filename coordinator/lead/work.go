@@ -23,7 +23,7 @@ func (l *Leader) refusesWork(doc *api.Job) *api.Status {
 	if l.rules.StartsWork || !doc.Spec.Template.Spec.HasWork() {
 		return nil
 	}
-	return api.Errorf(422, "spec.template.spec.command: this cluster starts no processes: leave the command out, and start it on the nodes by their assignment files (docs/assignments.md); an operator has processes started by startsWork of the coordinators and work.users of the agents (docs/work.md), muster dev as root by --run-as USER")
+	return api.Errorf(422, "spec.template.spec.%s: this cluster starts no processes: leave the command out, and start it on the nodes by their assignment files (docs/assignments.md); an operator has processes started by startsWork of the coordinators and work.users of the agents (docs/work.md), muster dev as root by --run-as USER", doc.Spec.Template.Spec.WorkField())
 }
 
 // startWork has some agents of an attempt start those of their members of which no agent
@@ -38,7 +38,7 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 		return // the place of rank 0 is not known yet
 	}
 	start := grant.Start{
-		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir, Rootfs: w.Rootfs, Stdin: w.Stdin, TTY: w.TTY,
+		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir, Rootfs: w.Rootfs, Bundle: w.Bundle, Mounts: mountsOf(w), Stdin: w.Stdin, TTY: w.TTY,
 		First: a.unit.record.FirstMember, Hosts: hosts, Port: l.gangPort(a),
 		Notice: a.endNotice(l.millis()),
 	}
@@ -62,6 +62,19 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 			}
 		}
 	}
+}
+
+// A Start has room for all mounts of a specification.
+var _ [grant.MaxMounts - api.MaxMounts]struct{}
+
+// mountsOf are the mounts of a specification.
+func mountsOf(w *api.AllocationSpec) []grant.Mount {
+	var list []grant.Mount
+	for i := range w.Mounts {
+		m := &w.Mounts[i]
+		list = append(list, grant.Mount{Source: m.Source, Target: m.Place(), ReadOnly: m.ReadOnly})
+	}
+	return list
 }
 
 // environmentOf is the environment of the members of a set.

@@ -454,6 +454,8 @@ type NodeSpec struct {
 	StartsWork bool `json:"startsWork,omitempty"`
 	// RunsContainers: the agent starts commands in root file systems of their own.
 	RunsContainers bool `json:"runsContainers,omitempty"`
+	// MountsFolders: the agent mounts folders of the host in these root file systems.
+	MountsFolders bool `json:"mountsFolders,omitempty"`
 	// IgnoredLabels are keys that the agent registered and that count for nothing
 	// (admission.AgentLabels).
 	IgnoredLabels []string `json:"ignoredLabels,omitempty"`

@@ -25,7 +25,7 @@ func specOf(node resource.NodeID, h grant.Host, r *musterv1.RegisterRequest) (re
 	now := time.Now().UTC().Format(time.RFC3339)
 	spec := record.NodeSpec{
 		Hostname: h.Hostname, AgentAddr: r.GetAgentAddr(), Version: r.GetVersion(), Created: now, Registrations: []string{now},
-		Allocatable: host.Allocatable(), Topology: SummaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(), StartsWork: r.GetStartsWork(), RunsContainers: r.GetRunsContainers(),
+		Allocatable: host.Allocatable(), Topology: SummaryOf(h), AssumeDeadMillis: r.GetAssumeDeadAfterMillis(), StartsWork: r.GetStartsWork(), RunsContainers: r.GetRunsContainers(), MountsFolders: r.GetMountsFolders(),
 		Counts: slices.Clone(h.Counts),
 	}
 	spec.Capacity = admission.CapacityOf(h, spec.Allocatable)

@@ -18,7 +18,7 @@ const mostTaints = 8
 func (h *helper) constraints() {
 	spec := h.limits().Requirements()
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		if key == resource.StartsWorkLabel || key == resource.RunsContainersLabel { // a client cannot do without it
+		if key == resource.StartsWorkLabel || key == resource.RunsContainersLabel || key == resource.MountsFoldersLabel { // a client cannot do without it
 			continue
 		}
 		without := spec

@@ -24,6 +24,8 @@ type (
 	GPUConstraint = api.GPUConstraint
 	// EnvVar is one variable of an environment.
 	EnvVar = api.EnvVar
+	// Mount is a folder or a file of a node that a command sees in its root file system.
+	Mount = api.Mount
 	// Preconditions are values that an allocation must have for a change to be made.
 	Preconditions = api.Preconditions
 	// QuotaDemand names the quota groups that the allocation is charged to.
@@ -77,13 +79,14 @@ type AllocationSpec struct {
 	TTL     string
 	Queue   string
 	Suspend *bool
-	// Command, Args, Env, WorkingDir, Rootfs, Stdin and TTY are those of a job's members. The server
-	// refuses them in an allocation.
-	Command, Args []string
-	Env           []EnvVar
-	WorkingDir    string
-	Rootfs        string
-	Stdin, TTY    bool
+	// Command, Args, Env, WorkingDir, Rootfs, Bundle, Mounts, Stdin and TTY are those of a job's
+	// members. The server refuses them in an allocation.
+	Command, Args  []string
+	Env            []EnvVar
+	WorkingDir     string
+	Rootfs, Bundle string
+	Mounts         []Mount
+	Stdin, TTY     bool
 	// Signal is sent SignalBefore, e.g. 60s, before a known end of a job's members.
 	Signal, SignalBefore string
 	Quota                *QuotaDemand
@@ -121,7 +124,7 @@ func documentOf(a *Allocation) (*api.Allocation, error) {
 				TopologySpreadConstraints: s.TopologySpreadConstraints, GangScheduling: s.GangScheduling, GPU: s.GPU, NUMAPolicy: s.NUMAPolicy,
 			},
 			TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
-			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Rootfs: s.Rootfs, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Rootfs: s.Rootfs, Bundle: s.Bundle, Mounts: s.Mounts, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
 		},
 		Status: a.Status,
 	}
@@ -156,7 +159,7 @@ func allocationOf(doc *api.Allocation) *Allocation {
 			NodeSelector: s.Scheduling.NodeSelector, Affinity: s.Scheduling.Affinity, Tolerations: s.Scheduling.Tolerations,
 			TopologySpreadConstraints: s.Scheduling.TopologySpreadConstraints, GangScheduling: s.Gang(), GPU: s.Scheduling.GPU,
 			NUMAPolicy: s.Scheduling.NUMAPolicy, TTL: s.TTL, Queue: s.Queue, Suspend: s.Suspend, Quota: s.Quota,
-			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Rootfs: s.Rootfs, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
+			Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, Rootfs: s.Rootfs, Bundle: s.Bundle, Mounts: s.Mounts, Stdin: s.Stdin, TTY: s.TTY, Signal: s.Signal, SignalBefore: s.SignalBefore,
 		},
 		Status: doc.Status,
 	}

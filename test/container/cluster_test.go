@@ -120,3 +120,69 @@ func TestAJobWithARootFileSystemWaitsForANodeThatRunsContainers(t *testing.T) {
 		t.Errorf("why says %q %q, want %q", out, errors, want)
 	}
 }
+
+func TestAJobMountsFoldersOfItsNode(t *testing.T) {
+	folder := open(t)
+	crun := tool(t)
+	image := rootfs(t, folder)
+	data := filepath.Join(folder, "data")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "file"), []byte("of the node\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	muster := cluster(t, &agent.Containers{Tool: crun, Folders: []string{folder}, Mounts: []string{data}})
+	code, out, errors := muster("run", "--rootfs", image, "--mount", data+":/mnt:ro", "--mount", data+"/file:/tmp/file", "--", "cat", "/mnt/file", "/tmp/file")
+	if code != 0 || out != "of the node\nof the node\n" {
+		t.Errorf("code %d, output %q\n%s", code, out, errors)
+	}
+	code, out, errors = muster("run", "--name", "refused", "--rootfs", image, "--mount", "/etc:/mnt", "--", "true")
+	const want = "the mount of /etc: it lies in none of the folders that this host permits: "
+	if code != 126 || !strings.Contains(out+errors, want+data) {
+		t.Errorf("a folder that the node does not permit: code %d, %q %q; want 126 and %q", code, out, errors, want)
+	}
+	if _, out, errors = muster("why", "job/refused"); !strings.Contains(out, want+data) {
+		t.Errorf("why says %q %q, want %q", out, errors, want)
+	}
+}
+
+func TestAJobWithMountsWaitsForANodeThatMountsFolders(t *testing.T) {
+	folder := open(t)
+	muster := cluster(t, &agent.Containers{Tool: tool(t), Folders: []string{folder}})
+	job := filepath.Join(folder, "job.yaml")
+	const document = "kind: Job\nmetadata: {name: waits}\nspec: {template: {spec: {command: [sh], rootfs: /srv/images/tiny, mounts: [{source: /srv}], resources: {requests: {cpu: 1}}}}}\n"
+	if err := os.WriteFile(job, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errors := muster("submit", "-f", job); code != 0 {
+		t.Fatalf("code %d: %s%s", code, out, errors)
+	}
+	_, out, errors := muster("why", "job/waits")
+	if want := "label muster.dev/mounts-folders is not set, want true"; !strings.Contains(out+errors, want) {
+		t.Errorf("why says %q %q, want %q", out, errors, want)
+	}
+}
+
+func TestAJobRunsTheCommandOfItsBundle(t *testing.T) {
+	folder := open(t)
+	crun := tool(t)
+	rootfs(t, folder)
+	const config = `{"ociVersion": "1.0.2", "root": {"path": "tiny"}, "process": {"user": {"uid": 0, "gid": 0}, "args": ["sh", "-c", "pwd; echo $A $B $OF; echo $CUDA_VISIBLE_DEVICES | grep -c ,; exit 7"], "env": ["PATH=/bin", "A=set", "CUDA_VISIBLE_DEVICES=all"], "cwd": "/etc"}}`
+	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	muster := cluster(t, &agent.Containers{Tool: crun, Folders: []string{folder}})
+	if code, out, errors := muster("run", "-g", "2", "--bundle", folder, "-e", "B=too"); code != 7 || out != "/etc\nset too\n1\n" {
+		t.Errorf("code %d, output %q\n%s", code, out, errors)
+	}
+	if code, out, errors := muster("run", "--bundle", folder, "--chdir", "/mnt", "--", "sh", "-c", "pwd; echo $A"); code != 0 || out != "/mnt\nset\n" {
+		t.Errorf("a command of the job: code %d, output %q\n%s", code, out, errors)
+	}
+	if code, out, errors := muster("run", "--bundle", folder, "--rootfs", folder+"/tiny"); code == 0 || !strings.Contains(errors, "leave one of the two out") {
+		t.Errorf("with rootfs too: code %d, %q %q", code, out, errors)
+	}
+	if code, out, errors := muster("run"); code == 0 || !strings.Contains(errors, "want a command after --, or --bundle") {
+		t.Errorf("no command: code %d, %q %q", code, out, errors)
+	}
+}

@@ -80,10 +80,10 @@ func TestAContainerThatCannotStart(t *testing.T) {
 		"no root file system":                {func(h *host, s *shim.Spec) { s.Container.Rootfs = h.folder + "/none" }, 126, "rootfs "},
 		"a root file system elsewhere":       {func(h *host, s *shim.Spec) { s.Container.Within = []string{h.folder + "/run"} }, 126, "it lies in none of the folders that this host permits"},
 		"a link to elsewhere": {func(h *host, s *shim.Spec) {
-			if err := os.Symlink("/", h.folder+"/run/way"); err != nil {
+			if err := os.Symlink("/", h.folder+"/tiny/way"); err != nil {
 				h.t.Fatal(err)
 			}
-			s.Container.Rootfs, s.Container.Within = h.folder+"/run/way", []string{h.folder + "/run"}
+			s.Container.Rootfs, s.Container.Within = h.folder+"/tiny/way", []string{h.folder + "/tiny"}
 		}, 126, "it lies in none of the folders"},
 		"a folder that is no root file system": {func(h *host, s *shim.Spec) { s.Container.Rootfs = h.folder }, 126, "it has no folder /proc"},
 		"a mount of nothing": {func(h *host, s *shim.Spec) {

@@ -90,6 +90,9 @@ func tool(t testing.TB) string {
 	return path
 }
 
+// imageFolders are those of a root file system.
+var imageFolders = []string{"bin", "dev", "etc", "mnt", "proc", "run", "sys", "tmp"}
+
 // rootfs makes a root file system of busybox alone, which the given folder has.
 func rootfs(t testing.TB, folder string) string {
 	t.Helper()
@@ -101,7 +104,7 @@ func rootfs(t testing.TB, folder string) string {
 		t.Skip("busybox is not static (apt-get install busybox-static)")
 	}
 	root := filepath.Join(folder, "tiny")
-	for _, name := range []string{"bin", "dev", "etc", "proc", "sys", "tmp"} {
+	for _, name := range imageFolders {
 		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
 			t.Fatal(err)
 		}

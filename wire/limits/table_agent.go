@@ -2,6 +2,7 @@ package limits
 
 import (
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -54,6 +55,8 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.env":          listOf(MaxArgs, document(MaxArg)),
 	"muster.v1.Start.dir":          document(maxDir),
 	"muster.v1.Start.rootfs":       document(maxDir),
+	"muster.v1.Start.bundle":       document(maxDir),
+	"muster.v1.Start.mounts":       listOf(grant.MaxMounts, message),
 	"muster.v1.Start.first_member": memberIndex,
 	"muster.v1.Start.rank":         memberIndex,
 	"muster.v1.Start.hosts":        listOf(maxWorld, id(maxAddress)),
@@ -65,6 +68,10 @@ var agentFields = map[string]Limit{
 	"muster.v1.Start.memory_limit_bytes": between(0, int64(resource.MaxMemory)),
 	"muster.v1.Start.stdin":              boolean,
 	"muster.v1.Start.tty":                boolean,
+
+	"muster.v1.StartMount.source":    document(maxDir),
+	"muster.v1.StartMount.target":    document(maxDir),
+	"muster.v1.StartMount.read_only": boolean,
 
 	"muster.v1.Notice.signal":        between(0, 64),
 	"muster.v1.Notice.before_millis": natural,
@@ -231,6 +238,7 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.RegisterRequest.assume_dead_after_millis": between(0, maxMillis),
 	"muster.v1.RegisterRequest.starts_work":              boolean,
 	"muster.v1.RegisterRequest.runs_containers":          boolean,
+	"muster.v1.RegisterRequest.mounts_folders":           boolean,
 
 	"muster.v1.RegisterResponse.revision":       natural,
 	"muster.v1.RegisterResponse.store_revision": natural,

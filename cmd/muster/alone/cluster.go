@@ -126,7 +126,7 @@ func (c *Cluster) addNode(id resource.NodeID) {
 	host := grant.Host{Hostname: string(id), Topology: profile.Topology(), Inventory: profile.Inventory(string(id))}
 	f, err := fit.NewHost(host.Topology, host.Inventory, fit.Reserved{})
 	must(err)
-	spec := record.NodeSpec{Hostname: string(id), Capacity: admission.CapacityOf(host, f.Allocatable()), Allocatable: f.Allocatable(), StartsWork: c.options.Rules.StartsWork, RunsContainers: c.options.Rules.StartsWork}
+	spec := record.NodeSpec{Hostname: string(id), Capacity: admission.CapacityOf(host, f.Allocatable()), Allocatable: f.Allocatable(), StartsWork: c.options.Rules.StartsWork, RunsContainers: c.options.Rules.StartsWork, MountsFolders: c.options.Rules.StartsWork}
 	for _, d := range host.Inventory.Devices {
 		spec.Topology.GPUModels, spec.Topology.GPUModel = []string{d.Model}, append(spec.Topology.GPUModel, 0)
 	}

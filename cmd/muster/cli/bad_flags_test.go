@@ -122,6 +122,8 @@ func TestEveryFlagRefusesBadValues(t *testing.T) {
 		"muster run --dependency":          bad("x", "soon:a", "afterok", "afterok:", "afterok:A!", "afterok:a?afterok:b", ""),
 		"muster run --signal":              bad("x", "", "KILL", "9", "USR1@", "USR1@0", "USR1@65536", "B:USR1@60", "zzz"),
 		"muster run --rootfs":              refusedThere("x", "rootfs", "there", "there"),
+		"muster run --bundle":              refusedThere("x", "bundle", "there", "there"),
+		"muster run --mount":               bad("x", "", ":/mnt", "/srv:", "/srv:/mnt:rw", "/srv:/mnt:ro:ro"),
 		"muster run --chdir":               refusedThere("x", "workingDir", "there", "there"),
 		"muster drain --timeout":           bad("gpu-1", "0s", "-1s"),
 		"muster kubelet pool --timeout":    bad("gpu-1", "0s", "-1s"),

@@ -24,7 +24,8 @@ import (
 // runFlags are the wishes of muster run.
 type runFlags struct {
 	name, cpu, memory, queue string
-	dir, rootfs              string
+	dir, rootfs, bundle      string
+	mounts                   []string
 	signal                   string
 	array                    string
 	gpus, nodes              int
@@ -37,7 +38,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] -- COMMAND…",
+		Use:   "run [flags] -- [COMMAND…]",
 		Short: "Run a command on granted devices, and show its output",
 		Long: "run submits a job with a command, waits for its devices, shows the output of all members as it comes, and\n" +
 			"ends with the job: with exit code 0 where every member has succeeded, else with the code of the first\n" +
@@ -49,8 +50,10 @@ func (a *app) runCommand() *cobra.Command {
 			"Ctrl-C cancels the job, and its last output is shown; a second Ctrl-C leaves it to end by itself. The job\n" +
 			"stays after its end, for muster logs and muster describe.",
 		Example: "  muster run -- nproc\n  muster run -g 1 -- python3 train.py\n  muster run -it -g 1 -- bash\n  muster run --dependency afterok:prepare -g 1 -- python3 train.py\n  muster run --array 0-39%4 -g 1 -- sh -c 'python3 sweep.py --trial $MUSTER_INDEX'\n  muster run -g 8 --nodes 4 -- sh -c 'torchrun --nnodes $MUSTER_WORLD_SIZE --node-rank $MUSTER_RANK train.py'",
-		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && f.bundle == "" { // a bundle has a command of its own
+				return usagef("want a command after --, or --bundle")
+			}
 			if a.allNamespaces {
 				return usagef("-A: a job is in one namespace")
 			}
@@ -92,6 +95,8 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "a variable of the command's environment, NAME=VALUE")
 	flags.StringVar(&f.signal, "signal", "", "signal that the command gets before a known end, SIGNAL or SIGNAL@SECONDS (default of SECONDS: 60)")
 	flags.StringVar(&f.rootfs, "rootfs", "", "folder of a root file system on the nodes that the command runs in, in a container")
+	flags.StringVar(&f.bundle, "bundle", "", "folder of an OCI bundle on the nodes, in place of --rootfs; without COMMAND that of its config.json runs")
+	flags.StringArrayVar(&f.mounts, "mount", nil, "a folder or file of the node in the root file system, SOURCE[:TARGET][:ro] (default of TARGET: SOURCE)")
 	flags.StringVarP(&f.dir, "chdir", "D", "", "folder that the command begins in, on its node")
 	return cmd
 }
@@ -158,7 +163,14 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		apart := []api.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}} // of the members of the job
 		s.Scheduling.Affinity = &api.Affinity{PodAntiAffinity: &api.PodAffinity{Required: apart}}
 	}
-	s.Command, s.WorkingDir, s.Rootfs, s.Stdin, s.TTY = command, f.dir, f.rootfs, f.input, f.tty
+	s.Command, s.WorkingDir, s.Rootfs, s.Bundle, s.Stdin, s.TTY = command, f.dir, f.rootfs, f.bundle, f.input, f.tty
+	for _, text := range f.mounts {
+		m, err := mountOf(text)
+		if err != nil {
+			return nil, usagef("--mount %q: %v", text, err)
+		}
+		s.Mounts = append(s.Mounts, m)
+	}
 	if of := j.Members(); (f.input || f.tty) && of > 1 {
 		return nil, usagef("-i and -t: the job has %d members: a command with an input or a terminal has one", of)
 	}
@@ -183,6 +195,16 @@ func (f *runFlags) job(command []string) (*api.Job, error) {
 		s.Env = append(s.Env, api.EnvVar{Name: name, Value: value})
 	}
 	return j, nil
+}
+
+// mountOf reads the value of --mount. The server checks the paths.
+func mountOf(text string) (api.Mount, error) {
+	rest, readOnly := strings.CutSuffix(text, ":ro")
+	source, target, both := strings.Cut(rest, ":")
+	if source == "" || both && target == "" || strings.Contains(target, ":") {
+		return api.Mount{}, errors.New("want SOURCE, SOURCE:TARGET, or either with :ro; the paths of a job's document may have colons")
+	}
+	return api.Mount{Source: source, Target: target, ReadOnly: readOnly}, nil
 }
 
 // arrayOf reads the value of --array as Slurm has it, but that the indices begin with 0 and

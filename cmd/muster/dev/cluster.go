@@ -49,8 +49,10 @@ type Config struct {
 	Listen         string // REST; the rest takes free ports
 	Version        string
 	// Work is how the commands of jobs are started; nil starts none.
-	Work   *agent.RunConfig
-	Logger *slog.Logger
+	Work *agent.RunConfig
+	// NoContainers is why commands cannot run in root file systems of their own; nil: they can.
+	NoContainers error
+	Logger       *slog.Logger
 	// Progress takes a line each time more nodes are ready.
 	Progress func(ready, nodes int)
 }

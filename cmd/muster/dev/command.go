@@ -59,7 +59,7 @@ func Command(o Options) *cobra.Command {
 			"on loopback. The commands of jobs run as the user who starts the cluster. On simulated hardware\n" +
 			"they get the variables of their devices, and no CPUs of their own.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := check(&c); err != nil {
 				return o.Usage(err)
 			}
@@ -68,11 +68,9 @@ func Command(o Options) *cobra.Command {
 					return err
 				}
 			}
-			work, err := workOf(runAs, os.Geteuid(), o.Env)
-			if err != nil {
+			if c.Work, c.NoContainers, err = workOf(runAs, os.Geteuid(), o.Env); err != nil {
 				return o.Usage(err)
 			}
-			c.Work = work
 			if o.Env("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -173,6 +171,8 @@ func (d *Cluster) announce(w io.Writer, added AddedContext, temporary bool, took
 	}
 	if d.config.Work == nil {
 		fmt.Fprintf(w, "\nJobs with a command are refused, since root runs none: start the cluster with --run-as USER to have them.\n")
+	} else if d.config.NoContainers != nil {
+		fmt.Fprintf(w, "\nJobs with a root file system of their own (rootfs, bundle) wait: this host runs no containers: %v.\n", d.config.NoContainers)
 	}
 	fmt.Fprint(w, "\nCtrl-C stops it.\n")
 }

@@ -62,3 +62,30 @@ func TestTheFirstCommandsFitTheCluster(t *testing.T) {
 		})
 	}
 }
+
+func TestAHostWithoutContainersIsNamedOnce(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	work, noContainers, err := workOf("", 1000, func(string) string { return "" })
+	if err != nil || work.Containers != nil || noContainers == nil {
+		t.Fatalf("containers %+v without crun, %v, %v", work.Containers, noContainers, err)
+	}
+	c := Config{Nodes: 1, Profile: "dgx-a100", Work: work, NoContainers: noContainers}
+	found, err := hardware(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []*agent.RunConfig{work, nil} { // without work nothing runs anyway
+		d := &Cluster{config: c, Discovered: found("node-0")}
+		d.config.Work = of
+		var out strings.Builder
+		d.announce(&out, AddedContext{}, false, time.Second)
+		want := 0
+		if of != nil {
+			want = 1
+		}
+		const line = "wait: this host runs no containers: no program crun in PATH: install the package crun.\n"
+		if got := strings.Count(out.String(), line); got != want {
+			t.Errorf("the reason stands there %d times, want %d:\n%s", got, want, out.String())
+		}
+	}
+}

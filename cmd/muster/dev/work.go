@@ -19,23 +19,28 @@ import (
 // stopGrace is the grace of work when a cluster with a temporary folder stops.
 const stopGrace = 2 * time.Second
 
-// workOf returns how the agents start commands; nil: they start none. effective is the
-// user id of this process, env looks its environment up.
-func workOf(runAs string, effective int, env func(string) string) (*agent.RunConfig, error) {
+// everywhere are the folders in which root file systems may lie, and whose contents jobs may
+// mount: the rights of the user decide.
+var everywhere = []string{"/"}
+
+// workOf returns how the agents start commands; nil: they start none. noContainers says why
+// this host cannot run commands in root file systems of their own: such jobs wait. effective is
+// the user id of this process, env looks its environment up.
+func workOf(runAs string, effective int, env func(string) string) (work *agent.RunConfig, noContainers, err error) {
 	if runAs == "" && effective == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+		return nil, nil, fmt.Errorf("find this program: %w", err)
 	}
 	program = shim.Program(program)
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("working directory: %w", err)
+		return nil, nil, fmt.Errorf("working directory: %w", err)
 	}
 	c := &agent.RunConfig{Program: program, Dir: dir}
-	c.Containers, _ = agent.FindContainers([]string{"/"}) // nil where the host cannot: such jobs wait
+	c.Containers, noContainers = agent.FindContainers(everywhere, everywhere)
 	for _, name := range []string{"PATH", "LANG", "LD_LIBRARY_PATH", "TMPDIR"} {
 		if value := env(name); value != "" {
 			c.Env = append(c.Env, name+"="+value)
@@ -46,15 +51,15 @@ func workOf(runAs string, effective int, env func(string) string) (*agent.RunCon
 		who, err = users.Lookup(runAs)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("--run-as %q: %w", runAs, err)
+			return nil, nil, fmt.Errorf("--run-as %q: %w", runAs, err)
 		case effective != 0 && int(who.ID.UID) != effective:
-			return nil, fmt.Errorf("--run-as %q: only root can run commands as another user; leave it out", runAs)
+			return nil, nil, fmt.Errorf("--run-as %q: only root can run commands as another user; leave it out", runAs)
 		case effective == 0:
 			c.User = &who.ID
 		}
 	}
 	c.Env = append(c.Env, who.Env()...)
-	return c, nil
+	return c, noContainers, nil
 }
 
 // endWork ends what the agents have started, before the cluster's folder is removed.

@@ -35,14 +35,17 @@ func Constraints(s api.Scheduling) constraint.Spec {
 }
 
 // withWork keeps members with a command to nodes whose agents start commands, and those with
-// a root file system of their own to nodes whose agents can do that.
+// a root file system of their own, or with mounts, to nodes whose agents can do that.
 func withWork(spec constraint.Spec, job *api.Job) constraint.Spec {
 	if job == nil || !job.Spec.Template.Spec.HasWork() {
 		return spec
 	}
 	selector := map[string]string{resource.StartsWorkLabel: resource.StartsWorkValue}
-	if job.Spec.Template.Spec.Rootfs != "" {
+	if job.Spec.Template.Spec.HasContainer() {
 		selector[resource.RunsContainersLabel] = resource.RunsContainersValue
+	}
+	if len(job.Spec.Template.Spec.Mounts) > 0 {
+		selector[resource.MountsFoldersLabel] = resource.MountsFoldersValue
 	}
 	maps.Copy(selector, spec.NodeSelector) // a client that asks for the label itself has said so
 	spec.NodeSelector = selector

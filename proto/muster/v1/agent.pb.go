@@ -72,7 +72,7 @@ func (x WorkState_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkState_Phase.Descriptor instead.
 func (WorkState_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26, 0}
 }
 
 type Reply_State int32
@@ -139,7 +139,7 @@ func (x Reply_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reply_State.Descriptor instead.
 func (Reply_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{30, 0}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{31, 0}
 }
 
 // ExecRequest opens a session, and is then one message to the command.
@@ -2022,7 +2022,12 @@ type Start struct {
 	Tty bool `protobuf:"varint,15,opt,name=tty,proto3" json:"tty,omitempty"`
 	// rootfs is the folder of the root file system of the command, an absolute path; "" is
 	// the host's.
-	Rootfs        string `protobuf:"bytes,16,opt,name=rootfs,proto3" json:"rootfs,omitempty"`
+	Rootfs string `protobuf:"bytes,16,opt,name=rootfs,proto3" json:"rootfs,omitempty"`
+	// bundle is the folder of an OCI bundle, an absolute path, in place of rootfs. Without args
+	// the command is that of the bundle.
+	Bundle string `protobuf:"bytes,17,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// mounts are folders and files of the host that the root file system has.
+	Mounts        []*StartMount `protobuf:"bytes,18,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2169,6 +2174,82 @@ func (x *Start) GetRootfs() string {
 	return ""
 }
 
+func (x *Start) GetBundle() string {
+	if x != nil {
+		return x.Bundle
+	}
+	return ""
+}
+
+func (x *Start) GetMounts() []*StartMount {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+// StartMount is a folder or a file of the host at a place in a root file system. Both paths
+// are absolute.
+type StartMount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Target        string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	ReadOnly      bool                   `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartMount) Reset() {
+	*x = StartMount{}
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartMount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartMount) ProtoMessage() {}
+
+func (x *StartMount) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartMount.ProtoReflect.Descriptor instead.
+func (*StartMount) Descriptor() ([]byte, []int) {
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *StartMount) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *StartMount) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *StartMount) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
 // Notice is a signal that each start of a member gets at most once: when after_millis
 // have passed since the receipt, or with an eviction that comes earlier.
 type Notice struct {
@@ -2184,7 +2265,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2277,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[22]
+	mi := &file_muster_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2290,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Notice) GetSignal() int32 {
@@ -2243,7 +2324,7 @@ type StartMember struct {
 
 func (x *StartMember) Reset() {
 	*x = StartMember{}
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2336,7 @@ func (x *StartMember) String() string {
 func (*StartMember) ProtoMessage() {}
 
 func (x *StartMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[23]
+	mi := &file_muster_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2349,7 @@ func (x *StartMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMember.ProtoReflect.Descriptor instead.
 func (*StartMember) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StartMember) GetMember() int32 {
@@ -2297,7 +2378,7 @@ type Work struct {
 
 func (x *Work) Reset() {
 	*x = Work{}
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2309,7 +2390,7 @@ func (x *Work) String() string {
 func (*Work) ProtoMessage() {}
 
 func (x *Work) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[24]
+	mi := &file_muster_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2322,7 +2403,7 @@ func (x *Work) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Work.ProtoReflect.Descriptor instead.
 func (*Work) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Work) GetTx() string {
@@ -2364,7 +2445,7 @@ type WorkState struct {
 
 func (x *WorkState) Reset() {
 	*x = WorkState{}
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +2457,7 @@ func (x *WorkState) String() string {
 func (*WorkState) ProtoMessage() {}
 
 func (x *WorkState) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[25]
+	mi := &file_muster_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,7 +2470,7 @@ func (x *WorkState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkState.ProtoReflect.Descriptor instead.
 func (*WorkState) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkState) GetMember() int32 {
@@ -2478,7 +2559,7 @@ type WorkUse struct {
 
 func (x *WorkUse) Reset() {
 	*x = WorkUse{}
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2571,7 @@ func (x *WorkUse) String() string {
 func (*WorkUse) ProtoMessage() {}
 
 func (x *WorkUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[26]
+	mi := &file_muster_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2584,7 @@ func (x *WorkUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkUse.ProtoReflect.Descriptor instead.
 func (*WorkUse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WorkUse) GetCpuMillis() int64 {
@@ -2558,7 +2639,7 @@ type WorkDevice struct {
 
 func (x *WorkDevice) Reset() {
 	*x = WorkDevice{}
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2651,7 @@ func (x *WorkDevice) String() string {
 func (*WorkDevice) ProtoMessage() {}
 
 func (x *WorkDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[27]
+	mi := &file_muster_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2664,7 @@ func (x *WorkDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkDevice.ProtoReflect.Descriptor instead.
 func (*WorkDevice) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WorkDevice) GetUuid() string {
@@ -2639,7 +2720,7 @@ type AgentHello struct {
 
 func (x *AgentHello) Reset() {
 	*x = AgentHello{}
-	mi := &file_muster_v1_agent_proto_msgTypes[28]
+	mi := &file_muster_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2732,7 @@ func (x *AgentHello) String() string {
 func (*AgentHello) ProtoMessage() {}
 
 func (x *AgentHello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[28]
+	mi := &file_muster_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2745,7 @@ func (x *AgentHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentHello.ProtoReflect.Descriptor instead.
 func (*AgentHello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AgentHello) GetNodeId() string {
@@ -2721,7 +2802,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_muster_v1_agent_proto_msgTypes[29]
+	mi := &file_muster_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2733,7 +2814,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[29]
+	mi := &file_muster_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +2827,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Registered) GetIncarnation() *Incarnation {
@@ -2779,7 +2860,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_muster_v1_agent_proto_msgTypes[30]
+	mi := &file_muster_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2872,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[30]
+	mi := &file_muster_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2885,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Reply) GetTx() string {
@@ -2865,7 +2946,7 @@ type Occupancy struct {
 
 func (x *Occupancy) Reset() {
 	*x = Occupancy{}
-	mi := &file_muster_v1_agent_proto_msgTypes[31]
+	mi := &file_muster_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +2958,7 @@ func (x *Occupancy) String() string {
 func (*Occupancy) ProtoMessage() {}
 
 func (x *Occupancy) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[31]
+	mi := &file_muster_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +2971,7 @@ func (x *Occupancy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occupancy.ProtoReflect.Descriptor instead.
 func (*Occupancy) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Occupancy) GetGrants() []*Grant {
@@ -2962,7 +3043,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_muster_v1_agent_proto_msgTypes[32]
+	mi := &file_muster_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2974,7 +3055,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[32]
+	mi := &file_muster_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2987,7 +3068,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Grant) GetTx() string {
@@ -3066,7 +3147,7 @@ type HealthChange struct {
 
 func (x *HealthChange) Reset() {
 	*x = HealthChange{}
-	mi := &file_muster_v1_agent_proto_msgTypes[33]
+	mi := &file_muster_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3159,7 @@ func (x *HealthChange) String() string {
 func (*HealthChange) ProtoMessage() {}
 
 func (x *HealthChange) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[33]
+	mi := &file_muster_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3172,7 @@ func (x *HealthChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthChange.ProtoReflect.Descriptor instead.
 func (*HealthChange) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HealthChange) GetDevices() []*DeviceHealth {
@@ -3141,7 +3222,7 @@ type DeviceHealth struct {
 
 func (x *DeviceHealth) Reset() {
 	*x = DeviceHealth{}
-	mi := &file_muster_v1_agent_proto_msgTypes[34]
+	mi := &file_muster_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3153,7 +3234,7 @@ func (x *DeviceHealth) String() string {
 func (*DeviceHealth) ProtoMessage() {}
 
 func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_agent_proto_msgTypes[34]
+	mi := &file_muster_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3166,7 +3247,7 @@ func (x *DeviceHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHealth.ProtoReflect.Descriptor instead.
 func (*DeviceHealth) Descriptor() ([]byte, []int) {
-	return file_muster_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_muster_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeviceHealth) GetIndex() int32 {
@@ -3328,7 +3409,7 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04work\x18\a \x01(\v2\x0f.muster.v1.WorkH\x00R\x04work\x12\x1f\n" +
 	"\vledger_hash\x18\x05 \x01(\x04R\n" +
 	"ledgerHashB\t\n" +
-	"\amessage\"\xbb\x03\n" +
+	"\amessage\"\x82\x04\n" +
 	"\x05Start\x12\x0e\n" +
 	"\x02tx\x18\x01 \x01(\tR\x02tx\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
@@ -3346,7 +3427,14 @@ const file_muster_v1_agent_proto_rawDesc = "" +
 	"\x04rank\x18\r \x01(\x05R\x04rank\x12\x14\n" +
 	"\x05stdin\x18\x0e \x01(\bR\x05stdin\x12\x10\n" +
 	"\x03tty\x18\x0f \x01(\bR\x03tty\x12\x16\n" +
-	"\x06rootfs\x18\x10 \x01(\tR\x06rootfs\"h\n" +
+	"\x06rootfs\x18\x10 \x01(\tR\x06rootfs\x12\x16\n" +
+	"\x06bundle\x18\x11 \x01(\tR\x06bundle\x12-\n" +
+	"\x06mounts\x18\x12 \x03(\v2\x15.muster.v1.StartMountR\x06mounts\"Y\n" +
+	"\n" +
+	"StartMount\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1b\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\"h\n" +
 	"\x06Notice\x12\x16\n" +
 	"\x06signal\x18\x01 \x01(\x05R\x06signal\x12#\n" +
 	"\rbefore_millis\x18\x02 \x01(\x03R\fbeforeMillis\x12!\n" +
@@ -3470,7 +3558,7 @@ func file_muster_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_muster_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_muster_v1_agent_proto_goTypes = []any{
 	(WorkState_Phase)(0),     // 0: muster.v1.WorkState.Phase
 	(Reply_State)(0),         // 1: muster.v1.Reply.State
@@ -3496,24 +3584,25 @@ var file_muster_v1_agent_proto_goTypes = []any{
 	(*KubeletPool)(nil),      // 21: muster.v1.KubeletPool
 	(*AgentMessage)(nil),     // 22: muster.v1.AgentMessage
 	(*Start)(nil),            // 23: muster.v1.Start
-	(*Notice)(nil),           // 24: muster.v1.Notice
-	(*StartMember)(nil),      // 25: muster.v1.StartMember
-	(*Work)(nil),             // 26: muster.v1.Work
-	(*WorkState)(nil),        // 27: muster.v1.WorkState
-	(*WorkUse)(nil),          // 28: muster.v1.WorkUse
-	(*WorkDevice)(nil),       // 29: muster.v1.WorkDevice
-	(*AgentHello)(nil),       // 30: muster.v1.AgentHello
-	(*Registered)(nil),       // 31: muster.v1.Registered
-	(*Reply)(nil),            // 32: muster.v1.Reply
-	(*Occupancy)(nil),        // 33: muster.v1.Occupancy
-	(*Grant)(nil),            // 34: muster.v1.Grant
-	(*HealthChange)(nil),     // 35: muster.v1.HealthChange
-	(*DeviceHealth)(nil),     // 36: muster.v1.DeviceHealth
-	(*Incarnation)(nil),      // 37: muster.v1.Incarnation
-	(*Request)(nil),          // 38: muster.v1.Request
-	(*Host)(nil),             // 39: muster.v1.Host
-	(*MemberAssignment)(nil), // 40: muster.v1.MemberAssignment
-	(*Reason)(nil),           // 41: muster.v1.Reason
+	(*StartMount)(nil),       // 24: muster.v1.StartMount
+	(*Notice)(nil),           // 25: muster.v1.Notice
+	(*StartMember)(nil),      // 26: muster.v1.StartMember
+	(*Work)(nil),             // 27: muster.v1.Work
+	(*WorkState)(nil),        // 28: muster.v1.WorkState
+	(*WorkUse)(nil),          // 29: muster.v1.WorkUse
+	(*WorkDevice)(nil),       // 30: muster.v1.WorkDevice
+	(*AgentHello)(nil),       // 31: muster.v1.AgentHello
+	(*Registered)(nil),       // 32: muster.v1.Registered
+	(*Reply)(nil),            // 33: muster.v1.Reply
+	(*Occupancy)(nil),        // 34: muster.v1.Occupancy
+	(*Grant)(nil),            // 35: muster.v1.Grant
+	(*HealthChange)(nil),     // 36: muster.v1.HealthChange
+	(*DeviceHealth)(nil),     // 37: muster.v1.DeviceHealth
+	(*Incarnation)(nil),      // 38: muster.v1.Incarnation
+	(*Request)(nil),          // 39: muster.v1.Request
+	(*Host)(nil),             // 40: muster.v1.Host
+	(*MemberAssignment)(nil), // 41: muster.v1.MemberAssignment
+	(*Reason)(nil),           // 42: muster.v1.Reason
 }
 var file_muster_v1_agent_proto_depIdxs = []int32{
 	3,  // 0: muster.v1.ExecRequest.open:type_name -> muster.v1.ExecOpen
@@ -3532,47 +3621,48 @@ var file_muster_v1_agent_proto_depIdxs = []int32{
 	20, // 13: muster.v1.LeaderMessage.reconcile:type_name -> muster.v1.Reconcile
 	23, // 14: muster.v1.LeaderMessage.start:type_name -> muster.v1.Start
 	21, // 15: muster.v1.LeaderMessage.kubelet_pool:type_name -> muster.v1.KubeletPool
-	37, // 16: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
+	38, // 16: muster.v1.LeaderHello.registered:type_name -> muster.v1.Incarnation
 	12, // 17: muster.v1.Reserve.members:type_name -> muster.v1.MemberRequest
-	38, // 18: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
-	30, // 19: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
-	32, // 20: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
-	33, // 21: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
-	31, // 22: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
-	35, // 23: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
-	26, // 24: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
-	25, // 25: muster.v1.Start.members:type_name -> muster.v1.StartMember
-	24, // 26: muster.v1.Start.notice:type_name -> muster.v1.Notice
-	27, // 27: muster.v1.Work.states:type_name -> muster.v1.WorkState
-	0,  // 28: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
-	28, // 29: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
-	29, // 30: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
-	37, // 31: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
-	39, // 32: muster.v1.AgentHello.host:type_name -> muster.v1.Host
-	33, // 33: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
-	37, // 34: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
-	1,  // 35: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
-	37, // 36: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
-	40, // 37: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
-	41, // 38: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
-	34, // 39: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
-	36, // 40: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
-	26, // 41: muster.v1.Occupancy.work:type_name -> muster.v1.Work
-	21, // 42: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
-	1,  // 43: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
-	40, // 44: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
-	36, // 45: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
-	9,  // 46: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
-	7,  // 47: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
-	2,  // 48: muster.v1.Agent.Exec:input_type -> muster.v1.ExecRequest
-	22, // 49: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
-	8,  // 50: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
-	5,  // 51: muster.v1.Agent.Exec:output_type -> muster.v1.ExecAnswer
-	49, // [49:52] is the sub-list for method output_type
-	46, // [46:49] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	39, // 18: muster.v1.MemberRequest.request:type_name -> muster.v1.Request
+	31, // 19: muster.v1.AgentMessage.hello:type_name -> muster.v1.AgentHello
+	33, // 20: muster.v1.AgentMessage.reply:type_name -> muster.v1.Reply
+	34, // 21: muster.v1.AgentMessage.occupancy:type_name -> muster.v1.Occupancy
+	32, // 22: muster.v1.AgentMessage.registered:type_name -> muster.v1.Registered
+	36, // 23: muster.v1.AgentMessage.health:type_name -> muster.v1.HealthChange
+	27, // 24: muster.v1.AgentMessage.work:type_name -> muster.v1.Work
+	26, // 25: muster.v1.Start.members:type_name -> muster.v1.StartMember
+	25, // 26: muster.v1.Start.notice:type_name -> muster.v1.Notice
+	24, // 27: muster.v1.Start.mounts:type_name -> muster.v1.StartMount
+	28, // 28: muster.v1.Work.states:type_name -> muster.v1.WorkState
+	0,  // 29: muster.v1.WorkState.phase:type_name -> muster.v1.WorkState.Phase
+	29, // 30: muster.v1.WorkState.use:type_name -> muster.v1.WorkUse
+	30, // 31: muster.v1.WorkUse.devices:type_name -> muster.v1.WorkDevice
+	38, // 32: muster.v1.AgentHello.incarnation:type_name -> muster.v1.Incarnation
+	40, // 33: muster.v1.AgentHello.host:type_name -> muster.v1.Host
+	34, // 34: muster.v1.AgentHello.occupancy:type_name -> muster.v1.Occupancy
+	38, // 35: muster.v1.Registered.incarnation:type_name -> muster.v1.Incarnation
+	1,  // 36: muster.v1.Reply.state:type_name -> muster.v1.Reply.State
+	38, // 37: muster.v1.Reply.incarnation:type_name -> muster.v1.Incarnation
+	41, // 38: muster.v1.Reply.members:type_name -> muster.v1.MemberAssignment
+	42, // 39: muster.v1.Reply.reasons:type_name -> muster.v1.Reason
+	35, // 40: muster.v1.Occupancy.grants:type_name -> muster.v1.Grant
+	37, // 41: muster.v1.Occupancy.health:type_name -> muster.v1.DeviceHealth
+	27, // 42: muster.v1.Occupancy.work:type_name -> muster.v1.Work
+	21, // 43: muster.v1.Occupancy.kubelet_pool:type_name -> muster.v1.KubeletPool
+	1,  // 44: muster.v1.Grant.state:type_name -> muster.v1.Reply.State
+	41, // 45: muster.v1.Grant.members:type_name -> muster.v1.MemberAssignment
+	37, // 46: muster.v1.HealthChange.devices:type_name -> muster.v1.DeviceHealth
+	9,  // 47: muster.v1.Agent.Session:input_type -> muster.v1.LeaderMessage
+	7,  // 48: muster.v1.Agent.ReadLog:input_type -> muster.v1.ReadLogRequest
+	2,  // 49: muster.v1.Agent.Exec:input_type -> muster.v1.ExecRequest
+	22, // 50: muster.v1.Agent.Session:output_type -> muster.v1.AgentMessage
+	8,  // 51: muster.v1.Agent.ReadLog:output_type -> muster.v1.LogChunk
+	5,  // 52: muster.v1.Agent.Exec:output_type -> muster.v1.ExecAnswer
+	50, // [50:53] is the sub-list for method output_type
+	47, // [47:50] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_agent_proto_init() }
@@ -3618,14 +3708,14 @@ func file_muster_v1_agent_proto_init() {
 		(*AgentMessage_Health)(nil),
 		(*AgentMessage_Work)(nil),
 	}
-	file_muster_v1_agent_proto_msgTypes[26].OneofWrappers = []any{}
+	file_muster_v1_agent_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_agent_proto_rawDesc), len(file_muster_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -102,8 +102,11 @@ type RegisterRequest struct {
 	// runs_containers: the agent starts commands in root file systems of their own. Other
 	// agents get no such member.
 	RunsContainers bool `protobuf:"varint,9,opt,name=runs_containers,json=runsContainers,proto3" json:"runs_containers,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// mounts_folders: the agent mounts folders of the host in these root file systems. Other
+	// agents get no member with mounts.
+	MountsFolders bool `protobuf:"varint,10,opt,name=mounts_folders,json=mountsFolders,proto3" json:"mounts_folders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterRequest) Reset() {
@@ -195,6 +198,13 @@ func (x *RegisterRequest) GetStartsWork() bool {
 func (x *RegisterRequest) GetRunsContainers() bool {
 	if x != nil {
 		return x.RunsContainers
+	}
+	return false
+}
+
+func (x *RegisterRequest) GetMountsFolders() bool {
+	if x != nil {
+		return x.MountsFolders
 	}
 	return false
 }
@@ -890,7 +900,7 @@ var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xdf\x02\n" +
+	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x86\x03\n" +
 	"\x0fRegisterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x128\n" +
@@ -902,7 +912,9 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\x18assume_dead_after_millis\x18\a \x01(\x03R\x15assumeDeadAfterMillis\x12\x1f\n" +
 	"\vstarts_work\x18\b \x01(\bR\n" +
 	"startsWork\x12'\n" +
-	"\x0fruns_containers\x18\t \x01(\bR\x0erunsContainers\"U\n" +
+	"\x0fruns_containers\x18\t \x01(\bR\x0erunsContainers\x12%\n" +
+	"\x0emounts_folders\x18\n" +
+	" \x01(\bR\rmountsFolders\"U\n" +
 	"\x10RegisterResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12%\n" +
 	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\"*\n" +

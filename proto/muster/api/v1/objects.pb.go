@@ -3082,6 +3082,8 @@ type AllocationSpec struct {
 	Stdin            bool                   `protobuf:"varint,18,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	Tty              bool                   `protobuf:"varint,19,opt,name=tty,proto3" json:"tty,omitempty"`
 	Rootfs           string                 `protobuf:"bytes,20,opt,name=rootfs,proto3" json:"rootfs,omitempty"`
+	Bundle           string                 `protobuf:"bytes,21,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	Mounts           []*Mount               `protobuf:"bytes,22,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3256,6 +3258,20 @@ func (x *AllocationSpec) GetRootfs() string {
 	return ""
 }
 
+func (x *AllocationSpec) GetBundle() string {
+	if x != nil {
+		return x.Bundle
+	}
+	return ""
+}
+
+func (x *AllocationSpec) GetMounts() []*Mount {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
 type Alternative struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resources     *Requirements          `protobuf:"bytes,1,opt,name=resources,proto3" json:"resources,omitempty"`
@@ -3368,6 +3384,66 @@ func (x *EnvVar) GetValue() string {
 	return ""
 }
 
+type Mount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	Target        string                 `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	ReadOnly      bool                   `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mount) Reset() {
+	*x = Mount{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mount) ProtoMessage() {}
+
+func (x *Mount) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mount.ProtoReflect.Descriptor instead.
+func (*Mount) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Mount) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Mount) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Mount) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
 type AllocationStatus struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Phase              string                 `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
@@ -3389,7 +3465,7 @@ type AllocationStatus struct {
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3401,7 +3477,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3414,7 +3490,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -3519,7 +3595,7 @@ type ListMeta struct {
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3531,7 +3607,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3544,7 +3620,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -3590,7 +3666,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +3678,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +3691,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -3732,7 +3808,7 @@ type MemberSet struct {
 
 func (x *MemberSet) Reset() {
 	*x = MemberSet{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3744,7 +3820,7 @@ func (x *MemberSet) String() string {
 func (*MemberSet) ProtoMessage() {}
 
 func (x *MemberSet) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3757,7 +3833,7 @@ func (x *MemberSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberSet.ProtoReflect.Descriptor instead.
 func (*MemberSet) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MemberSet) GetName() string {
@@ -3826,7 +3902,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +3914,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +3927,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobDependency) GetType() string {
@@ -3879,7 +3955,7 @@ type JobDependencyStatus struct {
 
 func (x *JobDependencyStatus) Reset() {
 	*x = JobDependencyStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3891,7 +3967,7 @@ func (x *JobDependencyStatus) String() string {
 func (*JobDependencyStatus) ProtoMessage() {}
 
 func (x *JobDependencyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3904,7 +3980,7 @@ func (x *JobDependencyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencyStatus.ProtoReflect.Descriptor instead.
 func (*JobDependencyStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobDependencyStatus) GetType() string {
@@ -3949,7 +4025,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3961,7 +4037,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3974,7 +4050,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -4080,7 +4156,7 @@ type JobBoost struct {
 
 func (x *JobBoost) Reset() {
 	*x = JobBoost{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4092,7 +4168,7 @@ func (x *JobBoost) String() string {
 func (*JobBoost) ProtoMessage() {}
 
 func (x *JobBoost) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4105,7 +4181,7 @@ func (x *JobBoost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBoost.ProtoReflect.Descriptor instead.
 func (*JobBoost) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobBoost) GetPriority() int32 {
@@ -4148,7 +4224,7 @@ type BoostOptions struct {
 
 func (x *BoostOptions) Reset() {
 	*x = BoostOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4160,7 +4236,7 @@ func (x *BoostOptions) String() string {
 func (*BoostOptions) ProtoMessage() {}
 
 func (x *BoostOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4173,7 +4249,7 @@ func (x *BoostOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOptions.ProtoReflect.Descriptor instead.
 func (*BoostOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BoostOptions) GetNewPriority() int32 {
@@ -4216,7 +4292,7 @@ type Boost struct {
 
 func (x *Boost) Reset() {
 	*x = Boost{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4304,7 @@ func (x *Boost) String() string {
 func (*Boost) ProtoMessage() {}
 
 func (x *Boost) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4317,7 @@ func (x *Boost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Boost.ProtoReflect.Descriptor instead.
 func (*Boost) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Boost) GetPreviousPriority() int32 {
@@ -4285,7 +4361,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4373,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4386,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -4358,7 +4434,7 @@ type KubeletPool struct {
 
 func (x *KubeletPool) Reset() {
 	*x = KubeletPool{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4446,7 @@ func (x *KubeletPool) String() string {
 func (*KubeletPool) ProtoMessage() {}
 
 func (x *KubeletPool) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4459,7 @@ func (x *KubeletPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletPool.ProtoReflect.Descriptor instead.
 func (*KubeletPool) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *KubeletPool) GetAdd() []string {
@@ -4410,7 +4486,7 @@ type KubeletStatus struct {
 
 func (x *KubeletStatus) Reset() {
 	*x = KubeletStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +4498,7 @@ func (x *KubeletStatus) String() string {
 func (*KubeletStatus) ProtoMessage() {}
 
 func (x *KubeletStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +4511,7 @@ func (x *KubeletStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletStatus.ProtoReflect.Descriptor instead.
 func (*KubeletStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *KubeletStatus) GetDevices() []*KubeletDevice {
@@ -4466,7 +4542,7 @@ type KubeletDevice struct {
 
 func (x *KubeletDevice) Reset() {
 	*x = KubeletDevice{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4554,7 @@ func (x *KubeletDevice) String() string {
 func (*KubeletDevice) ProtoMessage() {}
 
 func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4567,7 @@ func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletDevice.ProtoReflect.Descriptor instead.
 func (*KubeletDevice) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *KubeletDevice) GetUuid() string {
@@ -4548,7 +4624,7 @@ type KubeletContainer struct {
 
 func (x *KubeletContainer) Reset() {
 	*x = KubeletContainer{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4560,7 +4636,7 @@ func (x *KubeletContainer) String() string {
 func (*KubeletContainer) ProtoMessage() {}
 
 func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4573,7 +4649,7 @@ func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletContainer.ProtoReflect.Descriptor instead.
 func (*KubeletContainer) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *KubeletContainer) GetNamespace() string {
@@ -4632,7 +4708,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4720,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4733,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -4813,7 +4889,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4825,7 +4901,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4838,7 +4914,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -4892,7 +4968,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4904,7 +4980,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4917,7 +4993,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -4979,7 +5055,7 @@ type UserUsage struct {
 
 func (x *UserUsage) Reset() {
 	*x = UserUsage{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4991,7 +5067,7 @@ func (x *UserUsage) String() string {
 func (*UserUsage) ProtoMessage() {}
 
 func (x *UserUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5004,7 +5080,7 @@ func (x *UserUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserUsage.ProtoReflect.Descriptor instead.
 func (*UserUsage) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *UserUsage) GetUser() string {
@@ -5037,7 +5113,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5049,7 +5125,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5062,7 +5138,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -5130,7 +5206,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5142,7 +5218,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5155,7 +5231,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -5176,7 +5252,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5188,7 +5264,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5201,7 +5277,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -5235,7 +5311,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5247,7 +5323,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5260,7 +5336,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -5292,7 +5368,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5304,7 +5380,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5317,7 +5393,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Reason) GetCode() string {
@@ -5373,7 +5449,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5385,7 +5461,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5398,7 +5474,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Outlook) GetCan() string {
@@ -5433,7 +5509,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5445,7 +5521,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5458,7 +5534,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Help) GetCode() string {
@@ -5495,7 +5571,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5507,7 +5583,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5520,7 +5596,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -5571,7 +5647,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5583,7 +5659,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5596,7 +5672,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -5645,7 +5721,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5657,7 +5733,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5670,7 +5746,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -5705,7 +5781,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5717,7 +5793,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5730,7 +5806,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -5770,7 +5846,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5782,7 +5858,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5795,7 +5871,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -5865,7 +5941,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5877,7 +5953,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5890,7 +5966,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -5927,7 +6003,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5939,7 +6015,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5952,7 +6028,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -6000,7 +6076,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6012,7 +6088,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6025,7 +6101,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -6053,7 +6129,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6065,7 +6141,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6078,7 +6154,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -6119,7 +6195,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6131,7 +6207,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6144,7 +6220,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -6222,7 +6298,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6234,7 +6310,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6247,7 +6323,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -6288,7 +6364,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6300,7 +6376,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6313,7 +6389,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -6345,7 +6421,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6357,7 +6433,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6370,7 +6446,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -6435,7 +6511,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6447,7 +6523,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6460,7 +6536,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -6508,7 +6584,7 @@ type TopologyLevel struct {
 
 func (x *TopologyLevel) Reset() {
 	*x = TopologyLevel{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6520,7 +6596,7 @@ func (x *TopologyLevel) String() string {
 func (*TopologyLevel) ProtoMessage() {}
 
 func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6533,7 +6609,7 @@ func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologyLevel.ProtoReflect.Descriptor instead.
 func (*TopologyLevel) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *TopologyLevel) GetTopologyKey() string {
@@ -6560,7 +6636,7 @@ type Subgroup struct {
 
 func (x *Subgroup) Reset() {
 	*x = Subgroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6572,7 +6648,7 @@ func (x *Subgroup) String() string {
 func (*Subgroup) ProtoMessage() {}
 
 func (x *Subgroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6585,7 +6661,7 @@ func (x *Subgroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subgroup.ProtoReflect.Descriptor instead.
 func (*Subgroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Subgroup) GetMembers() int32 {
@@ -6613,7 +6689,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6625,7 +6701,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6638,7 +6714,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -6676,7 +6752,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6688,7 +6764,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6701,7 +6777,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Condition) GetType() string {
@@ -6760,7 +6836,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6772,7 +6848,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6785,7 +6861,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -6840,7 +6916,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6852,7 +6928,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6865,7 +6941,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -6897,7 +6973,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6909,7 +6985,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6922,7 +6998,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *LogChunk) GetMember() int32 {
@@ -6989,7 +7065,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7001,7 +7077,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7014,7 +7090,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JobMember) GetName() string {
@@ -7079,7 +7155,7 @@ type MemberUse struct {
 
 func (x *MemberUse) Reset() {
 	*x = MemberUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7091,7 +7167,7 @@ func (x *MemberUse) String() string {
 func (*MemberUse) ProtoMessage() {}
 
 func (x *MemberUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7104,7 +7180,7 @@ func (x *MemberUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUse.ProtoReflect.Descriptor instead.
 func (*MemberUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *MemberUse) GetCpuMillis() int64 {
@@ -7154,7 +7230,7 @@ type MemberDeviceUse struct {
 
 func (x *MemberDeviceUse) Reset() {
 	*x = MemberDeviceUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7166,7 +7242,7 @@ func (x *MemberDeviceUse) String() string {
 func (*MemberDeviceUse) ProtoMessage() {}
 
 func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7179,7 +7255,7 @@ func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberDeviceUse.ProtoReflect.Descriptor instead.
 func (*MemberDeviceUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *MemberDeviceUse) GetUuid() string {
@@ -7221,7 +7297,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7233,7 +7309,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7246,7 +7322,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Taint) GetKey() string {
@@ -7280,7 +7356,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7292,7 +7368,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7305,7 +7381,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -7332,7 +7408,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7344,7 +7420,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7357,7 +7433,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -7389,7 +7465,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7401,7 +7477,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7414,7 +7490,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -7486,7 +7562,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7498,7 +7574,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7511,7 +7587,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -7608,7 +7684,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7620,7 +7696,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7633,7 +7709,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -7659,7 +7735,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7671,7 +7747,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7684,7 +7760,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -7715,7 +7791,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7727,7 +7803,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7740,7 +7816,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -7847,7 +7923,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7859,7 +7935,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7872,7 +7948,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Victim) GetUnit() string {
@@ -7925,7 +8001,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7937,7 +8013,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7950,7 +8026,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -8013,7 +8089,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8025,7 +8101,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8038,7 +8114,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -8075,7 +8151,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8087,7 +8163,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8100,7 +8176,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Toleration) GetKey() string {
@@ -8150,7 +8226,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8162,7 +8238,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8175,7 +8251,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -8217,7 +8293,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8229,7 +8305,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8242,7 +8318,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -8276,7 +8352,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8288,7 +8364,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8301,7 +8377,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -8329,7 +8405,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8341,7 +8417,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8354,7 +8430,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -8390,7 +8466,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8402,7 +8478,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8415,7 +8491,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -8459,7 +8535,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8471,7 +8547,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8484,7 +8560,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -8531,7 +8607,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8543,7 +8619,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8556,7 +8632,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -8577,7 +8653,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8589,7 +8665,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8602,7 +8678,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -8636,7 +8712,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8648,7 +8724,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8661,7 +8737,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -8688,7 +8764,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8700,7 +8776,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8713,7 +8789,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -8744,7 +8820,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8756,7 +8832,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8769,7 +8845,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -8823,7 +8899,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8835,7 +8911,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8848,7 +8924,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -8868,7 +8944,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8880,7 +8956,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8893,7 +8969,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -8920,7 +8996,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8932,7 +9008,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8945,7 +9021,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -8972,7 +9048,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8984,7 +9060,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8997,7 +9073,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{119}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -9023,7 +9099,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9035,7 +9111,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9048,7 +9124,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{120}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -9068,7 +9144,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9080,7 +9156,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9093,7 +9169,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{121}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -9121,7 +9197,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9133,7 +9209,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9146,7 +9222,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{122}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -9196,7 +9272,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9208,7 +9284,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9221,7 +9297,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{123}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -9361,7 +9437,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9373,7 +9449,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9386,7 +9462,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{124}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -9692,7 +9768,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B \n" +
-	"\x1e_deletion_grace_period_seconds\"\x8a\x06\n" +
+	"\x1e_deletion_grace_period_seconds\"\xd0\x06\n" +
 	"\x0eAllocationSpec\x129\n" +
 	"\tresources\x18\x01 \x01(\v2\x1b.muster.api.v1.RequirementsR\tresources\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12%\n" +
@@ -9717,7 +9793,9 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\rsignal_before\x18\x11 \x01(\tR\fsignalBefore\x12\x14\n" +
 	"\x05stdin\x18\x12 \x01(\bR\x05stdin\x12\x10\n" +
 	"\x03tty\x18\x13 \x01(\bR\x03tty\x12\x16\n" +
-	"\x06rootfs\x18\x14 \x01(\tR\x06rootfsB\v\n" +
+	"\x06rootfs\x18\x14 \x01(\tR\x06rootfs\x12\x16\n" +
+	"\x06bundle\x18\x15 \x01(\tR\x06bundle\x12,\n" +
+	"\x06mounts\x18\x16 \x03(\v2\x14.muster.api.v1.MountR\x06mountsB\v\n" +
 	"\t_priorityB\n" +
 	"\n" +
 	"\b_suspend\"\x8c\x02\n" +
@@ -9730,7 +9808,11 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"2\n" +
 	"\x06EnvVar\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xd8\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"T\n" +
+	"\x05Mount\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x16\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1b\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\"\xd8\x04\n" +
 	"\x10AllocationStatus\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1b\n" +
@@ -10392,7 +10474,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 163)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 164)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -10437,312 +10519,314 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*AllocationSpec)(nil),           // 40: muster.api.v1.AllocationSpec
 	(*Alternative)(nil),              // 41: muster.api.v1.Alternative
 	(*EnvVar)(nil),                   // 42: muster.api.v1.EnvVar
-	(*AllocationStatus)(nil),         // 43: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 44: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 45: muster.api.v1.JobSpec
-	(*MemberSet)(nil),                // 46: muster.api.v1.MemberSet
-	(*JobDependency)(nil),            // 47: muster.api.v1.JobDependency
-	(*JobDependencyStatus)(nil),      // 48: muster.api.v1.JobDependencyStatus
-	(*JobStatus)(nil),                // 49: muster.api.v1.JobStatus
-	(*JobBoost)(nil),                 // 50: muster.api.v1.JobBoost
-	(*BoostOptions)(nil),             // 51: muster.api.v1.BoostOptions
-	(*Boost)(nil),                    // 52: muster.api.v1.Boost
-	(*NodeSpec)(nil),                 // 53: muster.api.v1.NodeSpec
-	(*KubeletPool)(nil),              // 54: muster.api.v1.KubeletPool
-	(*KubeletStatus)(nil),            // 55: muster.api.v1.KubeletStatus
-	(*KubeletDevice)(nil),            // 56: muster.api.v1.KubeletDevice
-	(*KubeletContainer)(nil),         // 57: muster.api.v1.KubeletContainer
-	(*NodeStatus)(nil),               // 58: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 59: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 60: muster.api.v1.ResourceQuotaStatus
-	(*UserUsage)(nil),                // 61: muster.api.v1.UserUsage
-	(*QuotaTreeStatus)(nil),          // 62: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 63: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 64: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 65: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 66: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 67: muster.api.v1.Outlook
-	(*Help)(nil),                     // 68: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 69: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 70: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 71: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 72: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 73: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 74: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 75: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 76: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 77: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 78: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 79: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 80: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 81: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 82: muster.api.v1.GangScheduling
-	(*TopologyLevel)(nil),            // 83: muster.api.v1.TopologyLevel
-	(*Subgroup)(nil),                 // 84: muster.api.v1.Subgroup
-	(*QuotaDemand)(nil),              // 85: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 86: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 87: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 88: muster.api.v1.Template
-	(*LogChunk)(nil),                 // 89: muster.api.v1.LogChunk
-	(*JobMember)(nil),                // 90: muster.api.v1.JobMember
-	(*MemberUse)(nil),                // 91: muster.api.v1.MemberUse
-	(*MemberDeviceUse)(nil),          // 92: muster.api.v1.MemberDeviceUse
-	(*Taint)(nil),                    // 93: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 94: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 95: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 96: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 97: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 98: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 99: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 100: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 101: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 102: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 103: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 104: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 105: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 106: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 107: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 108: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 109: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 110: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 111: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 112: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 113: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 114: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 115: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 116: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 117: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 118: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 119: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 120: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 121: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 122: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 123: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 124: muster.api.v1.AuditEntryList
-	nil,                              // 125: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 126: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 127: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 128: muster.api.v1.Alternative.NodeSelectorEntry
-	nil,                              // 129: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 130: muster.api.v1.MemberSet.NodeSelectorEntry
-	nil,                              // 131: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 132: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 133: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 134: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 135: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 136: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 137: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 138: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 139: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 140: muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	nil,                              // 141: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 142: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 143: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 144: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 145: muster.api.v1.ResourceQuotaStatus.ReservedEntry
-	nil,                              // 146: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 147: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 148: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 149: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 150: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 151: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 152: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 153: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 154: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 155: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 156: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 157: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 158: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 159: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 160: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 161: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 162: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 163: google.protobuf.Struct
+	(*Mount)(nil),                    // 43: muster.api.v1.Mount
+	(*AllocationStatus)(nil),         // 44: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 45: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 46: muster.api.v1.JobSpec
+	(*MemberSet)(nil),                // 47: muster.api.v1.MemberSet
+	(*JobDependency)(nil),            // 48: muster.api.v1.JobDependency
+	(*JobDependencyStatus)(nil),      // 49: muster.api.v1.JobDependencyStatus
+	(*JobStatus)(nil),                // 50: muster.api.v1.JobStatus
+	(*JobBoost)(nil),                 // 51: muster.api.v1.JobBoost
+	(*BoostOptions)(nil),             // 52: muster.api.v1.BoostOptions
+	(*Boost)(nil),                    // 53: muster.api.v1.Boost
+	(*NodeSpec)(nil),                 // 54: muster.api.v1.NodeSpec
+	(*KubeletPool)(nil),              // 55: muster.api.v1.KubeletPool
+	(*KubeletStatus)(nil),            // 56: muster.api.v1.KubeletStatus
+	(*KubeletDevice)(nil),            // 57: muster.api.v1.KubeletDevice
+	(*KubeletContainer)(nil),         // 58: muster.api.v1.KubeletContainer
+	(*NodeStatus)(nil),               // 59: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 60: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 61: muster.api.v1.ResourceQuotaStatus
+	(*UserUsage)(nil),                // 62: muster.api.v1.UserUsage
+	(*QuotaTreeStatus)(nil),          // 63: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 64: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 65: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 66: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 67: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 68: muster.api.v1.Outlook
+	(*Help)(nil),                     // 69: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 70: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 71: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 72: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 73: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 74: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 75: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 76: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 77: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 78: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 79: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 80: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 81: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 82: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 83: muster.api.v1.GangScheduling
+	(*TopologyLevel)(nil),            // 84: muster.api.v1.TopologyLevel
+	(*Subgroup)(nil),                 // 85: muster.api.v1.Subgroup
+	(*QuotaDemand)(nil),              // 86: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 87: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 88: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 89: muster.api.v1.Template
+	(*LogChunk)(nil),                 // 90: muster.api.v1.LogChunk
+	(*JobMember)(nil),                // 91: muster.api.v1.JobMember
+	(*MemberUse)(nil),                // 92: muster.api.v1.MemberUse
+	(*MemberDeviceUse)(nil),          // 93: muster.api.v1.MemberDeviceUse
+	(*Taint)(nil),                    // 94: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 95: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 96: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 97: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 98: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 99: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 100: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 101: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 102: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 103: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 104: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 105: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 106: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 107: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 108: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 109: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 110: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 111: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 112: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 113: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 114: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 115: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 116: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 117: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 118: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 119: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 120: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 121: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 122: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 123: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 124: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 125: muster.api.v1.AuditEntryList
+	nil,                              // 126: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 127: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 128: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 129: muster.api.v1.Alternative.NodeSelectorEntry
+	nil,                              // 130: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 131: muster.api.v1.MemberSet.NodeSelectorEntry
+	nil,                              // 132: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 133: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 134: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 135: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 136: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 137: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 138: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 139: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 140: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 141: muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	nil,                              // 142: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 143: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 144: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 145: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 146: muster.api.v1.ResourceQuotaStatus.ReservedEntry
+	nil,                              // 147: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 148: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 149: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 150: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 151: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 152: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 153: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 154: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 155: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 156: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 157: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 158: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 159: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 160: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 161: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 162: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 163: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 164: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
 	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
 	40,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	43,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	44,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	44,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	45,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
 	39,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	45,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	49,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	44,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	46,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	50,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	45,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
 	39,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	53,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	58,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	44,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	54,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	59,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	45,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
 	39,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	59,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	60,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	44,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	60,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	61,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	45,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
 	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	163, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	62,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	44,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	164, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	63,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	45,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
 	39,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	63,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	44,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	64,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	45,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
 	39,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	64,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	44,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	65,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	45,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
 	39,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
 	18,  // 35: muster.api.v1.Event.involved_object:type_name -> muster.api.v1.ObjectReference
 	19,  // 36: muster.api.v1.Event.source:type_name -> muster.api.v1.EventSource
-	44,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
+	45,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
 	16,  // 38: muster.api.v1.EventList.items:type_name -> muster.api.v1.Event
-	65,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	66,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	67,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	68,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	69,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	70,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	66,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	66,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	71,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	72,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	66,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	67,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	68,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	69,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	70,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	71,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	67,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	67,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	72,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	73,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
 	21,  // 49: muster.api.v1.Explanation.alternatives:type_name -> muster.api.v1.AlternativeExplanation
-	66,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
-	73,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	66,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	67,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
+	74,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	67,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
 	39,  // 53: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	74,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	75,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
 	39,  // 55: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
 	33,  // 56: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
-	73,  // 57: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	66,  // 58: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	75,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	76,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	76,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	125, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	77,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	78,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	79,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	74,  // 57: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	67,  // 58: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	76,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	77,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	77,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	126, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	78,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	79,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	80,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
 	33,  // 66: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	126, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	127, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	80,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	81,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	82,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	85,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	127, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	128, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	81,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	82,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	83,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	86,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
 	42,  // 73: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
 	41,  // 74: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
-	80,  // 75: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
-	106, // 76: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
-	128, // 77: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
-	86,  // 78: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	129, // 79: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	87,  // 80: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	88,  // 81: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	47,  // 82: muster.api.v1.JobSpec.dependencies:type_name -> muster.api.v1.JobDependency
-	46,  // 83: muster.api.v1.JobSpec.members:type_name -> muster.api.v1.MemberSet
-	80,  // 84: muster.api.v1.MemberSet.resources:type_name -> muster.api.v1.Requirements
-	106, // 85: muster.api.v1.MemberSet.gpu:type_name -> muster.api.v1.GPUConstraint
-	130, // 86: muster.api.v1.MemberSet.node_selector:type_name -> muster.api.v1.MemberSet.NodeSelectorEntry
-	42,  // 87: muster.api.v1.MemberSet.env:type_name -> muster.api.v1.EnvVar
-	86,  // 88: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	90,  // 89: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	50,  // 90: muster.api.v1.JobStatus.boost:type_name -> muster.api.v1.JobBoost
-	48,  // 91: muster.api.v1.JobStatus.dependencies:type_name -> muster.api.v1.JobDependencyStatus
-	131, // 92: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	132, // 93: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	93,  // 94: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	54,  // 95: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
-	56,  // 96: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
-	57,  // 97: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
-	94,  // 98: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	86,  // 99: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	133, // 100: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	134, // 101: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	95,  // 102: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	96,  // 103: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	97,  // 104: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	135, // 105: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	136, // 106: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	137, // 107: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	55,  // 108: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
-	95,  // 109: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
-	138, // 110: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	139, // 111: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	99,  // 112: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	140, // 113: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	141, // 114: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	142, // 115: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	143, // 116: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	144, // 117: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	86,  // 118: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	61,  // 119: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	145, // 120: muster.api.v1.ResourceQuotaStatus.reserved:type_name -> muster.api.v1.ResourceQuotaStatus.ReservedEntry
-	146, // 121: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	100, // 122: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	147, // 123: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	66,  // 124: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	66,  // 125: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	101, // 126: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	66,  // 127: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	148, // 128: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	102, // 129: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	149, // 130: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	150, // 131: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	151, // 132: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	152, // 133: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	153, // 134: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	103, // 135: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	104, // 136: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	105, // 137: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	82,  // 138: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	106, // 139: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	83,  // 140: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
-	84,  // 141: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
-	154, // 142: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	107, // 143: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	108, // 144: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	109, // 145: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	110, // 146: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	39,  // 147: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 148: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	91,  // 149: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
-	92,  // 150: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
-	155, // 151: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	111, // 152: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	112, // 153: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	156, // 154: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	157, // 155: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	158, // 156: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	159, // 157: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	160, // 158: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	161, // 159: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	113, // 160: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	114, // 161: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	114, // 162: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	121, // 163: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	115, // 164: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	116, // 165: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	117, // 166: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	118, // 167: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	119, // 168: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	120, // 169: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	120, // 170: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	121, // 171: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	118, // 172: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	122, // 173: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	162, // 174: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	122, // 175: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	44,  // 176: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	123, // 177: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	178, // [178:178] is the sub-list for method output_type
-	178, // [178:178] is the sub-list for method input_type
-	178, // [178:178] is the sub-list for extension type_name
-	178, // [178:178] is the sub-list for extension extendee
-	0,   // [0:178] is the sub-list for field type_name
+	43,  // 75: muster.api.v1.AllocationSpec.mounts:type_name -> muster.api.v1.Mount
+	81,  // 76: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
+	107, // 77: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
+	129, // 78: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
+	87,  // 79: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	130, // 80: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	88,  // 81: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	89,  // 82: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	48,  // 83: muster.api.v1.JobSpec.dependencies:type_name -> muster.api.v1.JobDependency
+	47,  // 84: muster.api.v1.JobSpec.members:type_name -> muster.api.v1.MemberSet
+	81,  // 85: muster.api.v1.MemberSet.resources:type_name -> muster.api.v1.Requirements
+	107, // 86: muster.api.v1.MemberSet.gpu:type_name -> muster.api.v1.GPUConstraint
+	131, // 87: muster.api.v1.MemberSet.node_selector:type_name -> muster.api.v1.MemberSet.NodeSelectorEntry
+	42,  // 88: muster.api.v1.MemberSet.env:type_name -> muster.api.v1.EnvVar
+	87,  // 89: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	91,  // 90: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	51,  // 91: muster.api.v1.JobStatus.boost:type_name -> muster.api.v1.JobBoost
+	49,  // 92: muster.api.v1.JobStatus.dependencies:type_name -> muster.api.v1.JobDependencyStatus
+	132, // 93: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	133, // 94: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	94,  // 95: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	55,  // 96: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
+	57,  // 97: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
+	58,  // 98: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
+	95,  // 99: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	87,  // 100: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	134, // 101: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	135, // 102: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	96,  // 103: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	97,  // 104: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	98,  // 105: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	136, // 106: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	137, // 107: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	138, // 108: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	56,  // 109: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
+	96,  // 110: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
+	139, // 111: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	140, // 112: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	100, // 113: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	141, // 114: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	142, // 115: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	143, // 116: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	144, // 117: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	145, // 118: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	87,  // 119: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	62,  // 120: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
+	146, // 121: muster.api.v1.ResourceQuotaStatus.reserved:type_name -> muster.api.v1.ResourceQuotaStatus.ReservedEntry
+	147, // 122: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	101, // 123: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	148, // 124: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	67,  // 125: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	67,  // 126: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	102, // 127: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	67,  // 128: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	149, // 129: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	103, // 130: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	150, // 131: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	151, // 132: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	152, // 133: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	153, // 134: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	154, // 135: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	104, // 136: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	105, // 137: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	106, // 138: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	83,  // 139: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	107, // 140: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	84,  // 141: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
+	85,  // 142: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
+	155, // 143: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	108, // 144: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	109, // 145: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	110, // 146: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	111, // 147: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	39,  // 148: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	40,  // 149: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	92,  // 150: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	93,  // 151: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	156, // 152: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	112, // 153: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	113, // 154: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	157, // 155: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	158, // 156: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	159, // 157: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	160, // 158: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	161, // 159: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	162, // 160: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	114, // 161: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	115, // 162: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	115, // 163: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	122, // 164: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	116, // 165: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	117, // 166: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	118, // 167: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	119, // 168: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	120, // 169: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	121, // 170: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	121, // 171: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	122, // 172: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	119, // 173: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	123, // 174: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	163, // 175: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	123, // 176: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	45,  // 177: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	124, // 178: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	179, // [179:179] is the sub-list for method output_type
+	179, // [179:179] is the sub-list for method input_type
+	179, // [179:179] is the sub-list for extension type_name
+	179, // [179:179] is the sub-list for extension extendee
+	0,   // [0:179] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -10757,21 +10841,21 @@ func file_muster_api_v1_objects_proto_init() {
 	file_muster_api_v1_objects_proto_msgTypes[38].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[39].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[40].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[45].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[66].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[82].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[90].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[46].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[67].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[83].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[91].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[97].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[104].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[115].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[92].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[98].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[105].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[116].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   163,
+			NumMessages:   164,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
