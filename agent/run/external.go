@@ -128,11 +128,18 @@ type follower struct {
 	gone     time.Time // since when nothing runs; zero while something does
 	doneAt   time.Time // when the code was there first
 	leftover bool      // the log has what a launcher has left behind
+
+	noted    shim.Attached // what was attached, with its roots, at the last look
+	recorded shim.Use      // by an earlier runner
+	carry    shim.Spent    // the part of it that the looks of this runner cannot find
+	looked   bool          // carry is known
+	written  time.Time     // when the use was written
 }
 
 // followExternal takes attached work to its end, or until ctx ends.
 func (r *Runner) followExternal(ctx context.Context, t *task) {
 	f := &follower{watch: shim.NewWatch(r.config.BootID), asked: map[shim.Process]bool{}}
+	r.resumeUse(t, f)
 	for ctx.Err() == nil {
 		next, ended := r.lookExternal(ctx, t, f)
 		if ended {
@@ -140,6 +147,7 @@ func (r *Runner) followExternal(ctx context.Context, t *task) {
 		}
 		pause(ctx, t, next)
 	}
+	r.writeUse(t, f)
 }
 
 // lookExternal looks at attached work once. It returns the time until the next look, or
@@ -157,8 +165,9 @@ func (r *Runner) lookExternal(ctx context.Context, t *task, f *follower) (next t
 	r.set(ctx, t, grant.WorkRunning, shim.Exit{})
 	stopping := !deadline.IsZero()
 	closing := stopping || x.wanted.Code != nil || x.abandoned
-	if !closing && len(x.wanted.Processes) == 0 {
-		return time.Hour, false // of cgroups alone the present state is enough
+	if !closing && len(x.wanted.Processes) == 0 { // of cgroups alone the present state is enough
+		r.noteUse(t, f, x.wanted, f.watch.Look(x.wanted, shim.Sample{}))
+		return r.measureEvery, false
 	}
 	sample, err := r.samples.take(x.changed, closing)
 	if err != nil {
@@ -166,6 +175,7 @@ func (r *Runner) lookExternal(ctx context.Context, t *task, f *follower) (next t
 		return retryAfter, false
 	}
 	look, now := f.watch.Look(x.wanted, sample), r.config.Now()
+	r.noteUse(t, f, x.wanted, look)
 	if r.keepRoots(t, x.wanted.Processes, look.Roots) {
 		f.dirty = true
 		return 0, false
@@ -200,6 +210,9 @@ func (r *Runner) noteExternal(t *task, f *follower, x external) error {
 		return nil
 	}
 	_, err := t.folder.Make()
+	if err == nil {
+		x.wanted.Before, err = r.spentBefore(t, f, x)
+	}
 	if err == nil {
 		err = t.folder.WriteAttached(x.wanted)
 	}
@@ -291,6 +304,7 @@ func (r *Runner) endExternal(ctx context.Context, t *task, a shim.Attached, f *f
 	}
 	_, err := t.folder.Make()
 	if err == nil {
+		r.writeUse(t, f)
 		err = t.folder.WriteExit(e)
 	}
 	if err != nil {

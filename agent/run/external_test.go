@@ -3,6 +3,7 @@ package run_test
 import (
 	"bufio"
 	"errors"
+	"io"
 	"io/fs"
 	"os/exec"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 type launched struct {
 	t     *testing.T
 	cmd   *exec.Cmd
+	input io.Writer
 	lines *bufio.Reader
 	ended chan struct{}
 }
@@ -30,7 +32,8 @@ func (h *host) launch(script string) *launched {
 	h.t.Helper()
 	l := &launched{t: h.t.(*testing.T), cmd: exec.Command("/bin/sh", "-c", script), ended: make(chan struct{})}
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if _, err := l.cmd.StdinPipe(); err != nil { // open as long as the test
+	var err error
+	if l.input, err = l.cmd.StdinPipe(); err != nil { // open as long as the test
 		h.t.Fatal(err)
 	}
 	out, err := l.cmd.StdoutPipe()
@@ -57,6 +60,14 @@ func (l *launched) says() string {
 		l.t.Fatalf("the script has said nothing more: %v", err)
 	}
 	return strings.TrimSpace(line)
+}
+
+// hears gives the script a line.
+func (l *launched) hears() {
+	l.t.Helper()
+	if _, err := io.WriteString(l.input, "\n"); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 func (l *launched) number() int {

@@ -39,6 +39,9 @@ type Attached struct {
 	Cgroups []Group `json:"cgroups,omitempty"`
 	// Code is the exit code that the launcher has reported; nil while there is none.
 	Code *int `json:"code,omitempty"`
+	// Before is what the processes and cgroups had spent when they were attached: that is no
+	// use of the member.
+	Before Spent `json:"before,omitzero"`
 }
 
 // Group names a folder of the unified hierarchy beyond the reuse of its path.
@@ -62,6 +65,9 @@ func ParseAttached(data []byte) (Attached, error) {
 		return Attached{}, fmt.Errorf("attached: %d processes and %d cgroups, want at most %d and %d", len(a.Processes), len(a.Cgroups), maxRoots, MaxAttached)
 	case a.Code != nil && (*a.Code < 0 || *a.Code > 255):
 		return Attached{}, fmt.Errorf("attached: code %d is outside 0..255", *a.Code)
+	}
+	if a.Before.CPUMillis < 0 || a.Before.OOMKills < 0 || a.Before.PeakBytes < 0 {
+		return Attached{}, fmt.Errorf("attached: before: %+v: want nothing negative", a.Before)
 	}
 	if len(a.Processes) == 0 {
 		a.Processes = nil
@@ -156,6 +162,7 @@ func (g Group) isThere(bootID string) bool {
 type Watch struct {
 	bootID string
 	known  map[Process]bool // seen alive at the last look
+	meter  meter
 }
 
 // NewWatch returns a Watch for the kernel's present boot.
@@ -170,6 +177,12 @@ type Look struct {
 	// Roots are the processes to note in the place of Attached.Processes: those that
 	// live, and those whose ancestors have all ended.
 	Roots []Process
+	// MemoryBytes is the memory in use, and Spent all that the work has spent, as far as the
+	// looks of one Watch have found it. HasKills: Spent.OOMKills counts, by a cgroup.
+	// HasPeak: Spent.PeakBytes does, of the one cgroup that has all processes.
+	MemoryBytes       int64
+	Spent             Spent
+	HasKills, HasPeak bool
 }
 
 // Runs reports whether anything of the work is alive.
@@ -178,9 +191,16 @@ func (l Look) Runs() bool { return l.Populated || len(l.Alive) > 0 }
 // Look finds the processes of attached work in a sample.
 func (w *Watch) Look(a Attached, sample Sample) Look {
 	alive := map[int]Process{}
+	counted := map[Process]stat{}
 	add := func(pid int) {
-		if s, ok := sample.all[pid]; ok && s.state != 'Z' && s.state != 'X' && pid != os.Getpid() {
-			alive[pid] = Process{Version: version, PID: pid, Start: s.start, BootID: w.bootID}
+		s, ok := sample.all[pid]
+		if !ok || pid == os.Getpid() {
+			return
+		}
+		p := Process{Version: version, PID: pid, Start: s.start, BootID: w.bootID}
+		counted[p] = s
+		if s.state != 'Z' && s.state != 'X' {
+			alive[pid] = p
 		}
 	}
 	addTree := func(p Process) {
@@ -222,6 +242,7 @@ func (w *Watch) Look(a Attached, sample Sample) Look {
 		look.Alive = append(look.Alive, p)
 	}
 	slices.SortFunc(look.Alive, func(a, b Process) int { return a.PID - b.PID })
+	w.measure(&look, a, counted)
 	return look
 }
 

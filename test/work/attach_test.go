@@ -43,8 +43,14 @@ type launcher struct {
 // launch starts the example for an allocation.
 func (w *world) launch(programs, name string, command ...string) *launcher {
 	w.t.Helper()
+	return w.launchFor(programs, "alloc/"+name, command...)
+}
+
+// launchFor starts the example for a unit.
+func (w *world) launchFor(programs, unit string, command ...string) *launcher {
+	w.t.Helper()
 	node := w.cluster.Addresses.Nodes[0].DataDir
-	l := &launcher{w: w, out: newScreen(), cmd: exec.CommandContext(w.ctx, filepath.Join(examples, "launch.sh"), append([]string{"default/alloc/" + name}, command...)...)}
+	l := &launcher{w: w, out: newScreen(), cmd: exec.CommandContext(w.ctx, filepath.Join(examples, "launch.sh"), append([]string{"default/" + unit}, command...)...)}
 	l.cmd.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "ASSIGNMENTS=" + filepath.Join(node, "assignments"), "SOCKET=" + filepath.Join(node, "attach.sock")}
 	l.cmd.Stdout, l.cmd.Stderr = l.out, l.out
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -101,6 +107,29 @@ func TestTheShellLauncherEndsAGrantWithItsCommand(t *testing.T) {
 				t.Errorf("the launcher has ended with %s:\n%s", l.cmd.ProcessState, l.out)
 			}
 		})
+	}
+}
+
+// TestTheUseOfAttachedWorkIsShown: a job has the use of its launcher's work as that of a
+// command.
+func TestTheUseOfAttachedWorkIsShown(t *testing.T) {
+	programs := agentProgram(t) // before the time of the world begins
+	w := open(t, 1)
+	l := w.launchFor(programs, "job/used", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+	path := filepath.Join(w.t.TempDir(), "job.yaml")
+	if err := os.WriteFile(path, []byte(`{apiVersion: muster/v1, kind: Job, metadata: {name: used}, spec: {template: {spec: {resources: {requests: {cpu: 1, memory: 1Mi}}}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.muster("submit", "-f", path).ends(0)
+	j, err := w.cluster.Client.Jobs("default").WaitFor(w.ctx, "used", func(j *api.Job) (bool, error) { return j != nil && j.Status.Phase.Ended(), nil })
+	if err != nil {
+		t.Fatalf("%v\n%s", err, l.out)
+	}
+	if j.Status.Phase != api.Succeeded || len(j.Status.Allocations) != 1 {
+		t.Fatalf("the job is %+v", j.Status)
+	}
+	if use := j.Status.Allocations[0].Use; use == nil || use.CPUMillis < 20 || use.CPUMillis > 60_000 || use.PeakMemoryBytes < 1<<18 || use.MemoryBytes != 0 {
+		t.Errorf("use %+v, want the time and the memory of the command", use)
 	}
 }
 
