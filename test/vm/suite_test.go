@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -103,16 +104,20 @@ systemctl start muster-coordinator muster-agent
 func run(t *testing.T, flags, script string) (out string, code int) {
 	t.Helper()
 	out, err := try("muster run " + flags + " -- sh -c '" + script + "'")
+	return out, exitCode(t, err)
+}
+
+// exitCode is the exit code of a command that has run.
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
 	var exit *exec.ExitError
-	switch e, ok := err.(*exec.ExitError); {
+	switch {
 	case err == nil:
-		return out, 0
-	case ok:
-		exit = e
-	default:
+		return 0
+	case !errors.As(err, &exit):
 		t.Fatal(err)
 	}
-	return out, exit.ExitCode()
+	return exit.ExitCode()
 }
 
 func TestTheInstalledAgentHasNoRights(t *testing.T) {
@@ -236,6 +241,48 @@ func TestACommandIsStopped(t *testing.T) {
 	sh(t, "muster cancel job stopped || muster delete job stopped")
 	until(t, "grep stopping /tmp/stopped.out || muster logs stopped | grep stopping")
 	until(t, "test -z \"$(systemctl list-units --no-legend 'muster-work-*')\"")
+}
+
+// TestATerminalUnderSystemd: the command has a terminal of its own as another user, with the
+// size of the person's, and Ctrl-C reaches it.
+func TestATerminalUnderSystemd(t *testing.T) {
+	sh(t, `cat >/tmp/tty.sh <<'END'
+test -t 0 && test -t 1 && echo "at $(tty) of $(stat -c %U "$(tty)")"
+trap "echo interrupted; exit 9" INT
+echo "ready $(stty size)"
+while :; do sleep 0.2; done
+END
+chmod 0644 /tmp/tty.sh; rm -f /tmp/tty.out`)
+	out, err := try(`{ until grep -qs ready /tmp/tty.out; do sleep 0.5; done; printf '\003'; sleep 30; } | script -qefc 'stty rows 33 cols 99; exec muster run -it --name tty --cpu 1 --memory 64Mi -- sh /tmp/tty.sh' /tmp/tty.out`)
+	if code := exitCode(t, err); code != 9 {
+		t.Errorf("code %d, want 9", code)
+	}
+	for _, want := range []string{"at /dev/pts/", " of ada", "ready 33 99", "interrupted"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output has no %q:\n%s", want, out)
+		}
+	}
+}
+
+// TestASignalBeforeTheEndUnderSystemd: the supervisor may signal the processes of another user
+// ahead of a known end, and the command of a terminal too.
+func TestASignalBeforeTheEndUnderSystemd(t *testing.T) {
+	sh(t, `cat >/tmp/signal.yaml <<'END'
+kind: Job
+metadata: {name: signal}
+spec:
+  activeDeadlineSeconds: 120
+  backoffLimit: 0
+  template:
+    spec:
+      command: [sh, -c, 'trap "echo saving; exit 7" USR1; while :; do sleep 0.2; done']
+      signal: USR1
+      signalBefore: 110s
+      resources: {requests: {cpu: 1, memory: 64Mi}}
+END
+muster submit -f /tmp/signal.yaml`)
+	until(t, `muster get job signal -o json | grep -E '"exitCode": 7'`)
+	until(t, "muster logs signal | grep saving")
 }
 
 // TestAnotherUserCannotUseTheHelper: a tenant's command reaches no other user by it.
