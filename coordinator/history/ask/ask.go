@@ -156,7 +156,10 @@ func (s Scope) where(tenantColumn, namespaceColumn string, args []any) (string, 
 	if s.All {
 		return "1 = 1", args
 	}
-	parts := []string{"1 = 0"}
+	if len(s.Tenants) == 0 {
+		return "1 = 0", args
+	}
+	var parts []string // of a single one there is no OR, for which SQLite reads no index
 	for _, t := range s.Tenants {
 		args = append(args, string(t.Tenant))
 		part := fmt.Sprintf("%s = $%d", tenantColumn, len(args))
