@@ -187,7 +187,11 @@ func (c *container) mounts(i *image) ([]ociMount, error) {
 	defer root.Close()
 	for _, name := range []string{"proc", "dev"} {
 		if info, err := root.Stat(name); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%s: it has no folder /%s", i.what, name)
+			hint := ""
+			if _, err := root.Stat("config.json"); err == nil {
+				hint = "; it has a config.json: a bundle is named by bundle in place of rootfs"
+			}
+			return nil, fmt.Errorf("%s: it has no folder /%s%s", i.what, name, hint)
 		}
 	}
 	list := []ociMount{

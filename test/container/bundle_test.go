@@ -117,11 +117,14 @@ func TestABundleThatIsRefused(t *testing.T) {
 		"no command": {func(config map[string]any) { delete(config["process"].(map[string]any), "args") }, nil, "config.json has no process.args, and the job has no command"},
 		"a root file system elsewhere": {func(config map[string]any) { config["root"].(map[string]any)["path"] = "../.." }, nil,
 			"it lies in none of the folders that this host permits"},
-		"a bundle elsewhere":  {nothing, func(h *host, s *shim.Spec) { s.Container.Within = []string{h.folder + "/tiny"} }, "it lies in none of the folders that this host permits"},
-		"no configuration":    {nothing, func(h *host, s *shim.Spec) { remove(h.t, h.folder+"/config.json") }, "config.json: no such file"},
-		"a pipe":              {nothing, func(h *host, s *shim.Spec) { pipe(h.t, h.folder+"/config.json") }, "config.json is no regular file"},
-		"a secret of root's":  {nothing, func(h *host, s *shim.Spec) { secret(h.t, h.folder+"/config.json") }, "config.json: permission denied"},
-		"a link to a secret":  {nothing, func(h *host, s *shim.Spec) { linkToSecret(h, h.folder+"/config.json") }, "config.json: permission denied"},
+		"a bundle elsewhere": {nothing, func(h *host, s *shim.Spec) { s.Container.Within = []string{h.folder + "/tiny"} }, "it lies in none of the folders that this host permits"},
+		"no configuration":   {nothing, func(h *host, s *shim.Spec) { remove(h.t, h.folder+"/config.json") }, "config.json: no such file"},
+		"a pipe":             {nothing, func(h *host, s *shim.Spec) { pipe(h.t, h.folder+"/config.json") }, "config.json is no regular file"},
+		"a secret of root's": {nothing, func(h *host, s *shim.Spec) { secret(h.t, h.folder+"/config.json") }, "config.json: permission denied"},
+		"a link to a secret": {nothing, func(h *host, s *shim.Spec) { linkToSecret(h, h.folder+"/config.json") }, "config.json: permission denied"},
+		"a bundle as rootfs": {nothing, func(h *host, s *shim.Spec) {
+			s.Args, s.Container.Rootfs, s.Container.Bundle = []string{"true"}, h.folder, ""
+		}, "it has no folder /proc; it has a config.json: a bundle is named by bundle in place of rootfs"},
 		"a very long message": {func(config map[string]any) { config["ociVersion"] = strings.Repeat("9", 1<<18) }, nil, `ociVersion: "99`},
 	} {
 		t.Run(name, func(t *testing.T) {
