@@ -264,7 +264,8 @@ type GangScheduling struct {
 	// domains. Members that follow later stay in the required domains. All members of a
 	// group have the same levels.
 	Topology []TopologyLevel `json:"topology,omitempty"`
-	// Subgroup keeps members of a Job that follow each other in one domain.
+	// Subgroup keeps members of a Job that follow each other, or allocations of a group that
+	// name the same subgroup, in one domain.
 	Subgroup *Subgroup `json:"subgroup,omitempty"`
 }
 
@@ -277,11 +278,15 @@ type TopologyLevel struct {
 	WhenUnsatisfiable string `json:"whenUnsatisfiable,omitempty" default:"DoNotSchedule" oneof:"DoNotSchedule,ScheduleAnyway"`
 }
 
-// Subgroup is a number of members that follow each other, and that run in one domain.
+// Subgroup is members of a gang that run in one domain: a number of members of a Job that
+// follow each other, or the allocations of a group with the same name.
 type Subgroup struct {
-	// Members is the number of members of each subgroup; the number of the members that start
-	// together is a multiple of it.
-	Members int32 `json:"members" required:"true" range:"1..4096" unit:"members" example:"8"`
+	// Members is the number of members of each subgroup of a Job; the number of the members
+	// that start together is a multiple of it. An Allocation has a name in its place.
+	Members int32 `json:"members,omitempty" range:"1..4096" unit:"members" example:"8"`
+	// Name is the subgroup of an Allocation: an RFC 1123 label. All allocations of the group
+	// with the same name run in one domain, and have the same topologyKey.
+	Name string `json:"name,omitempty" example:"pair-1"`
 	// TopologyKey is the key of one of the levels of topology.
 	TopologyKey string `json:"topologyKey" required:"true" example:"rack"`
 }

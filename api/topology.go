@@ -27,9 +27,6 @@ func checkTopology(path string, g *GangScheduling) *Status {
 		return faults.status()
 	}
 	at := path + ".subgroup"
-	if s.Members < 1 || s.Members > MaxParallelism {
-		faults.add(invalid(at+".members", "%d is outside 1..%d", s.Members, MaxParallelism))
-	}
 	switch {
 	case s.TopologyKey == "":
 		faults.add(checkTopologyKey(at, s.TopologyKey))
@@ -37,6 +34,36 @@ func checkTopology(path string, g *GangScheduling) *Status {
 		faults.add(invalid(at+".topologyKey", "%q is no topologyKey of %s.topology: name the level there", clip(s.TopologyKey), path))
 	}
 	return faults.status()
+}
+
+// checkRanks validates the subgroups of a job, at path: they follow from the ranks.
+func checkRanks(path string, g *GangScheduling) *Status {
+	if g == nil || g.Subgroup == nil {
+		return nil
+	}
+	s, at := g.Subgroup, path+".subgroup"
+	switch {
+	case s.Name != "":
+		return invalid(at+".name", "%q: the subgroups of a Job follow from the ranks of its members; give subgroup.members in place of the name", clip(s.Name))
+	case s.Members < 1 || s.Members > MaxParallelism:
+		return invalid(at+".members", "%d is outside 1..%d", s.Members, MaxParallelism)
+	}
+	return nil
+}
+
+// checkNamed validates the subgroup of an allocation, at path: it has a name.
+func checkNamed(path string, g *GangScheduling) *Status {
+	if g == nil || g.Subgroup == nil {
+		return nil
+	}
+	s, at := g.Subgroup, path+".subgroup"
+	switch {
+	case s.Members != 0:
+		return invalid(at+".members", "%d: the allocations of a group have no ranks; give the subgroup of each in subgroup.name", s.Members)
+	case !IsLabel(s.Name):
+		return invalid(at+".name", "%q is not a name of a subgroup: %s", clip(s.Name), labelRule)
+	}
+	return nil
 }
 
 // CheckDomains refuses a job whose rules about domains do not go with its number of
@@ -65,11 +92,8 @@ func (a *Allocation) CheckDomains() *Status {
 		return nil
 	}
 	at := gangPath("spec", &a.Spec)
-	switch {
-	case !a.Group().IsGang():
+	if !a.Group().IsGang() {
 		return invalid(at+".topology", "%d levels: only of allocations that start together; name groupId and minMembers, at least 2, or submit a Job", len(g.Topology))
-	case g.Subgroup != nil:
-		return invalid(at+".subgroup", "%d members: the allocations of a group have no ranks; submit a Job", g.Subgroup.Members)
 	}
 	return checkDomainsBeside(at, &a.Spec)
 }

@@ -23,6 +23,7 @@ func (a *Allocation) Validate() *Status {
 	faults.add(checkSpec("spec", &a.Spec))
 	faults.add(checkSignal("spec", &a.Spec, nil))
 	faults.add(a.checkGroup())
+	faults.add(checkNamed(gangPath("spec", &a.Spec), a.Spec.Gang()))
 	faults.add(checkPriority(a.Spec.Priority, a.Spec.PriorityClass))
 	return faults.status()
 }
@@ -100,6 +101,7 @@ func checkTemplate(j *Job) *Status {
 	}
 	faults.add(checkSignal(path, t, j.Spec.ActiveDeadlineSeconds))
 	faults.add(checkConsole(path, t, j.Members()))
+	faults.add(checkRanks(gangPath(path, t), t.Gang()))
 	if g := t.Gang(); g != nil && g.MinMembers != nil && !j.hasSets() && int(*g.MinMembers) > j.Members() {
 		faults.add(invalid(gangPath(path, t)+".minMembers", "%d is more than spec.parallelism %d", *g.MinMembers, j.Members()))
 	}

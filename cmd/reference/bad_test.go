@@ -110,7 +110,7 @@ var (
 var wrongByMeaning = map[string][]wrong{
 	"metadata.name": wrongNames, "metadata.namespace": wrongNames, "metadata.labels": wrongLabels, "metadata.annotations": wrongNotes,
 	"dependencies.job": append([]wrong{{"", "required"}}, wrongNames...),
-	"spec.queue":       wrongNames, "spec.priorityClass": wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames,
+	"spec.queue":       wrongNames, "spec.priorityClass": wrongNames, "targetAllocation": wrongNames, "groupId": wrongNames, "subgroup.name": wrongNames,
 	"nodeSelector": wrongLabels, "BootstrapToken spec.labels": append([]wrong{{pair("nvidia.com/gpu", "1"), "nvidia.com/gpu"}}, wrongLabels...),
 	"topologyKey": wrongKeys, "labelSelector.matchLabels": wrongLabels,
 	"matchExpressions.key": wrongKeys, "matchExpressions.values": wrongLists, "tolerations.key": wrongKeys, "tolerations.value": {{"zzz!", "zzz!"}, {tooLong, "zzz"}},

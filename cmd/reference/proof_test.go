@@ -24,8 +24,9 @@ var leftOut = map[string][]string{
 		"spec.template.spec.stdin", "spec.template.spec.tty", // for one member
 		"spec.template.spec.bundle", // excludes rootfs; api/work_test.go has its bounds
 		"spec.members",              // excludes alternatives; api/member_set_test.go has its bounds
+		"spec.template.spec.scheduling.gangScheduling.subgroup.name",
 	},
-	"Allocation": {"spec.gangScheduling", "spec.bundle"},
+	"Allocation": {"spec.gangScheduling", "spec.scheduling.gangScheduling.subgroup.members", "spec.bundle"},
 	"QuotaTree":  {"metadata.namespace"}, "QuotaForest": {"metadata.namespace"}, "QuotaBinding": {"metadata.namespace"},
 	"Tenant": {"metadata.namespace"}, "Resource": {"metadata.namespace"}, "Queue": {"metadata.namespace"}, "PriorityClass": {"metadata.namespace"}, "Namespace": {"metadata.namespace"},
 	"RoleBinding":         {"metadata.namespace"},

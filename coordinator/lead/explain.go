@@ -44,7 +44,7 @@ func (l *Leader) explain(u *unit, asked Asked) *Explaining {
 	x.demand, x.snapshot = l.together(u), l.snapshot()
 	x.facts.Members = x.demand.Members
 	if x.unit != nil {
-		x.unit.Demand.Members, x.unit.Demand.Sets = x.demand.Members, x.demand.Sets
+		x.unit.Demand.Members, x.unit.Demand.Sets, x.unit.Demand.Topology = x.demand.Members, x.demand.Sets, x.demand.Topology
 		x.others = l.explainOthers(u, &x.facts)
 	}
 	x.closed = map[resource.NodeID]resource.Reason{}

@@ -54,6 +54,12 @@ func (l *Leader) checkGroup(u *unit) *api.Status {
 	if field, own, other := rule.DiffersFrom(g.rule); field != "" {
 		return differs(field, own, other, g)
 	}
+	for _, o := range g.units {
+		if key, theirs := u.subgroupKey(), o.subgroupKey(); u.sharesName(o) && key != theirs && !o.phase().Ended() {
+			return api.Errorf(422, "spec.gangScheduling.subgroup.topologyKey: %s; allocation %s, a member of the same subgroup %s of group %s, has %s: all members of a subgroup have the same",
+				key, o.record.Name, u.subgroupName(), g.id, theirs)
+		}
+	}
 	other := g.units[0].record
 	switch {
 	case u.record.Queue != other.Queue:
@@ -186,13 +192,17 @@ func (l *Leader) together(u *unit) place.Unit {
 		at, known := of[alike(o)]
 		if !known {
 			at, of[alike(o)] = len(sets), len(sets)
-			sets = append(sets, place.Set{Name: o.record.Name, Request: o.Demand.Request, Constraints: o.Demand.Constraints})
+			sets = append(sets, place.Set{Name: o.record.Name, Request: o.Demand.Request, Constraints: o.Demand.Constraints, Topology: o.Demand.Topology.Whole()})
 		}
 		sets[at].Members += o.Demand.Members
 	}
 	demand.Members = sets[of[alike(u)]].Members
-	if demand.Topology != nil && len(sets) > 1 {
+	switch {
+	case demand.Topology == nil:
+	case len(sets) > 1:
 		demand.Sets, demand.Members = sets, len(units)
+	default:
+		demand.Topology = demand.Topology.Whole()
 	}
 	return demand
 }

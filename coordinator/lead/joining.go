@@ -85,12 +85,46 @@ func (u *unit) joining() *place.Joining {
 		if j.Nodes[i] = s.node; s.compare(own) < 0 {
 			j.Before = i + 1
 		}
-		if subgroup.has(s.rank) {
+		if subgroup.has(s.rank) || u.sharesName(s.unit) {
 			j.Own = append(j.Own, s.node)
 		}
 	}
-	j.Missing = subgroup.end - subgroup.first - len(j.Own)
+	if j.Missing = subgroup.end - subgroup.first - len(j.Own); u.subgroupName() != "" {
+		j.Missing = u.missing()
+	}
 	return j
+}
+
+// subgroupName is the subgroup that an allocation of a group names, "" for none.
+func (u *unit) subgroupName() string {
+	if u.Demand.Topology == nil {
+		return ""
+	}
+	return u.Demand.Topology.Name
+}
+
+// subgroupKey is the label that names the domains of the unit's subgroup, "" for none.
+func (u *unit) subgroupKey() string {
+	if u.subgroupName() == "" {
+		return ""
+	}
+	return u.Demand.Topology.Levels[u.Demand.Topology.SubgroupLevel].Key
+}
+
+// sharesName reports whether another allocation of the group names the same subgroup.
+func (u *unit) sharesName(o *unit) bool {
+	return u.subgroupName() != "" && o.subgroupName() == u.subgroupName()
+}
+
+// missing counts the allocations of a unit's named subgroup that wait for a place, itself
+// among them.
+func (u *unit) missing() (n int) {
+	for _, o := range u.mates() {
+		if o == u || u.sharesName(o) && o.waiting() && o.attempt == nil && o.ending == nil && !o.isSuspended() {
+			n++
+		}
+	}
+	return n
 }
 
 // ranks are those from first on, without end.

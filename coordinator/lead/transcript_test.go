@@ -510,8 +510,11 @@ func scheduling(kind string, options map[string]string) map[string]any {
 		gang["topology"] = list
 	}
 	if members, key, given := strings.Cut(options["subgroup"], "/"); given {
-		n, _ := strconv.Atoi(members)
-		gang["subgroup"] = map[string]any{"members": n, "topologyKey": key}
+		if n, err := strconv.Atoi(members); err == nil {
+			gang["subgroup"] = map[string]any{"members": n, "topologyKey": key}
+		} else {
+			gang["subgroup"] = map[string]any{"name": members, "topologyKey": key}
+		}
 	}
 	if len(gang) > 0 {
 		made["gangScheduling"] = gang

@@ -24,6 +24,13 @@ func explainSets(state *cluster.State, u *Unit) Explanation {
 		return e
 	}
 	e := explainPart(state, parts, order[0])
+	if slices.ContainsFunc(parts, func(p Unit) bool { return p.Topology.Name != "" }) {
+		e.Fit = min(e.Fit, e.Members-1)
+		e.Domain = &resource.Reason{
+			Code: resource.ReasonTopology, Detail: fmt.Sprintf("the members of each subgroup have to run in one domain: each of the %d sets of members has room, and no domains have room for all %d members", len(parts), u.Members),
+		}
+		return e
+	}
 	level := u.Topology.Levels[max(0, u.Topology.NarrowestRequired())]
 	e.Fit = min(e.Fit, e.Members-1)
 	e.Domain = &resource.Reason{

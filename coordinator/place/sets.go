@@ -19,6 +19,7 @@ type Set struct {
 	Members     int
 	Request     resource.Request
 	Constraints *constraint.Set
+	Topology    *topology.Rules // of the subgroup that the members have a name of; nil for those of the unit
 }
 
 // Parts are the sets of a unit as units of equal members, in the order of the members'
@@ -32,6 +33,9 @@ func (u *Unit) Parts() []Unit {
 		s := &u.Sets[i]
 		part := *u
 		part.Sets, part.Members, part.Request, part.Constraints = nil, s.Members, s.Request, s.Constraints
+		if s.Topology != nil {
+			part.Topology = s.Topology
+		}
 		if !s.Request.TakesAnyModel() {
 			part.Bounds = nil // the request names its model, or takes none
 		}
@@ -100,14 +104,16 @@ func (u *Unit) TakesAnyModel() bool {
 // a small set may have few nodes that serve it. So of two sets each order is tried.
 func placeSets(state *cluster.State, u *Unit) ([]Choice, bool) {
 	parts := u.Parts()
-	plan := placeParts
+	var members [][]Choice
 	if u.Topology != nil {
-		plan = placePartsInDomains
+		members = placePartsInDomains(state, u.Topology, parts)
+	} else {
+		members = placeParts(state, parts)
 	}
-	if members := plan(state, parts); members != nil {
-		return joined(members), true
+	if members == nil {
+		return nil, false
 	}
-	return nil, false
+	return joined(members), true
 }
 
 // placeParts places the sets of a unit, or the units of a group: all, or none (nil).
@@ -140,30 +146,30 @@ func joined(plan [][]Choice) []Choice {
 	return all
 }
 
-// placePartsInDomains is placeParts under rules about domains, which all parts have in
+// placePartsInDomains is placeParts under rules about domains, whose levels all parts have in
 // common. All go to one domain of the narrowest level that has room for all, the one with
 // the least that is free. Nodes that have failed a part, or are in doubt, are the last
 // choice.
-func placePartsInDomains(state *cluster.State, parts []Unit) [][]Choice {
-	rules, within := parts[0].Topology, parts[0].Within
+func placePartsInDomains(state *cluster.State, rules *topology.Rules, parts []Unit) [][]Choice {
+	within := parts[0].Within
 	parts = slices.Clone(parts)
 	for _, sure := range []bool{true, false} {
-		in := func(domain map[resource.NodeID]bool) [][]Choice {
+		in := func(domain map[resource.NodeID]bool, level int) [][]Choice {
 			for i := range parts {
 				parts[i].sure, parts[i].Within = sure, domain
 			}
-			return placeParts(state, parts)
+			return placeSubgroups(state, parts, level)
 		}
 		required := rules.NarrowestRequired()
 		for level := len(rules.Levels) - 1; level >= max(0, required); level-- {
-			for _, domain := range domainsFor(state, parts, within, level) {
-				if plan := in(domain); plan != nil {
+			for _, d := range domainsFor(state, parts, within, level) {
+				if plan := in(d.nodes, level); plan != nil {
 					return plan
 				}
 			}
 		}
 		if required < 0 {
-			if plan := in(within); plan != nil {
+			if plan := in(within, required); plan != nil {
 				return plan
 			}
 		}
@@ -171,18 +177,20 @@ func placePartsInDomains(state *cluster.State, parts []Unit) [][]Choice {
 	return nil
 }
 
+// domain is nodes that may take members of some parts, and the amounts that are free there.
+type domain struct {
+	nodes map[resource.NodeID]bool
+	free  cluster.Amounts
+	at    int // position in the order of the domains' first nodes
+}
+
 // domainsFor are the domains of a level that may have room for each set by the sums of
 // their nodes, those with the least that is free first; of the nodes within alone, nil for
 // all.
-func domainsFor(state *cluster.State, parts []Unit, within map[resource.NodeID]bool, level int) []map[resource.NodeID]bool {
-	type candidate struct {
-		nodes map[resource.NodeID]bool
-		free  cluster.Amounts
-		at    int
-	}
-	var fitting []candidate
+func domainsFor(state *cluster.State, parts []Unit, within map[resource.NodeID]bool, level int) []domain {
+	var fitting []domain
 	for at, nodes := range Domains(state, parts, level) {
-		c := candidate{nodes: nodes, at: at}
+		c := domain{nodes: nodes, at: at}
 		room := make([]int64, len(parts))
 		for id := range nodes {
 			n := state.Node(id)
@@ -200,14 +208,10 @@ func domainsFor(state *cluster.State, parts []Unit, within map[resource.NodeID]b
 			fitting = append(fitting, c)
 		}
 	}
-	slices.SortFunc(fitting, func(a, b candidate) int {
+	slices.SortFunc(fitting, func(a, b domain) int {
 		return cmp.Or(cmp.Compare(a.free.GPU, b.free.GPU), cmp.Compare(a.free.CPU, b.free.CPU), cmp.Compare(a.at, b.at))
 	})
-	list := make([]map[resource.NodeID]bool, len(fitting))
-	for i := range fitting {
-		list[i] = fitting[i].nodes
-	}
-	return list
+	return fitting
 }
 
 // hasRoom reports whether there is room for each set by itself.

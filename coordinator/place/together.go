@@ -18,14 +18,15 @@ import (
 // number of the next ones, are placed wherever they can be; of other mixtures an
 // unlucky one may find no place though there is one.
 //
-// Rules about domains are those of all units: all go to one domain.
+// Rules about domains are those of all units: all go to one domain, and those of one named
+// subgroup to one domain of its level.
 func Together(state *cluster.State, units []Unit) ([][]Choice, bool) {
 	if len(units) == 1 {
 		members, ok := Place(state, units[0])
 		return [][]Choice{members}, ok
 	}
 	if units[0].Topology != nil {
-		plan := placePartsInDomains(state, units)
+		plan := placePartsInDomains(state, units[0].Topology, units)
 		return plan, plan != nil
 	}
 	plan, _ := placeInOrder(state, units, largestFirst(units))

@@ -17,13 +17,14 @@ import (
 )
 
 // drawDemands draws what is to be placed in domains: a gang, a member that joins a gang, or
-// the allocations of a group.
+// the allocations of a group, with named subgroups or without.
 func drawDemands(t *rapid.T, nodes []*cluster.Node) []place.Unit {
 	rules := &topology.Rules{Levels: []topology.Level{{Key: "block", Required: rapid.Bool().Draw(t, "block required")}, {Key: "rack", Required: rapid.Bool().Draw(t, "rack required")}}}
 	demand := func(members int) place.Unit {
 		return place.Unit{Members: members, Request: resource.Request{GPUs: rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "gpus"), NUMA: resource.NUMANone}, Topology: rules}
 	}
-	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	kind := rapid.IntRange(0, 3).Draw(t, "kind")
+	switch kind {
 	case 0:
 		return []place.Unit{demand(rapid.IntRange(1, 3).Draw(t, "members"))}
 	case 1:
@@ -33,7 +34,13 @@ func drawDemands(t *rapid.T, nodes []*cluster.Node) []place.Unit {
 	}
 	var units []place.Unit
 	for range rapid.IntRange(2, 3).Draw(t, "units") {
-		units = append(units, demand(1))
+		u := demand(1)
+		if kind == 3 {
+			named := *rules
+			named.Name, named.Subgroup, named.SubgroupLevel = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "subgroup"), 1, 1
+			u.Topology = &named
+		}
+		units = append(units, u)
 	}
 	return units
 }

@@ -28,6 +28,9 @@ type Rules struct {
 	// Subgroup is the number of members, in order of their ranks, that go to one domain
 	// of the level SubgroupLevel; 0 for none.
 	Subgroup, SubgroupLevel int
+	// Name is the subgroup of a unit of a group: all units of the name go to one domain of
+	// SubgroupLevel, and Subgroup is 1. "" for units that are gangs by themselves.
+	Name string
 }
 
 // Key is equal for rules that decide alike; "" for nil.
@@ -40,7 +43,22 @@ func (r *Rules) Key() string {
 		fmt.Fprintf(&b, "%q %t ", l.Key, l.Required)
 	}
 	fmt.Fprintf(&b, "%d by %d", r.Subgroup, r.SubgroupLevel)
+	if r.Name != "" {
+		fmt.Fprintf(&b, " of %q", r.Name)
+	}
 	return b.String()
+}
+
+// Whole are the rules for several members of one named subgroup by themselves: they go to
+// one domain of its level. Rules without a name stay as they are.
+func (r *Rules) Whole() *Rules {
+	if r == nil || r.Name == "" {
+		return r
+	}
+	whole := *r
+	whole.Levels = slices.Clone(r.Levels)
+	whole.Levels[r.SubgroupLevel].Required, whole.Subgroup = true, 0
+	return &whole
 }
 
 // NarrowestRequired is the last level that is required, -1 for none.

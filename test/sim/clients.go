@@ -31,10 +31,11 @@ type client struct {
 	members   int    // of the group that start together
 	policy    string // whom it may evict
 	rule      rule
-	other     int  // devices of a member by the alternative, 0 for none
-	inRack    bool // all members of the job, or of the group, run in one rack
-	subgroup  int  // members of each subgroup, which alone run in one rack; 0: all of them
-	differs   bool // the last member asks for so many GPUs
+	other     int    // devices of a member by the alternative, 0 for none
+	inRack    bool   // all members of the job, or of the group, run in one rack
+	subgroup  int    // members of each subgroup, which alone run in one rack; 0: all of them
+	part      string // the subgroup of a member of a group, likewise
+	differs   bool   // the last member asks for so many GPUs
 	last      int
 	heals     bool // the job goes on without members whose nodes are dead
 	units     int  // the most that its job may have had; 0 and 1 are one
@@ -142,9 +143,17 @@ func (s *Sim) joinGroup(c *client) {
 		if c.inRack = last.inRack; c.inRack {
 			c.rule = noRule
 		}
+		if last.part != "" {
+			c.part = fmt.Sprint("part-", s.inGroup(last.gang)%2)
+		}
 	} else {
 		c.gang, c.members = "g-"+c.name, 2+s.rng.IntN(2)
-		c.inRack = s.domains && c.rule == noRule && c.index%2 == 0
+		if c.inRack = s.domains && c.rule == noRule && c.index%2 == 0; c.inRack && s.subgroups {
+			c.part = "part-0"
+		}
+	}
+	if c.part != "" {
+		s.stats["members of groups with subgroups"]++
 	}
 	s.lastOfGroup = c
 	s.stats["members of groups"]++
@@ -182,7 +191,7 @@ func (c *client) levels() []api.TopologyLevel {
 		return nil
 	}
 	level := api.TopologyLevel{TopologyKey: rackLabel}
-	if c.subgroup > 0 {
+	if c.subgroup > 0 || c.part != "" {
 		level.WhenUnsatisfiable = api.ScheduleAnyway
 	}
 	return []api.TopologyLevel{level}
@@ -190,10 +199,10 @@ func (c *client) levels() []api.TopologyLevel {
 
 // subgroups is the rule of the client's gang about subgroups.
 func (c *client) subgroups() *api.Subgroup {
-	if c.subgroup == 0 {
+	if c.subgroup == 0 && c.part == "" {
 		return nil
 	}
-	return &api.Subgroup{Members: int32(c.subgroup), TopologyKey: rackLabel}
+	return &api.Subgroup{Members: int32(c.subgroup), Name: c.part, TopologyKey: rackLabel}
 }
 
 // submission is the client's document as a request.
@@ -208,7 +217,7 @@ func (c *client) submission() lead.Request {
 		spec.Priority, spec.Queue = &c.priority, c.queue
 		if c.gang != "" {
 			members := int32(c.members)
-			spec.GangScheduling = &api.GangScheduling{GroupID: c.gang, MinMembers: &members, Topology: c.levels()}
+			spec.GangScheduling = &api.GangScheduling{GroupID: c.gang, MinMembers: &members, Topology: c.levels(), Subgroup: c.subgroups()}
 		}
 		document := encoded(api.Allocation{APIVersion: api.APIVersion, Kind: api.KindAllocation, Metadata: meta, Spec: spec})
 		doc, status := api.DecodeAllocation(document)

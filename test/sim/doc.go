@@ -109,7 +109,7 @@
 //   - In one run of three gangs have to run in one rack (domains).
 //
 //   - In one run of two some of these gangs have subgroups, each in one rack, in place
-//     of all members (subgroups).
+//     of all members, and those of groups have names (subgroups).
 //
 //   - In one run of three the last member of a gang asks for other amounts (sets).
 //

@@ -93,7 +93,7 @@ func (s *Sim) checkRules() {
 			if !c.inRack {
 				continue
 			}
-			gang := cmp.Or(c.gang, c.name)
+			gang := cmp.Or(c.gang, c.name) + c.part
 			if c.subgroup > 0 {
 				gang += fmt.Sprintf(", subgroup %d", (s.store.units.of(s.store.keys[r.Unit.Key()]).FirstMember+m.Member)/c.subgroup)
 			}

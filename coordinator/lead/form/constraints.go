@@ -81,7 +81,9 @@ func topologyOf(spec api.AllocationSpec) *topology.Rules {
 		r.Levels = append(r.Levels, topology.Level{Key: l.TopologyKey, Required: l.WhenUnsatisfiable != api.ScheduleAnyway})
 	}
 	if s := gang.Subgroup; s != nil {
-		r.Subgroup = int(s.Members)
+		if r.Subgroup, r.Name = int(s.Members), s.Name; s.Name != "" {
+			r.Subgroup = 1 // the unit is one member
+		}
 		r.SubgroupLevel = slices.IndexFunc(gang.Topology, func(l api.TopologyLevel) bool { return l.TopologyKey == s.TopologyKey })
 	}
 	return r

@@ -6630,6 +6630,7 @@ type Subgroup struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Members       int32                  `protobuf:"varint,1,opt,name=members,proto3" json:"members,omitempty"`
 	TopologyKey   string                 `protobuf:"bytes,2,opt,name=topology_key,json=topologyKey,proto3" json:"topology_key,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6674,6 +6675,13 @@ func (x *Subgroup) GetMembers() int32 {
 func (x *Subgroup) GetTopologyKey() string {
 	if x != nil {
 		return x.TopologyKey
+	}
+	return ""
+}
+
+func (x *Subgroup) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -10187,10 +10195,11 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\f_min_members\"a\n" +
 	"\rTopologyLevel\x12!\n" +
 	"\ftopology_key\x18\x01 \x01(\tR\vtopologyKey\x12-\n" +
-	"\x12when_unsatisfiable\x18\x02 \x01(\tR\x11whenUnsatisfiable\"G\n" +
+	"\x12when_unsatisfiable\x18\x02 \x01(\tR\x11whenUnsatisfiable\"[\n" +
 	"\bSubgroup\x12\x18\n" +
 	"\amembers\x18\x01 \x01(\x05R\amembers\x12!\n" +
-	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\"\xc3\x01\n" +
+	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xc3\x01\n" +
 	"\vQuotaDemand\x12>\n" +
 	"\x06groups\x18\x01 \x03(\v2&.muster.api.v1.QuotaDemand.GroupsEntryR\x06groups\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\x03R\x04type\x12%\n" +
