@@ -75,7 +75,7 @@ echo "vm: starts the machine"
 timeout "${LIMIT:-1500}" qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu max -smp 4,sockets=2,cores=2 -m 3072 \
 	-object memory-backend-ram,id=m0,size=1536M -object memory-backend-ram,id=m1,size=1536M \
 	-numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1 \
-	-kernel "$build/vmlinuz" -initrd "$build/initrd.img" -append "root=/dev/vda rw console=ttyS0 quiet panic=-1 systemd.show_status=0" \
+	-kernel "$build/vmlinuz" -initrd "$build/initrd.img" -append "root=/dev/vda rw console=ttyS0 quiet panic=-1 systemd.show_status=0 systemd.mask=serial-getty@ttyS0.service" \
 	-drive "file=$build/disk.img,if=virtio,format=raw,snapshot=on" -drive "file=$build/suite.tar,if=virtio,format=raw,readonly=on" \
 	-display none -serial stdio -monitor none -no-reboot -nic none </dev/null | tee "$build/console.log"
 tr -d '\r' <"$build/console.log" | grep -q '^vm-exit 0$' || { echo "vm: the suite has failed" >&2; exit 1; }

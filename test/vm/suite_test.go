@@ -87,7 +87,19 @@ done
 install -m 0644 systemd/muster-agent.yaml systemd/muster-coordinator.yaml /etc/muster/
 sed -i 's/^  join: \[\]/  join: ["127.0.0.1:7948"]/' /etc/muster/muster-agent.yaml
 install -m 0644 systemd/*.service systemd/*.socket /etc/systemd/system/
-sed -i 's|^  users: {}|  users: {default: ada, other: bob}|; s|^  helper: .*|  helper: /run/muster-launch.sock|; s|^  tasks: .*|  tasks: 64|' /etc/muster/muster-agent.yaml
+# attach has users too, which are those of work.
+sed -i '0,/^  users: {}/s|^  users: {}|  users: {default: ada, other: bob}|; s|^  helper: .*|  helper: /run/muster-launch.sock|; s|^  tasks: .*|  tasks: 64|' /etc/muster/muster-agent.yaml
+sed -i 's|^  # images: .*|  images: [/srv/images]|; s|^  # mounts: .*|  mounts: [/srv/data]|' /etc/muster/muster-agent.yaml
+for name in bin dev etc mnt proc sys tmp; do
+	install -d /srv/images/tiny/$name
+done
+install -m 0755 "$(command -v busybox)" /srv/images/tiny/bin/busybox
+for name in cat grep id sh; do
+	ln -s busybox /srv/images/tiny/bin/$name
+done
+install -d /srv/data
+echo open >/srv/data/file
+install -m 0600 /etc/hostname /srv/data/closed
 sed -i 's|^startsWork: .*|startsWork: true|; s|^leaseTTL: .*|leaseTTL: 1m|' /etc/muster/muster-coordinator.yaml
 chmod 0666 /dev/kmsg
 # The machine is emulated: its programs need more time than a real host's.
@@ -241,6 +253,24 @@ func TestACommandIsStopped(t *testing.T) {
 	sh(t, "muster cancel job stopped || muster delete job stopped")
 	until(t, "grep stopping /tmp/stopped.out || muster logs stopped | grep stopping")
 	until(t, "test -z \"$(systemctl list-units --no-legend 'muster-work-*')\"")
+}
+
+// TestAContainerUnderSystemd: the supervisor, which is neither root nor the user of the command,
+// sets a container with a mount up, in the cgroup of the member.
+func TestAContainerUnderSystemd(t *testing.T) {
+	until(t, "muster get nodes -l muster.dev/mounts-folders=true --no-headers | grep -w Ready")
+	out, code := run(t, "--name inside --cpu 1 --memory 64Mi --rootfs /srv/images/tiny --mount /srv/data:/mnt:ro", `id -u; cat /mnt/file /mnt/closed; echo no >/mnt/new; grep CapEff /proc/self/status; cat /proc/self/cgroup; exit 5`)
+	if code != 5 {
+		t.Errorf("code %d, want 5", code)
+	}
+	for _, want := range []string{strings.TrimSpace(sh(t, "id -u ada")) + "\n", "open\n", "/mnt/closed': Permission denied", "/mnt/new: Read-only file system", "CapEff:\t0000000000000000", "/muster.slice/muster-work-", "/work\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output has no %q:\n%s", want, out)
+		}
+	}
+	if out, code := run(t, "--name elsewhere --cpu 1 --memory 64Mi --rootfs /srv/images/tiny --mount /etc:/mnt", "true"); code != 126 || !strings.Contains(out, "the mount of /etc: it lies in none of the folders that this host permits: /srv/data") {
+		t.Errorf("code %d, want 126 and the mount:\n%s", code, out)
+	}
 }
 
 // TestATerminalUnderSystemd: the command has a terminal of its own as another user, with the
