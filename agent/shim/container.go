@@ -1,8 +1,6 @@
 package shim
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,10 +151,8 @@ func newContainer(f Folder, s Spec, work string) *container {
 	if s.Container == nil {
 		return nil
 	}
-	var name [16]byte
-	_, _ = rand.Read(name[:]) // it never fails
 	c := &container{folder: f, spec: s, work: work, env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", Marker + "=" + string(f)}}
-	c.state = filepath.Join("/dev/shm", ".muster-"+hex.EncodeToString(name[:]))
+	c.state = filepath.Join("/dev/shm", ".muster-"+drawName(16))
 	c.dir, c.spec.Dir, c.spec.AnyDir = s.Dir, "/", false // the tool itself begins in /
 	return c
 }
@@ -425,4 +421,18 @@ func toolMessage(log []byte) string {
 		return strings.ToValidUTF8(text[:min(len(text), maxToolMessage)], "")
 	}
 	return ""
+}
+
+// drawName draws a name of n bytes, in hexadecimal digits, that nobody can guess. Package
+// crypto/rand would test its ciphers at the start of each member.
+func drawName(n int) string {
+	name := make([]byte, n)
+	for filled := 0; filled < n; {
+		more, err := unix.Getrandom(name[filled:], 0)
+		if err != nil && err != unix.EINTR {
+			panic(os.NewSyscallError("getrandom", err)) // the kernel has it since Linux 3.17
+		}
+		filled += max(0, more)
+	}
+	return fmt.Sprintf("%x", name)
 }

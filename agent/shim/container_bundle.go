@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -149,12 +148,36 @@ func isOfMuster(name string) bool {
 // ownPlaces are the places of the mounts that every container has.
 var ownPlaces = []string{"/proc", "/dev", "/sys", "/tmp", "/etc/hosts", "/etc/resolv.conf"}
 
-// memoryOption are the options of a file system in memory that a bundle may give; those that
-// name an owner do not count.
-var (
-	memoryOption = regexp.MustCompile(`^(ro|rw|noexec|exec|nosuid|nodev|relatime|norelatime|noatime|strictatime|nodiratime|mode=[0-7]{1,4}|(size|nr_inodes|nr_blocks)=[0-9]{1,18}[kKmMgG%]?)$`)
-	ownerOption  = regexp.MustCompile(`^(uid|gid)=[0-9]{1,10}$`)
-)
+// memoryOptions are the options without a value of a file system in memory that a bundle may
+// give.
+var memoryOptions = []string{"ro", "rw", "noexec", "exec", "nosuid", "nodev", "relatime", "norelatime", "noatime", "strictatime", "nodiratime"}
+
+// isMemoryOption reports whether a bundle may give an option of a file system in memory. It is
+// no regular expression: to compile one would delay the start of each member.
+func isMemoryOption(option string) bool {
+	name, value, given := strings.Cut(option, "=")
+	switch name {
+	case "mode":
+		return isNumber(value, 4, "01234567")
+	case "size", "nr_inodes", "nr_blocks":
+		if value != "" && strings.Contains("kKmMgG%", value[len(value)-1:]) {
+			value = value[:len(value)-1]
+		}
+		return isNumber(value, 18, "0123456789")
+	}
+	return !given && slices.Contains(memoryOptions, name)
+}
+
+// isOwnerOption reports whether an option names an owner, which does not count.
+func isOwnerOption(option string) bool {
+	name, value, _ := strings.Cut(option, "=")
+	return (name == "uid" || name == "gid") && isNumber(value, 10, "0123456789")
+}
+
+// isNumber reports whether a text has 1 to most of these digits and nothing else.
+func isNumber(text string, most int, digits string) bool {
+	return text != "" && len(text) <= most && strings.Trim(text, digits) == ""
+}
 
 // setMounts takes the mounts of file systems in memory.
 func (b *bundle) setMounts(list []ociMount) error {
@@ -174,9 +197,9 @@ func (b *bundle) setMounts(list []ociMount) error {
 		options := []string{"nosuid", "nodev"}
 		for _, o := range m.Options {
 			switch {
-			case memoryOption.MatchString(o) && !slices.Contains(options, o):
+			case isMemoryOption(o) && !slices.Contains(options, o):
 				options = append(options, o)
-			case memoryOption.MatchString(o) || ownerOption.MatchString(o):
+			case isMemoryOption(o) || isOwnerOption(o):
 			default:
 				return fmt.Errorf("mounts[%d]: option %.80q of the tmpfs at %.80q is not taken", i, o, at)
 			}

@@ -1,8 +1,6 @@
 package shim
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,9 +27,7 @@ func openConsole() (*console, error) {
 	if err := os.Mkdir(consoleFolder, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	var name [8]byte
-	_, _ = rand.Read(name[:]) // it never fails
-	c := &console{name: hex.EncodeToString(name[:])}
+	c := &console{name: drawName(8)}
 	path := filepath.Join(consoleFolder, c.name)
 	var err error
 	if c.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
