@@ -30,10 +30,16 @@ const perRound = 640
 // embedded etcd with fsync, everything in one process with the clients: POST
 // with ?wait= of one GPU, four CPUs and memory, until it is acknowledged as
 // Running. Deleting them again is outside the measurement.
-func BenchmarkAllocate(b *testing.B) {
+func BenchmarkAllocate(b *testing.B) { benchmarkAllocate(b, false) }
+
+// BenchmarkAllocateWithoutHistory is BenchmarkAllocate of a cluster that keeps no history. The
+// difference is the cost of the history in a SQLite file.
+func BenchmarkAllocateWithoutHistory(b *testing.B) { benchmarkAllocate(b, true) }
+
+func benchmarkAllocate(b *testing.B, noHistory bool) {
 	was := debug.SetGCPercent(gcPercent) // as the command does
 	defer debug.SetGCPercent(was)
-	c := start(b, 100, inMemory(b))
+	c := startWith(b, Config{Nodes: 100, AssignmentsDir: inMemory(b), NoHistory: noHistory})
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { allocate(b, c, clients) })
 	}

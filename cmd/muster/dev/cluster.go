@@ -52,7 +52,9 @@ type Config struct {
 	Work *agent.RunConfig
 	// NoContainers is why commands cannot run in root file systems of their own; nil: they can.
 	NoContainers error
-	Logger       *slog.Logger
+	// NoHistory leaves out the history of the cluster, which is else a SQLite file in DataDir.
+	NoHistory bool
+	Logger    *slog.Logger
 	// Progress takes a line each time more nodes are ready.
 	Progress func(ready, nodes int)
 }
@@ -160,12 +162,16 @@ func Start(ctx context.Context, c Config) (*Cluster, error) {
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var history daemon.History
+	if !c.NoHistory {
+		history.DSN = "sqlite:" + filepath.Join(c.DataDir, "history.db")
+	}
 	d := &Cluster{config: c, cancel: cancel, Token: admin.Secret(), failed: make(chan error, c.Nodes+1)}
 	d.daemon, err = daemon.New(ctx, daemon.Config{
 		ID: "dev", Cluster: clusterName, DataDir: filepath.Join(c.DataDir, "coordinator"), RESTListen: c.Listen,
 		GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0", SerfRPC: gossip.RPC{Addr: "127.0.0.1:0", Token: cluster.Secret()},
 		TLS:        &daemon.TLSConfig{Dir: filepath.Join(c.DataDir, "tls")},
-		History:    daemon.History{DSN: "sqlite:" + filepath.Join(c.DataDir, "history.db")},
+		History:    history,
 		AdminToken: admin, RequestsPerMinute: gate.DefaultRequests, Profile: gossip.Local, EndsTogether: true, Version: c.Version, Logger: c.Logger, StartsWork: c.Work != nil,
 	})
 	if err != nil {

@@ -15,23 +15,28 @@ import (
 
 func start(t testing.TB, nodes int, assignments string) *Cluster {
 	t.Helper()
+	return startWith(t, Config{Nodes: nodes, AssignmentsDir: assignments})
+}
+
+// startWith starts a cluster of simulated nodes.
+func startWith(t testing.TB, c Config) *Cluster {
+	t.Helper()
 	dir, log := t.TempDir(), canary.Logger(t)
 	if os.Getenv("MUSTER_TEST_VERBOSE") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	c, err := Start(t.Context(), Config{
-		Nodes: nodes, Profile: "dgx-a100", DataDir: dir, AssignmentsDir: assignments, Listen: "127.0.0.1:0", Version: "test", Logger: log,
-	})
+	c.Profile, c.DataDir, c.Listen, c.Version, c.Logger = "dgx-a100", dir, "127.0.0.1:0", "test", log
+	started, err := Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
+		if err := started.Stop(); err != nil {
 			t.Error(err)
 		}
-		canary.JudgeFiles(t, dir, c.Token)
+		canary.JudgeFiles(t, dir, started.Token)
 	})
-	return c
+	return started
 }
 
 func gang(name string, members int32) *api.Job {
