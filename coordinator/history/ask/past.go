@@ -238,15 +238,19 @@ func (h *History) Preemptions(ctx context.Context, q Query) ([]Preemption, strin
 // sources are the instants of rows at which something happened to an allocation a. Each
 // is limited by itself before all are put in order, so that a page reads few rows. tenant and
 // namespace are columns of the table that has the instant, where it has them, so that an index
-// has them together.
-var sources = []struct{ kind, tenant, namespace, instant, reason, message, from string }{
-	{"Created", "a.tenant_id", "a.namespace", "a.created_at", "''", "''", "allocations a"},
-	{"Scheduled", "a.tenant_id", "a.namespace", "a.scheduled_at", "''", "''", "allocations a"},
-	{"Started", "a.tenant_id", "a.namespace", "a.started_at", "''", "''", "allocations a"},
-	{"Ended", "a.tenant_id", "a.namespace", "a.completed_at", "a.reason", "a.message", "allocations a"},
-	{"Signaled", "g.tenant_id", "g.namespace", "g.signaled_at", "''", "''", "grants g JOIN allocations a ON a.allocation_id = g.allocation_id AND g.reverted = 0"},
-	{"Waiting", "w.tenant_id", "w.namespace", "w.since_at", "w.reason", "w.message", "queue_history w JOIN allocations a ON a.allocation_id = w.allocation_id AND w.reverted = 0"},
-	{"Preempted", "p.preempted_tenant", "a.namespace", "p.initiated_at", "p.outcome", "p.reason", "preemption_events p JOIN allocations a ON a.allocation_id = p.preempted_job_id AND p.reverted = 0"},
+// has them together. byTenant says that an index has the rows of a tenant in the order of the
+// instant.
+var sources = []struct {
+	kind, tenant, namespace, instant, reason, message, from string
+	byTenant                                                bool
+}{
+	{"Created", "a.tenant_id", "a.namespace", "a.created_at", "''", "''", "allocations a", true},
+	{"Scheduled", "a.tenant_id", "a.namespace", "a.scheduled_at", "''", "''", "allocations a", false},
+	{"Started", "a.tenant_id", "a.namespace", "a.started_at", "''", "''", "allocations a", false},
+	{"Ended", "a.tenant_id", "a.namespace", "a.completed_at", "a.reason", "a.message", "allocations a", false},
+	{"Signaled", "g.tenant_id", "g.namespace", "g.signaled_at", "''", "''", "grants g JOIN allocations a ON a.allocation_id = g.allocation_id AND g.reverted = 0", false},
+	{"Waiting", "w.tenant_id", "w.namespace", "w.since_at", "w.reason", "w.message", "queue_history w JOIN allocations a ON a.allocation_id = w.allocation_id AND w.reverted = 0", true},
+	{"Preempted", "p.preempted_tenant", "a.namespace", "p.initiated_at", "p.outcome", "p.reason", "preemption_events p JOIN allocations a ON a.allocation_id = p.preempted_job_id AND p.reverted = 0", true},
 }
 
 // Events is a page of events of allocations within the scope, the newest first.
@@ -260,7 +264,11 @@ func (h *History) Events(ctx context.Context, q Query) ([]Event, string, error) 
 	var args []any
 	for _, s := range sources {
 		id := "'" + s.kind + " ' || a.allocation_id"
-		c, err := h.of(q, s.instant, id, s.tenant, s.namespace)
+		tenant := s.tenant
+		if !h.postgres && !s.byTenant {
+			tenant = "+" + tenant // SQLite would sort all rows of the tenant, not read the newest
+		}
+		c, err := h.of(q, s.instant, id, tenant, s.namespace)
 		if err != nil {
 			return nil, "", err
 		}
