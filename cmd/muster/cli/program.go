@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/buildinfo"
@@ -114,6 +115,14 @@ func oneLine(s string) string {
 	return strings.Join(lines, "; ")
 }
 
+// asKubectl takes the names of flags that users know from kubectl for those of this program.
+func asKubectl(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "grace-period" {
+		name = "grace"
+	}
+	return pflag.NormalizedName(name)
+}
+
 // unknownVerb refuses the first argument of the program itself.
 func unknownVerb(root *cobra.Command, verb string) error {
 	if near := root.SuggestionsFor(verb); len(near) > 0 {
@@ -172,6 +181,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.kubeletCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(), a.metricsCommand(), a.topCommand(), a.usageCommand(),
 		a.tokenCommand(), a.caCommand(), a.configCommand(), a.apiResourcesCommand(), a.versionCommand(), a.doctorCommand(), a.simulateCommand(), a.snapshotCommand(), a.loginCommand(), a.logoutCommand(), a.whoAmICommand())
 	root.AddCommand(a.referenceCommands()...)
+	root.SetGlobalNormalizationFunc(asKubectl)
 	for _, cmd := range extra {
 		if cmd.Args != nil {
 			cmd.Args = arguments(cmd.Args)
