@@ -233,7 +233,7 @@ func (c *RunConfig) spec(s *grant.Start, m *ledger.Holding) shim.Spec {
 	if hosts := strings.Join(s.Hosts, ","); len(hosts) <= mostHosts {
 		env = append(env, "MUSTER_HOSTS="+hosts)
 	}
-	spec := shim.Spec{Args: s.Args, Container: c.container(s), Env: lastOfEach(env), Dir: dir, User: c.User, Devices: handoff.Devices(m.Assignment), Stdin: s.Stdin, TTY: s.TTY}
+	spec := shim.Spec{Args: s.Args, Container: c.container(s), Env: shim.LastOfEach(env), Dir: dir, User: c.User, Devices: handoff.Devices(m.Assignment), Stdin: s.Stdin, TTY: s.TTY}
 	if n := s.Notice; n.Signal != 0 {
 		spec.Notice = &shim.Notice{Signal: n.Signal, BeforeMillis: n.Before.Milliseconds(), AfterMillis: n.After.Milliseconds()}
 	}
@@ -301,26 +301,11 @@ func (c *RunConfig) asUser(spec *shim.Spec, tenant resource.TenantID, dir string
 		spec.Container.Env = append(account.Env(), spec.Container.Env...)
 		return nil
 	}
-	spec.Env = lastOfEach(append(account.Env(), spec.Env...))
+	spec.Env = shim.LastOfEach(append(account.Env(), spec.Env...))
 	if dir == "" && filepath.IsAbs(account.Home) {
 		spec.Dir, spec.AnyDir = account.Home, true
 	}
 	return nil
-}
-
-// lastOfEach keeps the last value of each variable, in order of the names.
-func lastOfEach(env []string) []string {
-	last := map[string]string{}
-	for _, v := range env {
-		name, _, _ := strings.Cut(v, "=")
-		last[name] = v
-	}
-	var list []string
-	for _, v := range last {
-		list = append(list, v)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // runs reports whether something of a transaction may run.

@@ -65,7 +65,7 @@ func (c *RunConfig) addDevices(spec *shim.Spec) error {
 	case len(missing) > 0 && c.Affinity:
 		return fmt.Errorf("no CDI specification in %s has the devices %s of kind %s: see docs/work.md", strings.Join(c.Containers.CDI, ", "), strings.Join(missing, ", "), cdi.Kind)
 	}
-	spec.Env = lastOfEach(append(edits.Env, spec.Env...)) // Muster's variables win, and the client's
+	spec.Env = shim.LastOfEach(append(edits.Env, spec.Env...)) // Muster's variables win, and the client's
 	spec.Container.Mounts, spec.Container.Hooks = edits.Mounts, edits.Hooks
 	return c.addCommonDevices(spec.Container)
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	stdpath "path"
 	"slices"
 	"strings"
 )
@@ -137,17 +138,10 @@ func checkPath(path, value string, most int) *Status {
 	switch {
 	case value == "":
 		return nil
-	case !isCleanPath(value) || len(value) > most:
+	case !stdpath.IsAbs(value) || stdpath.Clean(value) != value || len(value) > most:
 		return invalid(path, "%q: want an absolute path of at most %d bytes, without . and ..", clip(value), most)
 	}
 	return checkNoZero(path, value)
-}
-
-// isCleanPath reports whether a path is absolute, has no empty part, and neither . nor ..
-func isCleanPath(path string) bool {
-	rest, absolute := strings.CutPrefix(path, "/")
-	bad := func(part string) bool { return part == "" || part == "." || part == ".." }
-	return absolute && (rest == "" || !slices.ContainsFunc(strings.Split(rest, "/"), bad))
 }
 
 // checkConsole refuses a standard input and a terminal of more than one member.

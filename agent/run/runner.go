@@ -1,5 +1,6 @@
 // Package run starts the processes of committed grants, follows them to their end and
-// measures their use on the way. Each member has a shim (package shim), whose folder is
+// measures their use on the way. It does the latter two for work that launchers attach, too.
+// Each member that it starts has a shim (package shim), whose folder is
 // the truth: a runner that starts anew finds every shim by its folder. The runner keeps
 // the folders of ended members, with their output, within bounds of age and size. The
 // runner decides neither which grants there are nor when they end; it reports when

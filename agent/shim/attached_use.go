@@ -49,8 +49,12 @@ func (m *meter) take(processes map[Process]stat, groups map[Group]Use) Spent {
 		clocks[p] = clock{s.parent, s.time + s.childTime}
 		running += s.time + s.childTime
 	}
+	before := make(map[int]Process, len(m.clocks)) // the processes of the last look
+	for p := range m.clocks {
+		before[p.PID] = p
+	}
 	for p, c := range m.clocks {
-		if _, lives := clocks[p]; !lives && !m.isWaitedFor(c.parent, clocks) {
+		if _, lives := clocks[p]; !lives && !m.isWaitedFor(c.parent, before, clocks) {
 			m.ended += c.ticks
 		}
 	}
@@ -72,11 +76,7 @@ func spentBy(u Use) Spent { return Spent{u.CPUMillis, *u.OOMKills, u.PeakMemoryB
 
 // isWaitedFor reports whether an ancestor of a process that has ended lives: the kernel has
 // added the time of the process to that of the ancestor.
-func (m *meter) isWaitedFor(parent int, now map[Process]clock) bool {
-	before := map[int]Process{}
-	for p := range m.clocks {
-		before[p.PID] = p
-	}
+func (m *meter) isWaitedFor(parent int, before map[int]Process, now map[Process]clock) bool {
 	for range m.clocks { // no further than there are processes
 		p, known := before[parent]
 		if !known {

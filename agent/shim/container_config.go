@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,7 +146,7 @@ func (c *container) config() ([]byte, error) {
 		terminal = &firstWindow
 	}
 	c.dir = cmp.Or(c.dir, i.dir, "/")
-	c.commandEnv = lastOfEach(slices.Concat(of.Env, i.env, c.spec.Env, []string{Marker + "=" + string(c.folder)}))
+	c.commandEnv = LastOfEach(slices.Concat(of.Env, i.env, c.spec.Env, []string{Marker + "=" + string(c.folder)}))
 	u := c.user()
 	return json.Marshal(ociConfig{
 		Version: "1.0.0",
@@ -162,19 +163,14 @@ func (c *container) config() ([]byte, error) {
 	})
 }
 
-// lastOfEach keeps the last value of each variable, in the order of these values.
-func lastOfEach(env []string) []string {
-	var list []string
-	seen := map[string]bool{}
-	for _, v := range slices.Backward(env) {
+// LastOfEach keeps the last value of each variable, in order of the names.
+func LastOfEach(env []string) []string {
+	last := map[string]string{}
+	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
-		if !seen[name] {
-			list = append(list, v)
-		}
-		seen[name] = true
+		last[name] = v
 	}
-	slices.Reverse(list)
-	return list
+	return slices.Sorted(maps.Values(last))
 }
 
 // mounts are those of every container, as far as the root file system has a place for them,

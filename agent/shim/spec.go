@@ -2,7 +2,8 @@
 // keeps the output, passes signals on, and writes down how the command ended and the
 // processor time and memory that it took. A shim outlives the agent that started it: its
 // truth is a folder, which any later agent reads, and in which the agent notes the use of
-// the devices. It decides nothing about grants.
+// the devices. A command with a root file system of its own runs in a container that the shim
+// has the host's crun set up. It decides nothing about grants.
 //
 // The package imports the standard library and x/sys alone, and is small on
 // purpose: a host runs one shim for each member.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/musterd/muster/agent/shim"
 )
@@ -20,7 +21,7 @@ import (
 const mostResident = 10 << 20
 
 // build compiles the program as `make build` does.
-func build(t *testing.T) string {
+func build(t testing.TB) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), shim.Name)
 	command := exec.Command("go", "build", "-trimpath", "-o", program, ".")
@@ -176,4 +177,17 @@ func TestTheProgramImportsNearlyNothing(t *testing.T) {
 			t.Errorf("the program imports %s", path)
 		}
 	}
+}
+
+// BenchmarkBegin has the program begin and refuse to work without an agent: the processor time
+// that each member costs before its supervisor does anything.
+func BenchmarkBegin(b *testing.B) {
+	program := build(b)
+	var processor time.Duration
+	for b.Loop() {
+		command := exec.Command(program)
+		_ = command.Run() // 2: only the agent starts the program
+		processor += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	}
+	b.ReportMetric(float64(processor.Microseconds())/1000/float64(b.N), "cpu-ms")
 }

@@ -152,8 +152,10 @@ func explainDomains(state *cluster.State, u *Unit) (fit int, reason *resource.Re
 	default:
 		detail = fmt.Sprintf("the domains have room for %d of %d members", most, u.Members)
 	}
-	if s := u.Topology.Subgroup; s > 0 {
-		detail += fmt.Sprintf(", in subgroups of %d, each in one domain of %s", s, u.Topology.Levels[u.Topology.SubgroupLevel].Key)
+	if r := u.Topology; r.Name != "" {
+		detail += fmt.Sprintf(", those of subgroup %q in one domain of %s", r.Name, r.Levels[r.SubgroupLevel].Key)
+	} else if r.Subgroup > 0 {
+		detail += fmt.Sprintf(", in subgroups of %d, each in one domain of %s", r.Subgroup, r.Levels[r.SubgroupLevel].Key)
 	}
 	return min(most, u.Members), &resource.Reason{Code: resource.ReasonTopology, Detail: detail}
 }

@@ -66,7 +66,7 @@ func Bounds(state *cluster.State, u place.Unit, priority int32, holders []Holder
 		for i := range s.fields {
 			var bound, made offer
 			s.bound(i, &bound, evicted, have[i])
-			s.make(i, &made, evicted, have, missing)
+			s.complete(i, &made, evicted, have, missing)
 			if made.set == nil {
 				continue
 			}

@@ -107,7 +107,7 @@ func (s *search) gang(ranks []int) ([]int, bool) {
 				continue
 			}
 			if !o.known {
-				s.make(i, o, evicted, have, missing)
+				s.complete(i, o, evicted, have, missing)
 			}
 			if o.set != nil && (best < 0 || s.cheaper(o.set, min(o.gain, missing), offers[best].set, min(offers[best].gain, missing)) < 0) {
 				best = i
@@ -168,8 +168,8 @@ func (s *search) bound(i int, o *offer, evicted []int, had int) {
 	}
 }
 
-// make fills in the offer of one node.
-func (s *search) make(i int, o *offer, evicted, have []int, missing int) {
+// complete makes the offer of one node.
+func (s *search) complete(i int, o *offer, evicted, have []int, missing int) {
 	set, room := s.onField(&s.fields[i], evicted, have[i], have[i]+missing, nil)
 	*o = offer{known: true, set: set}
 	if o.set == nil {

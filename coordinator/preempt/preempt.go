@@ -22,9 +22,11 @@
 // lowest priority whose eviction can make room, and then reduced: no single
 // unit of it is superfluous, but another set may be better. The same holds for a unit
 // under rules about other units, for a unit whose members differ and for units that start
-// together. Of a gang with rules about domains, each domain of the narrowest required level has
-// such a set, and the best of these is chosen. All these are exact, too, where there are at most
-// mostSets sets of units that may be evicted, of all domains together.
+// together; their sets are gathered by amounts, and by trials where these do not suffice. Of a
+// gang with rules about domains, each domain of the narrowest required level has such a set, and
+// the best of these is chosen; a domain whose set by amounts is no better is left out. All these
+// are exact, too, where there are at most mostSets sets of units that may be evicted, of all
+// domains together.
 //
 // Pure: no clock, no I/O, no result depends on map order or on floats. The
 // steps that are counted are steps of the search, so that a bound is met at the

@@ -129,7 +129,7 @@ func (r *relatedSearch) least() (set []int, needed, ok bool) {
 		return nil, false, false
 	}
 	set, looks := all[last-n:], mostLooks
-	r.stock.lacks(set)
+	r.stock.load(set)
 	set = spare(set, &looks, func(_, without []int) bool { looks--; return r.stock.spares(without) })
 	return set, looks > 0, true
 }

@@ -64,6 +64,12 @@ func (x *Index) stockOf(nodes []int, units []place.Unit, ranks []int) stock {
 // lacks reports that the amounts without a set of candidates do not suffice for the members
 // of one of the units, so that the set makes no room.
 func (s *stock) lacks(set []int) bool {
+	s.load(set)
+	return s.short()
+}
+
+// load adds up the amounts without a set.
+func (s *stock) load(set []int) {
 	copy(s.have, s.free)
 	for _, k := range set {
 		for _, g := range s.gives[k] {
@@ -78,10 +84,9 @@ func (s *stock) lacks(set []int) bool {
 			w.sum += w.on[node]
 		}
 	}
-	return s.short()
 }
 
-// spares takes candidates out of the set, unless amounts are lacking then.
+// spares takes candidates out of the loaded set, unless amounts are lacking then.
 func (s *stock) spares(candidates []int) bool {
 	s.add(candidates, -1)
 	if !s.short() {

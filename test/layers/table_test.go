@@ -207,7 +207,7 @@ var (
 var pure = map[string]bool{
 	"bytes": true, "cmp": true, "container/heap": true, "encoding/base64": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true,
 	"fmt": true, "hash/crc32": true, "hash/fnv": true, "iter": true, "maps": true, "math": true, "math/big": true, "math/bits": true,
-	"reflect": true, "slices": true, "sort": true, "strconv": true, "strings": true, "unicode": true, "unicode/utf8": true,
+	"path": true, "reflect": true, "slices": true, "sort": true, "strconv": true, "strings": true, "unicode": true, "unicode/utf8": true,
 	"time":                     true, // its types; impureCalls says which functions not
 	"github.com/tidwall/btree": true, // trees with cheap copies
 }
