@@ -1,11 +1,49 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	stdpath "path"
 	"slices"
 	"strings"
 )
+
+// EnvVar is one variable of an environment.
+type EnvVar struct {
+	// Name is the name of the variable: letters, digits and '_', no digit first.
+	Name string `json:"name" example:"NCCL_DEBUG"`
+	// Value is the value of the variable.
+	Value string `json:"value,omitempty" example:"INFO"`
+}
+
+// Mount is a folder or a file of a node that a command sees in its root file system.
+type Mount struct {
+	// Source is the folder or file on the node, an absolute path.
+	Source string `json:"source" required:"true" example:"/srv/data"`
+	// Target is the place in the root file system, an absolute path that is there, or lies in
+	// /tmp. Left out, it is that of the source.
+	Target string `json:"target,omitempty" example:"/mnt"`
+	// ReadOnly: the command cannot change anything in the mount.
+	ReadOnly bool `json:"readOnly,omitempty" default:"false" example:"true"`
+}
+
+// Place is the place of the mount in the root file system.
+func (m *Mount) Place() string { return cmp.Or(m.Target, m.Source) }
+
+// HasWork reports whether the specification has something to run: a command, or that of a
+// bundle.
+func (s *AllocationSpec) HasWork() bool { return len(s.Command) > 0 || s.Bundle != "" }
+
+// WorkField is the name of the field that says what the specification runs.
+func (s *AllocationSpec) WorkField() string {
+	if len(s.Command) == 0 && s.Bundle != "" {
+		return "bundle"
+	}
+	return "command"
+}
+
+// HasContainer reports whether the command runs in a root file system of its own.
+func (s *AllocationSpec) HasContainer() bool { return s.Rootfs != "" || s.Bundle != "" }
 
 // The bounds of a command with its arguments and its environment.
 const (
