@@ -173,11 +173,12 @@ func TestWhyADomainHasNoRoom(t *testing.T) {
 		used  int // GPUs of each node
 		want  string
 	}{
-		"no rack has room":            {topology.Rules{Levels: []topology.Level{level("rack", true)}}, 0, "all 3 members have to run in one domain of rack, and the best one, rack=0, has room for 2"},
-		"subgroups do not fit":        {topology.Rules{Levels: []topology.Level{level("rack", false)}, Subgroup: 3}, 0, "the domains have room for 0 of 3 members, in subgroups of 3, each in one domain of rack"},
-		"a label that no node has":    {topology.Rules{Levels: []topology.Level{level("zone", true)}}, 0, "all 3 members have to run in one domain of zone, and no node of such a domain has room for one"},
-		"room":                        {topology.Rules{Levels: []topology.Level{level("rack", false)}}, 0, ""},
-		"the nodes together are full": {topology.Rules{Levels: []topology.Level{level("rack", true)}}, 8, ""},
+		"no rack has room":             {topology.Rules{Levels: []topology.Level{level("rack", true)}}, 0, "all 3 members have to run in one domain of rack, and the best one, rack=0, has room for 2"},
+		"subgroups do not fit":         {topology.Rules{Levels: []topology.Level{level("rack", false)}, Subgroup: 3}, 0, "the domains have room for 0 of 3 members, in subgroups of 3, each in one domain of rack"},
+		"a named subgroup has no room": {topology.Rules{Levels: []topology.Level{level("rack", true)}, Subgroup: 1, Name: "pair-1"}, 0, `all 3 members have to run in one domain of rack, and the best one, rack=0, has room for 2, those of subgroup "pair-1" in one domain of rack`},
+		"a label that no node has":     {topology.Rules{Levels: []topology.Level{level("zone", true)}}, 0, "all 3 members have to run in one domain of zone, and no node of such a domain has room for one"},
+		"room":                         {topology.Rules{Levels: []topology.Level{level("rack", false)}}, 0, ""},
+		"the nodes together are full":  {topology.Rules{Levels: []topology.Level{level("rack", true)}}, 8, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := dgx(t, 4)
