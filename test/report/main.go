@@ -12,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/musterd/muster/test/long"
 )
 
 // event is one line of `go test -json` (see `go doc test2json`).
@@ -22,8 +24,8 @@ type event struct {
 
 // expected are the beginnings of reasons for which a test may skip anywhere:
 // it wants more rights than the machine gives, or material that is kept beside
-// the repository and never in it.
-var expected = []string{"not permitted here: ", "no reference material: "}
+// the repository and never in it, or `make test-long` runs it.
+var expected = []string{"not permitted here: ", "no reference material: ", long.Skipped}
 
 type key struct{ pkg, test string }
 

@@ -25,6 +25,9 @@ func TestReport(t *testing.T) {
 		"a skip for want of reference material is expected": {
 			input: pass + strings.ReplaceAll(skip, "no etcd", "no reference material: ../shared is absent"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
 		},
+		"a skip that leaves the test to make test-long is expected": {
+			input: pass + strings.ReplaceAll(skip, "no etcd", "in test-long: 20,000 seeds"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
+		},
 		"a skip fails under CI": {input: pass + skip, strict: true, wantCode: 1, wantText: "CI=true"},
 	}
 	for name, c := range cases {
