@@ -4,53 +4,31 @@
 package layers_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/test/source"
 )
 
 // root is the module's folder, from this one.
 var root = filepath.Join("..", "..")
 
-// goPackage is what `go list -json` says of a package.
-type goPackage struct {
-	ImportPath string
-	Imports    []string
-	Standard   bool
-	Error      *struct{ Err string }
-}
-
-// list runs `go list` in the module.
-func list(t *testing.T, args ...string) []goPackage {
+// packages lists the packages of the module and what they need.
+func packages(t *testing.T) []*source.Package {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Imports,Standard,Error"}, args...)...)
-	cmd.Dir = root
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	all, err := tree()
 	if err != nil {
-		t.Fatalf("go list %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+		t.Fatal(err)
 	}
-	var packages []goPackage
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p goPackage
-		err := d.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return packages
-		}
-		if err != nil {
-			t.Fatalf("go list %s: %v", strings.Join(args, " "), err)
-		}
-		packages = append(packages, p)
+	listed, err := all.Packages()
+	if err != nil {
+		t.Fatal(err)
 	}
+	return listed
 }
 
 // local returns a package's path below the module.
@@ -62,7 +40,7 @@ func below(path, tree string) bool { return path == tree || strings.HasPrefix(pa
 // TestMain makes the result depend on every source file, so that a cached one
 // is never shown after a change that `go list` alone would see.
 func TestMain(m *testing.M) {
-	if _, err := sources(); err != nil {
+	if _, err := tree(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -71,7 +49,7 @@ func TestMain(m *testing.M) {
 
 func TestEveryPackageKeepsToItsLayer(t *testing.T) {
 	seen := map[string]bool{}
-	for _, p := range list(t, "./...") {
+	for _, p := range packages(t) {
 		path, ok := local(p.ImportPath)
 		if !ok || strings.HasPrefix(path, testTree) {
 			continue
@@ -184,37 +162,43 @@ func TestTheRulesBite(t *testing.T) {
 // What make build and test/programs build without cgo links no C code and no
 // driver; the Makefile says which programs those are.
 func TestOnlyTheDriversProgramsNeedCgo(t *testing.T) {
+	var programs []string
 	for _, program := range withoutCgo {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{if .CgoFiles}} cgo{{end}}", "./"+program)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v", cmd, err)
-		}
-		for line := range strings.Lines(string(out)) {
-			path := strings.TrimSpace(line)
-			if path == "runtime/cgo" || strings.HasSuffix(path, " cgo") || below(path, "github.com/NVIDIA/go-nvml") {
-				t.Errorf("%s without cgo is linked with %s", program, path)
-			}
+		programs = append(programs, "./"+program)
+	}
+	listed, err := source.List(root, []string{"CGO_ENABLED=0"}, append([]string{"-deps"}, programs...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range listed {
+		if p.ImportPath == "runtime/cgo" || len(p.CgoFiles) > 0 || below(p.ImportPath, "github.com/NVIDIA/go-nvml") {
+			t.Errorf("a program of %v without cgo is linked with %s", withoutCgo, p.ImportPath)
 		}
 	}
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./" + strings.Join(withoutCgo, " ./") + "\n"; !strings.Contains(string(makefile), want) {
+	if want := "\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ " + strings.Join(programs, " ") + "\n"; !strings.Contains(string(makefile), want) {
 		t.Errorf("the Makefile's target build has no line %q", want)
 	}
 }
 
 func TestProgramsAreNotLinkedWithWhatTheyDoNotNeed(t *testing.T) {
+	needs := map[string][]string{}
+	for _, p := range packages(t) {
+		needs[p.ImportPath] = p.Deps
+	}
 	for program, prefixes := range absent {
 		t.Run(program, func(t *testing.T) {
-			for _, p := range list(t, "-deps", "./"+program) {
+			if len(needs[module+"/"+program]) == 0 {
+				t.Fatalf("%s is no package, or imports nothing", program)
+			}
+			for _, needed := range needs[module+"/"+program] {
 				for _, prefix := range prefixes {
-					own := below(p.ImportPath, module) && !below(prefix, module)
-					if below(p.ImportPath, prefix) && !own {
-						t.Errorf("%s is linked with %s", program, p.ImportPath)
+					own := below(needed, module) && !below(prefix, module)
+					if below(needed, prefix) && !own {
+						t.Errorf("%s is linked with %s", program, needed)
 					}
 				}
 			}
