@@ -2,14 +2,14 @@ package docs_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/test/source"
 )
 
 // reasonOf are the functions that make an event, with the arguments that are reasons.
@@ -35,14 +35,8 @@ func TestTroubleshootingHasEachReasonOfAnEvent(t *testing.T) {
 	}
 	reasons := map[string]string{}
 	for _, folder := range []string{"events", "shown"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", "coordinator", folder, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatal(files, err)
-		}
-		for _, path := range files {
-			if !strings.HasSuffix(path, "_test.go") {
-				collectReasons(t, folder, path, reasons)
-			}
+		for _, file := range sources(t, "coordinator/"+folder) {
+			collectReasons(folder, file, reasons)
 		}
 	}
 	if len(reasons) < 30 {
@@ -56,24 +50,15 @@ func TestTroubleshootingHasEachReasonOfAnEvent(t *testing.T) {
 }
 
 // collectReasons adds the reasons of one file.
-func collectReasons(t *testing.T, folder, path string, reasons map[string]string) {
-	t.Helper()
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), path, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+func collectReasons(folder string, file *source.File, reasons map[string]string) {
 	note := func(e ast.Expr) {
 		if text, is := e.(*ast.BasicLit); is && text.Kind == token.STRING {
 			if reason, err := strconv.Unquote(text.Value); err == nil && regexp.MustCompile(`^[A-Z][A-Za-z]+$`).MatchString(reason) {
-				reasons[reason] = path
+				reasons[reason] = file.Path
 			}
 		}
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
+	ast.Inspect(file.Syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if name, is := n.Fun.(*ast.Ident); is && folder == "events" {
@@ -82,7 +67,7 @@ func collectReasons(t *testing.T, folder, path string, reasons map[string]string
 				}
 			}
 		case *ast.ValueSpec: // consts: codes of waiting, conditions whose type is the reason
-			if folder == "events" || filepath.Base(path) == "waiting.go" {
+			if folder == "events" || file.Name() == "waiting.go" {
 				for _, v := range n.Values {
 					note(v)
 				}

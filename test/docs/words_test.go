@@ -3,8 +3,7 @@ package docs_test
 import (
 	"errors"
 	"go/ast"
-	"go/parser"
-	"go/token"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/test/source"
 )
 
 // row is one line of a table of docs/words.md, cell by cell.
@@ -97,7 +98,7 @@ func kindsOfAPI(t *testing.T) []string {
 	t.Helper()
 	var kinds []string
 	for _, file := range sources(t, "api") {
-		ast.Inspect(file, func(n ast.Node) bool {
+		ast.Inspect(file.Syntax, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok || !spec.Name.IsExported() || strings.HasSuffix(spec.Name.Name, "List") || slices.Contains([]string{"QuotaReclaimed", "ObjectReference", "ResourceSpec"}, spec.Name.Name) {
 				return true
@@ -151,7 +152,7 @@ func publicNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, file := range append(sources(t, "api"), sources(t, "sdk")...) {
-		ast.Inspect(file, func(n ast.Node) bool {
+		ast.Inspect(file.Syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.Ident:
 				if n.IsExported() {
@@ -185,27 +186,16 @@ func publicNames(t *testing.T) []string {
 }
 
 // sources parses the files of a package that are no tests.
-func sources(t *testing.T, folder string) []*ast.File {
+func sources(t *testing.T, folder string) []*source.File {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	tree, err := source.Parse(root, func(name string) bool { return path.Dir(name) == folder && !strings.HasSuffix(name, "_test.go") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files []*ast.File
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
-	}
-	if len(files) == 0 {
+	if len(tree.Files) == 0 {
 		t.Fatalf("no sources in %s", folder)
 	}
-	return files
+	return tree.Files
 }
 
 var (
