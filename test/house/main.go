@@ -28,16 +28,16 @@ func main() {
 }
 
 func run(out io.Writer, root string, most int, timed bool) error {
-	all, err := load(root, "./...")
+	all, err := load(root)
 	if err != nil {
 		return err
 	}
-	var code, tests []*source
+	var product, tests []*code
 	for _, s := range all {
 		if strings.HasPrefix(s.path, "test/") {
 			tests = append(tests, s)
 		} else if !strings.HasPrefix(s.path, "proto/") {
-			code = append(code, s)
+			product = append(product, s)
 		}
 	}
 	fmt.Fprintln(out, "| figure | value | where | |")
@@ -47,10 +47,10 @@ func run(out io.Writer, root string, most int, timed bool) error {
 			fmt.Fprintf(out, "| %s | %d | %s | %s |\n", name, f.value, f.of, f.note)
 		}
 	}
-	rows("lines of a package", packageLines(code))
-	rows("methods of a type", methodsPerType(code))
-	rows("files in one circle of calls", circles(code))
-	rows("files that write one struct", writersPerStruct(code))
+	rows("lines of a package", packageLines(product))
+	rows("methods of a type", methodsPerType(product))
+	rows("files in one circle of calls", circles(product))
+	rows("files that write one struct", writersPerStruct(product))
 	rows("lines of a package of tests", packageLines(tests))
 	if timed {
 		began := time.Now()

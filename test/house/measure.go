@@ -26,7 +26,7 @@ func greatest(figures []figure, n int) []figure {
 
 // packageLines counts the lines of each package without tests and generated
 // files.
-func packageLines(all []*source) []figure {
+func packageLines(all []*code) []figure {
 	var out []figure
 	for _, s := range all {
 		sum := 0
@@ -40,7 +40,7 @@ func packageLines(all []*source) []figure {
 
 // methodsPerType counts the methods of each named type, and the files that
 // they are in.
-func methodsPerType(all []*source) []figure {
+func methodsPerType(all []*code) []figure {
 	var out []figure
 	for _, s := range all {
 		methods, files := map[string]int{}, map[string]map[string]bool{}
@@ -83,7 +83,7 @@ func receiver(e ast.Expr) string {
 // circles finds, for each package, the greatest set of files in which each
 // file calls functions of each other file, directly or through others of the
 // set.
-func circles(all []*source) []figure {
+func circles(all []*code) []figure {
 	var out []figure
 	for _, s := range all {
 		calls := map[string]map[string]bool{}
@@ -151,7 +151,7 @@ const leastFields = 6
 // writersPerStruct counts, for each struct of at least leastFields fields, the
 // files of its package that assign its fields, or elements of its maps and
 // slices. Composite literals do not count: they make a value and change none.
-func writersPerStruct(all []*source) []figure {
+func writersPerStruct(all []*code) []figure {
 	var out []figure
 	for _, s := range all {
 		writers := map[string]map[string]bool{}
@@ -191,7 +191,7 @@ func writersPerStruct(all []*source) []figure {
 
 // stateOf is the struct of this package whose field the expression names, ""
 // for none.
-func (s *source) stateOf(e ast.Expr) string {
+func (s *code) stateOf(e ast.Expr) string {
 	for {
 		switch at := e.(type) {
 		case *ast.IndexExpr:
@@ -214,7 +214,7 @@ func (s *source) stateOf(e ast.Expr) string {
 
 // structOf is the name of the struct that declares a selected field. A field
 // that is reached through an embedded struct belongs to that one.
-func (s *source) structOf(selection *types.Selection) string {
+func (s *code) structOf(selection *types.Selection) string {
 	at := selection.Recv()
 	for _, i := range selection.Index() {
 		if p, ok := at.Underlying().(*types.Pointer); ok {

@@ -13,7 +13,7 @@ import (
 // itself, or an element of a map or slice in a field; by =, op=, ++, delete, clear
 // or copy. The fields of what a field points to are another struct's. Composite
 // literals write nothing: they make a value.
-func (s *source) writersOf(name string) []string {
+func (s *code) writersOf(name string) []string {
 	files := map[string]bool{}
 	for base, file := range s.files {
 		note := func(e ast.Expr) {
@@ -50,7 +50,7 @@ func (s *source) writersOf(name string) []string {
 
 // isPartOf reports whether an expression is memory of a struct of this package,
 // or an element of a map or slice of its fields.
-func (s *source) isPartOf(e ast.Expr, name string) bool {
+func (s *code) isPartOf(e ast.Expr, name string) bool {
 	for {
 		switch at := e.(type) {
 		case *ast.IndexExpr:
@@ -77,7 +77,7 @@ func (s *source) isPartOf(e ast.Expr, name string) bool {
 
 // passes reports whether a selected field is a field of the struct, by itself or
 // through what the struct embeds by value.
-func (s *source) passes(selection *types.Selection, name string) bool {
+func (s *code) passes(selection *types.Selection, name string) bool {
 	at, inside := selection.Recv(), false
 	for _, i := range selection.Index() {
 		if p, ok := at.Underlying().(*types.Pointer); ok {
