@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"strings"
@@ -14,6 +14,17 @@ func TestReport(t *testing.T) {
 		wantCode int
 		wantText string
 	}{
+		"output that is not JSON is printed": {input: "go: downloading x\n" + pass, wantText: "go: downloading x\n"},
+		"a panic prints the output of the test that did not end": {
+			input: `{"Action":"output","Package":"p","Test":"P","Output":"panic: boom\n"}` + "\n" + `{"Action":"fail","Package":"p"}`, wantCode: 1, wantText: "panic: boom\nfail  p",
+		},
+		"the cost of a package stands in its line": {
+			input: pass + `{"Action":"output","Package":"p","Output":"muster-test: cpu 12.50s\n"}` + "\n" + `{"Action":"pass","Package":"p","Elapsed":3}`, wantText: "pass  p 3.0s, cpu 12.5s\n",
+		},
+		"a cached package says so, with its cost": {
+			input:    pass + `{"Action":"output","Package":"p","Output":"muster-test: cpu 12.50s\n"}` + "\n" + `{"Action":"output","Package":"p","Output":"ok  \tp\t(cached)\n"}` + "\n" + `{"Action":"pass","Package":"p"}`,
+			wantText: "pass  p 0.0s, cpu 12.5s (cached)\n",
+		},
 		"all passed":                      {input: pass, wantText: "1 passed, 0 failed, 0 skipped"},
 		"a failure prints its output":     {input: `{"Action":"output","Package":"p","Test":"F","Output":"boom\n"}` + "\n" + `{"Action":"fail","Package":"p","Test":"F"}`, wantCode: 1, wantText: "boom"},
 		"a build error is a failure":      {input: pass + `{"Action":"build-fail","ImportPath":"p"}`, wantCode: 1, wantText: "1 failed"},
@@ -26,14 +37,19 @@ func TestReport(t *testing.T) {
 			input: pass + strings.ReplaceAll(skip, "no etcd", "no reference material: ../shared is absent"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
 		},
 		"a skip that leaves the test to make test-long is expected": {
-			input: pass + strings.ReplaceAll(skip, "no etcd", "in test-long: 20,000 seeds"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
+			input: pass + strings.ReplaceAll(skip, "no etcd", "in test-long: 20,000 seeds"), strict: true,
+			wantText: "1 of the skipped tests are left to make test-long\n1 passed, 0 failed, 1 skipped",
 		},
 		"a skip fails under CI": {input: pass + skip, strict: true, wantCode: 1, wantText: "CI=true"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if code := run(strings.NewReader(c.input), &out, c.strict); code != c.wantCode {
+			r := New(&out, c.strict)
+			for line := range strings.Lines(c.input) {
+				r.Take([]byte(strings.TrimSuffix(line, "\n")))
+			}
+			if code := r.End(); code != c.wantCode {
 				t.Errorf("exit code %d, want %d", code, c.wantCode)
 			}
 			if !strings.Contains(out.String(), c.wantText) {
