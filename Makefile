@@ -19,7 +19,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test test-long race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -55,6 +55,10 @@ prerequisites: ## fetch what the tests need beyond Go, gcc, make and git
 test: ## vet, format, layers and all tests, in ten minutes on two cores; what CI runs
 	@$(GO) build -o $(BUILD)/bin/muster-test ./test/run
 	@muster-test -build $(BUILD) -nested "$(NESTED)" $(PACKAGES)
+
+test-long: ## everything that make test is too short for (a day); PART="sim chaos" for some parts; writes rows of docs/reliability.md
+	@$(GO) build -o $(BUILD)/bin/muster-test ./test/run
+	@muster-test -build $(BUILD) parts $(PART)
 
 race: ## all tests under the race detector
 	@$(GO) build -o $(BUILD)/bin/muster-test ./test/run

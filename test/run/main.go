@@ -4,7 +4,8 @@
 // test/report/costs.txt, and judges tests and packages that are slow; how results
 // are counted and printed is test/report's.
 //
-// `run measure PROGRAM ARGUMENTS` is the -exec of its own `go test`.
+// `run measure PROGRAM ARGUMENTS` is the -exec of its own `go test`;
+// `run parts [PART...]` is `make test-long`.
 package main
 
 import (
@@ -47,7 +48,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	code, err := run(ctx, o)
+	var code int
+	var err error
+	if o.packages[0] == "parts" {
+		code, err = runLong(ctx, o.build, o.packages[1:])
+	} else {
+		code, err = run(ctx, o)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "run the tests: %v\n", err)
 		code = 1
