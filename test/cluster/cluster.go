@@ -18,6 +18,7 @@ import (
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
 	"github.com/musterd/muster/test/canary"
+	"github.com/musterd/muster/test/prerequisite"
 	"github.com/musterd/muster/test/programs"
 )
 
@@ -120,7 +121,7 @@ type Agent struct {
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	if _, err := exec.LookPath("etcd"); err != nil {
-		t.Skipf("%v (make prerequisites fetches it)", err)
+		prerequisite.Missing(t, "%v", err)
 	}
 	c := &Cluster{Options: o.withDefaults(), t: t, dir: t.TempDir(), began: time.Now()}
 	c.net = newNetwork(t)

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -21,6 +20,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/musterd/muster/test/prerequisite"
 )
 
 // patience bounds every wait; only a broken cluster uses it up.
@@ -78,16 +79,13 @@ type Cluster struct {
 	locked  bool   // users are asked for from now on
 }
 
-// Start runs a cluster and waits until it has a leader. Without an etcd binary
-// in PATH the test is skipped, or fails with CI=true.
+// Start runs a cluster and waits until the members have a leader. Without an etcd
+// binary in PATH the test ends as package prerequisite decides.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	binary, err := exec.LookPath("etcd")
 	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no etcd in PATH: install Debian's etcd-server, or run test/prerequisites.sh .build etcd")
-		}
-		t.Skip("no etcd in PATH: install Debian's etcd-server, or run test/prerequisites.sh .build etcd")
+		prerequisite.Missing(t, "no etcd in PATH: install Debian's etcd-server")
 	}
 	o = o.withDefaults()
 	c := &Cluster{t: t, o: o, binary: binary, dir: t.TempDir(), token: fmt.Sprintf("test-%016x", rand.Uint64())}

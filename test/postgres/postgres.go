@@ -69,7 +69,7 @@ var shared struct {
 
 // Database returns the DSN of a new, empty database on the server of the test
 // binary. The server has no fsync: a crash of the host loses data, a test that kills
-// the server calls Start. The test skips where PostgreSQL is absent.
+// the server calls Start. Where PostgreSQL is absent the test ends as package prerequisite decides.
 func Database(t testing.TB) string {
 	t.Helper()
 	bin := programs(t)
@@ -85,7 +85,7 @@ func Database(t testing.TB) string {
 }
 
 // Start starts a server that ends with the test. Without settings it writes as
-// durably as PostgreSQL does by default. The test skips where PostgreSQL is absent.
+// durably as PostgreSQL does by default. Where PostgreSQL is absent the test ends as package prerequisite decides.
 func Start(t testing.TB, settings ...Setting) *Server {
 	t.Helper()
 	s, err := start(programs(t), settings)

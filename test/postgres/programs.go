@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/musterd/muster/test/prerequisite"
 )
 
 // oldest is the oldest release that history/warehouse supports.
@@ -31,7 +33,7 @@ func programs(t testing.TB) string {
 	if path, err := exec.LookPath("postgres"); err == nil && isProgram(filepath.Dir(path), "initdb") {
 		return filepath.Dir(path)
 	}
-	t.Skipf("PostgreSQL %d or later is missing: no /usr/lib/postgresql/*/bin and no postgres with initdb in PATH (apt-get install postgresql)", oldest)
+	prerequisite.Missing(t, "PostgreSQL %d or later is missing: no /usr/lib/postgresql/*/bin and no postgres with initdb in PATH (apt-get install postgresql)", oldest)
 	return ""
 }
 

@@ -18,6 +18,7 @@ import (
 
 	client "github.com/redis/go-redis/v9"
 
+	"github.com/musterd/muster/test/prerequisite"
 	"github.com/musterd/muster/test/servercert"
 )
 
@@ -59,7 +60,7 @@ func made(t testing.TB) *Server {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Skip("redis-server is missing in PATH (apt-get install redis-server)")
+		prerequisite.Missing(t, "redis-server is missing in PATH (apt-get install redis-server)")
 	}
 	dir, err := os.MkdirTemp("", "mrd") // short: the socket's path has at most 107 bytes
 	if err != nil {
