@@ -26,10 +26,11 @@ import (
 // GPUs is emptied again, which is not measured.
 const perRound = 640
 
-// BenchmarkAllocate measures the main job through REST on 100 nodes of 8 GPUs,
-// embedded etcd with fsync, everything in one process with the clients: POST
-// with ?wait= of one GPU, four CPUs and memory, until it is acknowledged as
-// Running. Deleting them again is outside the measurement.
+// BenchmarkAllocate measures the main job through REST on 100 nodes of 8 GPUs, as
+// `muster dev --nodes 100` has them: embedded etcd with fsync, the history in SQLite,
+// journals and assignment files in the data folder, everything in one process with the
+// clients. A client sends a POST with ?wait= for one GPU, four CPUs and memory, and has
+// the answer Running. The deletions are outside the measurement.
 func BenchmarkAllocate(b *testing.B) { benchmarkAllocate(b, false) }
 
 // BenchmarkAllocateWithoutHistory is BenchmarkAllocate of a cluster that keeps no history. The
@@ -37,9 +38,7 @@ func BenchmarkAllocate(b *testing.B) { benchmarkAllocate(b, false) }
 func BenchmarkAllocateWithoutHistory(b *testing.B) { benchmarkAllocate(b, true) }
 
 func benchmarkAllocate(b *testing.B, noHistory bool) {
-	was := debug.SetGCPercent(gcPercent) // as the command does
-	defer debug.SetGCPercent(was)
-	c := startWith(b, Config{Nodes: 100, AssignmentsDir: inMemory(b), NoHistory: noHistory})
+	c := asStarted(b, Config{Nodes: 100, NoHistory: noHistory})
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) { allocate(b, c, clients) })
 	}
@@ -77,20 +76,39 @@ func allocate(b *testing.B, c *Cluster, clients int) {
 	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(len(all)), "cpu-ms/alloc")
 }
 
-// inMemory is a folder on tmpfs for the assignment files of all 100 hosts,
-// which would otherwise share one disk here; "" where there is none.
-func inMemory(b *testing.B) string {
-	dir, err := os.MkdirTemp("/dev/shm", "muster-bench-")
-	if err != nil {
-		b.Logf("assignment files go to disk: %v", err)
-		return ""
+// asStarted is a cluster with the settings of the command `muster dev`, after its
+// rings have settled.
+func asStarted(b *testing.B, c Config) *Cluster {
+	b.Helper()
+	was := debug.SetGCPercent(gcPercent)
+	b.Cleanup(func() { debug.SetGCPercent(was) })
+	var err error
+	if c.Work, c.NoContainers, err = workOf("", os.Geteuid(), os.Getenv); err != nil {
+		b.Fatal(err)
 	}
-	b.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			b.Error(err)
+	started := startWith(b, c)
+	settle(b)
+	return started
+}
+
+// settle waits until the rings have spread the news of the start: until three seconds
+// in turn differ by less than a fifth of their mean in processor time.
+func settle(b *testing.B) {
+	b.Helper()
+	const longest = 60
+	var last []time.Duration
+	for range longest {
+		before := cpuTime(b)
+		<-time.After(time.Second)
+		if last = append(last, cpuTime(b)-before); len(last) < 3 {
+			continue
 		}
-	})
-	return dir
+		last = last[len(last)-3:]
+		if 5*(slices.Max(last)-slices.Min(last)) < (last[0]+last[1]+last[2])/3 {
+			return
+		}
+	}
+	b.Logf("the rings have not settled within %d s: the last seconds took %v of processor time", longest, last)
 }
 
 // round makes n allocations from the given number of clients and returns how

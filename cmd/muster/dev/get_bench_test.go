@@ -1,7 +1,6 @@
 package dev
 
 import (
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,9 +12,7 @@ import (
 // BenchmarkGet is a get of an allocation over REST, with 4 clients at once, embedded etcd
 // and 4 nodes. The processor time is that of the whole process, clients included.
 func BenchmarkGet(b *testing.B) {
-	was := debug.SetGCPercent(gcPercent)
-	defer debug.SetGCPercent(was)
-	c := start(b, 4, inMemory(b))
+	c := asStarted(b, Config{Nodes: 4})
 	allocations := c.Client.Allocations("bench")
 	if _, err := one(b.Context(), allocations, "a"); err != nil {
 		b.Fatal(err)
