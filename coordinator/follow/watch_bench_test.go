@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -14,18 +15,39 @@ import (
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/resource"
 )
 
-// putIn writes an allocation of a namespace.
-func putIn(b *testing.B, s store.Store, namespace, name string) resource.Revision {
+// embedded is a store as a coordinator without other members has it: etcd in this
+// process, which acknowledges a write after fsync.
+func embedded(b *testing.B) store.Store {
 	b.Helper()
+	s, err := etcd.Embed(b.Context(), etcd.EmbedConfig{Dir: filepath.Join(b.TempDir(), "etcd")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return s
+}
+
+// allocationIn is the write of an allocation of a namespace.
+func allocationIn(namespace, name string) record.Op {
 	unit := record.Unit{
 		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: namespace, Name: name, Tenant: "default", Queue: "default",
 		Phase: string(api.Running), Members: 1, Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"cpu":"1","nvidia.com/gpu":"1"}}}}`, name),
 	}
-	r, err := s.Txn(b.Context(), record.Txn{Then: []record.Op{record.Put(unit.Path().Key(), record.MustEncode(unit))}})
+	return record.Put(unit.Path().Key(), record.MustEncode(unit))
+}
+
+// put writes in one Txn and returns its revision.
+func put(b *testing.B, s store.Store, ops ...record.Op) resource.Revision {
+	b.Helper()
+	r, err := s.Txn(b.Context(), record.Txn{Then: ops})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,9 +64,13 @@ func cpuTime(b *testing.B) time.Duration {
 
 // BenchmarkPage renders and encodes a page of 500 of 10,000 allocations.
 func BenchmarkPage(b *testing.B) {
-	back := mem.Open(mem.Options{})
-	for i := range 10_000 {
-		putIn(b, back, fmt.Sprint("ns-", i%100), fmt.Sprint("a-", i))
+	back := embedded(b)
+	for batch := range 100 {
+		var ops []record.Op
+		for namespace := range 100 {
+			ops = append(ops, allocationIn(fmt.Sprint("ns-", namespace), fmt.Sprint("a-", 100*batch+namespace)))
+		}
+		put(b, back, ops...)
 	}
 	f := startCoordinator(back)
 	defer f.kill()
@@ -73,12 +99,12 @@ func BenchmarkPage(b *testing.B) {
 // BenchmarkWatches has 1,000 watches over 100 namespaces, at 1,000 changes a
 // second. Each op is a change. A lag counts from the instant at which the change was due.
 func BenchmarkWatches(b *testing.B) {
-	back := mem.Open(mem.Options{})
+	back := embedded(b)
 	f := New(options(back, slog.New(slog.DiscardHandler)))
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { f.Run(ctx) })
-	putIn(b, back, "ns-0", "first")
+	put(b, back, allocationIn("ns-0", "first"))
 	for at, changed := f.At(); at == 0; at, changed = f.At() {
 		<-changed
 	}
@@ -116,7 +142,7 @@ func BenchmarkWatches(b *testing.B) {
 			<-time.After(wait)
 		}
 		mu.Lock()
-		rev := putIn(b, back, fmt.Sprint("ns-", i%100), fmt.Sprint("a-", i%2000))
+		rev := put(b, back, allocationIn(fmt.Sprint("ns-", i%100), fmt.Sprint("a-", i%2000)))
 		written[rev] = due
 		mu.Unlock()
 	}
