@@ -58,9 +58,10 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkEndWhileUnitsWait ends an allocation, whose place the next unit takes,
-// and at the same time submits a unit that waits: docs/benchmarks.md.
-func BenchmarkEndWhileUnitsWait(b *testing.B) {
+// BenchmarkEndWhileUnitsWaitInMemory ends an allocation, whose place the next unit
+// takes, and at the same time submits a unit that waits: docs/benchmarks.md. Store,
+// network and agent are those of the rig, in memory.
+func BenchmarkEndWhileUnitsWaitInMemory(b *testing.B) {
 	for _, waiting := range []int{1_000, 16_000, 100_000} {
 		b.Run(fmt.Sprint("waiting=", waiting), func(b *testing.B) {
 			c := rig.New(b, rig.Options{Patience: 10 * time.Minute, Configure: func(c *coordinator.Config) { c.NamespaceAllocations = 1 << 20 }})

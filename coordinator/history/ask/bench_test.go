@@ -12,9 +12,12 @@ import (
 
 // BenchmarkNewest reads the newest page of the allocations of all tenants, of 50,000.
 func BenchmarkNewest(b *testing.B) {
-	for name, dsn := range map[string]string{"PostgreSQL": postgres.Database(b), "SQLite": "sqlite:" + filepath.Join(b.TempDir(), "history.db")} {
+	for name, dsn := range map[string]func(*testing.B) string{
+		"PostgreSQL": func(b *testing.B) string { return postgres.Start(b).Database(b) },
+		"SQLite":     func(b *testing.B) string { return "sqlite:" + filepath.Join(b.TempDir(), "history.db") },
+	} {
 		b.Run(name, func(b *testing.B) {
-			w := warehousetest.Open(b, dsn)
+			w := warehousetest.Open(b, dsn(b))
 			var lives warehousetest.Lives
 			for range 50 {
 				warehousetest.Write(b, w, lives.Ended(1000))

@@ -225,7 +225,7 @@ func (y year) questions(h *ask.History) map[string]func(ctx context.Context, n i
 //	go test ./coordinator/history/ask -run '^$' -bench Year -benchtime 200x -timeout 60m -args -year.scale 1
 func BenchmarkYear(b *testing.B) {
 	b.Run("PostgreSQL", func(b *testing.B) {
-		server := postgres.Start(b, "shared_buffers=512MB", "max_wal_size=4GB", "fsync=off")
+		server := postgres.Start(b, "shared_buffers=512MB", "max_wal_size=4GB")
 		benchmarkYear(b, server.Database(b), server.CPU)
 	})
 	b.Run("SQLite", func(b *testing.B) {
