@@ -79,7 +79,7 @@ func BenchmarkPlace(b *testing.B) {
 			{"avoid", place.Unit{Members: 1, Request: oneGPU, Avoid: map[resource.NodeID]int{"node-00000": 1}}, none, true},
 			{"worn-1-gpu", place.Unit{Members: 1, Request: oneGPU}, wear, true},
 			{"worn-gang-64x1", place.Unit{Members: 64, Request: oneGPU}, wear, true},
-			{"worn-infeasible", place.Unit{Members: 1, Request: resource.Request{GPUs: 7, CPU: 127_500}}, wear, false},
+			{"worn-infeasible", place.Unit{Members: 1, Request: resource.Request{GPUs: 7, CPU: 255_500}}, wear, false},
 		} {
 			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, n), func(b *testing.B) {
 				nodes := dgx(b, n)
