@@ -79,30 +79,56 @@ func (c tally) String() string {
 	return fmt.Sprintf("%d better, %d equal, %d worse", c.better, c.equal, c.worse)
 }
 
-// TestOurSetIsNeverWorseConnected goes through every set of available GPUs and
-// every size, on each of the library's own topologies.
+// compare goes through every set of available GPUs and every size. chosen counts
+// the chosen sets by their score, left counts what choices of equal score leave free.
+func compare(t testing.TB, p topology, policy resource.NUMAPolicy) (chosen, left tally) {
+	h, list, pairs := p.host(t), p.library(t), p.pairs(t)
+	for available := uint(1); available < 1<<len(list); available++ {
+		f := freeing(t, h, available)
+		for k := 1; k <= bits.OnesCount(available); k++ {
+			a, b := ours(t, h, f, request(k, policy)), theirs(list, available, k)
+			scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
+			chosen.add(scoreA, scoreB)
+			if scoreA < scoreB {
+				t.Errorf("%d of %08b: ours %08b scores %d, theirs %08b %d", k, available, a, scoreA, b, scoreB)
+			}
+			if scoreA == scoreB {
+				left.add(setScore(pairs, available&^a), setScore(pairs, available&^b))
+			}
+		}
+	}
+	return chosen, left
+}
+
+// TestOurSetIsNeverWorseConnected compares on each of the library's own topologies.
 func TestOurSetIsNeverWorseConnected(t *testing.T) {
 	for _, p := range own() {
 		for _, policy := range []resource.NUMAPolicy{resource.NUMANone, resource.NUMABestEffort} {
 			t.Run(fmt.Sprintf("%s, NUMA policy %s", p.name, policy), func(t *testing.T) {
-				h, list, pairs := p.host(t), p.library(t), p.pairs(t)
-				var chosen, left tally
-				for available := uint(1); available < 1<<len(list); available++ {
-					f := freeing(t, h, available)
-					for k := 1; k <= bits.OnesCount(available); k++ {
-						a, b := ours(t, h, f, request(k, policy)), theirs(list, available, k)
-						scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
-						chosen.add(scoreA, scoreB)
-						if scoreA < scoreB {
-							t.Errorf("%d of %08b: ours %08b scores %d, theirs %08b %d", k, available, a, scoreA, b, scoreB)
-						}
-						if scoreA == scoreB {
-							left.add(setScore(pairs, available&^a), setScore(pairs, available&^b))
-						}
-					}
-				}
+				chosen, left := compare(t, p, policy)
 				t.Logf("chosen: %s; left free by choices of equal score: %s", chosen, left)
 			})
 		}
 	}
+}
+
+// BenchmarkChoices counts how often our set is better connected than the library's.
+func BenchmarkChoices(b *testing.B) {
+	for _, p := range own() {
+		b.Run(p.name, func(b *testing.B) {
+			var chosen, left tally
+			for b.Loop() {
+				chosen, left = compare(b, p, resource.NUMABestEffort)
+			}
+			chosen.report(b, "")
+			left.report(b, "left-")
+		})
+	}
+}
+
+// report reports the counts as figures of a benchmark.
+func (c tally) report(b *testing.B, prefix string) {
+	b.ReportMetric(float64(c.better), prefix+"better")
+	b.ReportMetric(float64(c.equal), prefix+"equal")
+	b.ReportMetric(float64(c.worse), prefix+"worse")
 }

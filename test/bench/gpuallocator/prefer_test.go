@@ -112,55 +112,74 @@ func theirsWith(list []*gpuallocator.Device, available, required uint, k int) (s
 	return set
 }
 
-// TestOurPreferenceIsNeverWorseConnected asks the device plugin, over its socket, for
-// every size of every set of available GPUs.
+// comparePreferred asks the device plugin, over its socket, for every size of every set
+// of available GPUs.
+func comparePreferred(t testing.TB, p topology) (chosen tally) {
+	list, pairs, client := p.library(t), p.pairs(t), plugin(t, p.host(t))
+	for available := uint(1); available < 1<<len(list); available++ {
+		for k := 1; k <= bits.OnesCount(available); k++ {
+			a, b := preferred(t, client, available, 0, k), theirs(list, available, k)
+			if bits.OnesCount(a) != k || a&^available != 0 {
+				t.Fatalf("%d of %08b: %08b", k, available, a)
+			}
+			scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
+			if chosen.add(scoreA, scoreB); scoreA < scoreB {
+				t.Errorf("%d of %08b: ours %08b scores %d, theirs %08b %d", k, available, a, scoreA, b, scoreB)
+			}
+		}
+	}
+	return chosen
+}
+
+// compareRequired does the same where a container of the pod has one or two of the GPUs
+// already, and all GPUs are available.
+func compareRequired(t testing.TB, p topology) (chosen tally) {
+	list, pairs, client := p.library(t), p.pairs(t), plugin(t, p.host(t))
+	all := uint(1)<<len(list) - 1
+	for required := uint(1); required <= all; required++ {
+		has := bits.OnesCount(required)
+		if has > 2 {
+			continue
+		}
+		for k := has; k <= len(list); k++ {
+			a, b := preferred(t, client, all, required, k), theirsWith(list, all, required, k)
+			if bits.OnesCount(a) != k || a&required != required {
+				t.Fatalf("%d with %08b: %08b", k, required, a)
+			}
+			scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
+			if chosen.add(scoreA, scoreB); scoreA < scoreB {
+				t.Errorf("%d with %08b: ours %08b scores %d, theirs %08b %d", k, required, a, scoreA, b, scoreB)
+			}
+		}
+	}
+	return chosen
+}
+
+// TestOurPreferenceIsNeverWorseConnected compares on each of the library's own topologies.
 func TestOurPreferenceIsNeverWorseConnected(t *testing.T) {
 	for _, p := range own() {
-		t.Run(p.name, func(t *testing.T) {
-			list, pairs, client := p.library(t), p.pairs(t), plugin(t, p.host(t))
-			var chosen tally
-			for available := uint(1); available < 1<<len(list); available++ {
-				for k := 1; k <= bits.OnesCount(available); k++ {
-					a, b := preferred(t, client, available, 0, k), theirs(list, available, k)
-					if bits.OnesCount(a) != k || a&^available != 0 {
-						t.Fatalf("%d of %08b: %08b", k, available, a)
-					}
-					scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
-					if chosen.add(scoreA, scoreB); scoreA < scoreB {
-						t.Errorf("%d of %08b: ours %08b scores %d, theirs %08b %d", k, available, a, scoreA, b, scoreB)
-					}
-				}
-			}
-			t.Logf("chosen: %s", chosen)
-		})
+		t.Run(p.name, func(t *testing.T) { t.Logf("chosen: %s", comparePreferred(t, p)) })
 	}
 }
 
-// TestRequiredDevicesAreAmongThePreferred compares the choices where a container of the
-// pod has one or two of the GPUs already: ours is never worse.
+// TestRequiredDevicesAreAmongThePreferred: with required GPUs our choice is never worse.
 func TestRequiredDevicesAreAmongThePreferred(t *testing.T) {
 	for _, p := range own() {
-		t.Run(p.name, func(t *testing.T) {
-			list, pairs, client := p.library(t), p.pairs(t), plugin(t, p.host(t))
-			all := uint(1)<<len(list) - 1
-			var chosen tally
-			for required := uint(1); required <= all; required++ {
-				has := bits.OnesCount(required)
-				if has > 2 {
-					continue
-				}
-				for k := has; k <= len(list); k++ {
-					a, b := preferred(t, client, all, required, k), theirsWith(list, all, required, k)
-					if bits.OnesCount(a) != k || a&required != required {
-						t.Fatalf("%d with %08b: %08b", k, required, a)
-					}
-					scoreA, scoreB := setScore(pairs, a), setScore(pairs, b)
-					if chosen.add(scoreA, scoreB); scoreA < scoreB {
-						t.Errorf("%d with %08b: ours %08b scores %d, theirs %08b %d", k, required, a, scoreA, b, scoreB)
-					}
-				}
+		t.Run(p.name, func(t *testing.T) { t.Logf("chosen: %s", compareRequired(t, p)) })
+	}
+}
+
+// BenchmarkPreferences counts how often our preference is better connected than the
+// library's, without and with required GPUs.
+func BenchmarkPreferences(b *testing.B) {
+	for _, p := range own() {
+		b.Run(p.name, func(b *testing.B) {
+			var free, required tally
+			for b.Loop() {
+				free, required = comparePreferred(b, p), compareRequired(b, p)
 			}
-			t.Logf("chosen: %s", chosen)
+			free.report(b, "")
+			required.report(b, "required-")
 		})
 	}
 }
