@@ -9,7 +9,8 @@
 # Both start their own daemons in a folder of /tmp, and end them. The command writes a byte
 # into a pipe that the script reads. COUNT is 30. The client's program is part of the time in
 # all cases. Slurm gathers batch jobs for up to 3 s before it schedules them; batch_sched_delay=0
-# ends that here, so that its own path is measured.
+# ends that here, so that its own path is measured. The last line has the form of a Go
+# benchmark, which `make bench-check` reads.
 set -eu
 what=${1:?muster BIN, sbatch or srun}
 shift
@@ -119,6 +120,5 @@ for i in $(seq "$count"); do
 	wait $!
 	until ended "$i"; do sleep 0.05; done
 done | sort -n | awk -v what="$what" '{ t[NR] = $1 / 1000 } END {
-	"cat /proc/loadavg" | getline load
-	printf "%s: %d submissions, p50 %.1f ms, p99 %.1f ms, greatest %.1f ms (load average %s)\n", what, NR, t[int((NR + 1) / 2)], t[int((NR * 99 + 99) / 100)], t[NR], load
+	printf "BenchmarkStart/%s %d %.1f p50-ms %.1f p99-ms %.1f greatest-ms\n", what, NR, t[int((NR + 1) / 2)], t[int((NR * 99 + 99) / 100)], t[NR]
 }'
