@@ -161,31 +161,56 @@ var published = map[string][2]float64{
 	"default": {95.227, 95.391}, "gpushare100": {86.64, 86.901}, "gpuspec33": {87.836, 94.547}, "multigpu20": {95.528, 95.651}, "multigpu50": {97.094, 97.178},
 }
 
+// openb is the folder of the trace of Alibaba.
+var openb = filepath.Join("..", "..", "..", "shared", "data", "openb")
+
+// orders are the seeds of the orders of arrival that the published figures have.
+var orders = []int64{42, 43, 44, 45, 46, 47, 48, 49, 50, 51}
+
+// playOpenb plays a list of the trace with the default policy, in the order of each seed.
+func playOpenb(tb testing.TB, list string, seeds []int64) simulate.Outcome {
+	nodes := readFile(tb, filepath.Join(openb, "openb_node_list_gpu_node.csv"), simulate.ReadNodes)
+	cluster, err := simulate.NewCluster(nodes)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pods := readFile(tb, filepath.Join(openb, "openb_pod_list_"+list+".csv"), simulate.ReadPods)
+	runs := make([]simulate.Run, len(seeds))
+	for i, seed := range seeds {
+		arrivals, err := simulate.Arrivals(nodes, pods, 130, seed)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		runs[i] = cluster.Play(arrivals, place.NameFragmentation, nil)
+	}
+	return simulate.Summarize(place.NameFragmentation, 130, seeds, runs)
+}
+
+// BenchmarkOpenb is the part of the GPUs that the default policy allocates on the lists
+// of the trace, at 100 % and at 130 % of the GPUs requested.
+func BenchmarkOpenb(b *testing.B) {
+	for list := range published {
+		b.Run(list, func(b *testing.B) {
+			var o simulate.Outcome
+			for b.Loop() {
+				o = playOpenb(b, list, orders)
+			}
+			b.ReportMetric(o.Levels[0].Mean, "%-allocated-at-100")
+			b.ReportMetric(o.Levels[1].Mean, "%-allocated-at-130")
+		})
+	}
+}
+
 // TestTheDefaultPolicyOnTheTraceOfAlibaba: with nothing learned before, the default is
 // at no list below the best published policy, within its figures' spread.
 func TestTheDefaultPolicyOnTheTraceOfAlibaba(t *testing.T) {
-	folder := filepath.Join("..", "..", "..", "shared", "data", "openb")
-	nodes := readFile(t, filepath.Join(folder, "openb_node_list_gpu_node.csv"), simulate.ReadNodes)
-	cluster, err := simulate.NewCluster(nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for list, fgd := range published {
 		t.Run(list, func(t *testing.T) {
-			seeds := []int64{42, 43, 44, 45, 46, 47, 48, 49, 50, 51}
-			if testing.Short() || list != "default" { // muster simulate plays all
+			seeds := orders
+			if testing.Short() || list != "default" { // BenchmarkOpenb plays all
 				seeds = seeds[:2]
 			}
-			pods := readFile(t, filepath.Join(folder, "openb_pod_list_"+list+".csv"), simulate.ReadPods)
-			runs := make([]simulate.Run, len(seeds))
-			for i, seed := range seeds {
-				arrivals, err := simulate.Arrivals(nodes, pods, 130, seed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				runs[i] = cluster.Play(arrivals, place.NameFragmentation, nil)
-			}
-			levels := simulate.Summarize(place.NameFragmentation, 130, seeds, runs).Levels
+			levels := playOpenb(t, list, seeds).Levels
 			t.Logf("at 100 %%: %.3f, sd %.3f; at 130 %%: %.3f, sd %.3f", levels[0].Mean, levels[0].Sd, levels[1].Mean, levels[1].Sd)
 			if levels[0].Mean < fgd[0]-0.1 || levels[1].Mean < fgd[1] {
 				t.Errorf("at 100 %%: %.3f, at 130 %%: %.3f, want at least %.3f and %.3f", levels[0].Mean, levels[1].Mean, fgd[0]-0.1, fgd[1])
@@ -194,11 +219,14 @@ func TestTheDefaultPolicyOnTheTraceOfAlibaba(t *testing.T) {
 	}
 }
 
-// readFile reads a list, or skips.
-func readFile[T any](t *testing.T, name string, read func(io.Reader) ([]T, error)) []T {
+// readFile reads a list. A test skips where the list is absent, a benchmark fails.
+func readFile[T any](t testing.TB, name string, read func(io.Reader) ([]T, error)) []T {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
+		if _, isBenchmark := t.(*testing.B); isBenchmark {
+			t.Fatalf("put the lists of openb (github.com/alibaba/clusterdata, cluster-trace-gpu-v2023) into ../shared/data/openb: %v", err)
+		}
 		t.Skipf("no reference material: ../shared/data/openb is absent (%v)", err)
 	}
 	list, err := read(bytes.NewReader(text))

@@ -14,11 +14,14 @@ import (
 // hosts of 8 GPUs, on average 73 % of which the trace occupies.
 const hosts = 64
 
-// trace reads the trace, or skips.
+// trace reads the trace. A test skips where the trace is absent, a benchmark fails.
 func trace(tb testing.TB) []philly.Job {
 	tb.Helper()
 	jobs, err := philly.Read(filepath.Join("..", "..", "..", "shared", "data", "philly", "philly_jobs.csv"))
 	if err != nil {
+		if _, isBenchmark := tb.(*testing.B); isBenchmark {
+			tb.Fatalf("put philly_jobs.csv (submit_s, duration_s, num_gpus, tenant; of github.com/msr-fiddle/philly-traces) into ../shared/data/philly: %v", err)
+		}
 		tb.Skipf("no reference material: ../shared/data/philly is absent (%v)", err)
 	}
 	return jobs
