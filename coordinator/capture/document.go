@@ -2,7 +2,9 @@ package capture
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,22 +17,26 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// The format of a document.
+// The format of a document. New writes Version, and Decode reads the versions from 1 to it.
+//
+//	1: the first
+//	2: Refused
 const (
 	Format  = "muster.io/snapshot"
-	Version = 1
+	Version = 2
 )
 
 // The bounds of a document that comes from outside; its text has api.MaxSnapshot bytes at most.
 const (
-	maxNodes = 100_000
-	maxKeys  = 10_000_000
+	maxNodes    = 100_000
+	maxKeys     = 10_000_000
+	maxAttempts = 1 << 30 // of a unit that failed
 )
 
 // Document is a snapshot. New and Decode return well-formed documents alone.
 //
-// Invariant: Nodes ascend by ID and Keys by Key, no key is newer than Revision, and
-// each Machine of a node is an index of Machines.
+// Invariant: Nodes ascend by ID, Refused by Unit and Keys by Key, no key is newer than
+// Revision, and each Machine of a node is an index of Machines.
 type Document struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -46,6 +52,8 @@ type Document struct {
 	Rules     lead.Rules `json:"rules"`
 	Mix       mix.State  `json:"mix"`
 	Turn      sched.Turn `json:"turn"` // of the search for work that nothing has woken
+	// Refused are the waiting units with attempts that failed. A document of version 1 has none.
+	Refused []lead.RefusedUnit `json:"refused,omitempty"`
 	// Machines are the different kinds of hosts; hosts of one kind differ by their
 	// devices alone.
 	Machines []Machine `json:"machines"`
@@ -79,7 +87,7 @@ func New(cluster string, s *lead.Captured, revision resource.Revision, keys []re
 		return nil, fmt.Errorf("the keys are of revision %d, the leader knows revision %d", revision, s.Revision)
 	}
 	d := &Document{
-		Format: Format, Version: Version, Cluster: cluster, TakenAt: s.At.UTC(), Revision: revision, Epoch: s.Epoch, Undecided: s.Undecided, Rules: s.Rules, Mix: s.Mix, Turn: s.Turn,
+		Format: Format, Version: Version, Cluster: cluster, TakenAt: s.At.UTC(), Revision: revision, Epoch: s.Epoch, Undecided: s.Undecided, Rules: s.Rules, Mix: s.Mix, Turn: s.Turn, Refused: s.Refused,
 	}
 	d.addNodes(s.Nodes)
 	for _, kv := range keys {
@@ -109,7 +117,7 @@ func (d *Document) encode(most int) ([]byte, error) {
 	return text, nil
 }
 
-// Decode reads a document and refuses one that New cannot have made: of another version,
+// Decode reads a document and refuses one that no New can have made: of an unknown version,
 // beyond the bounds, or out of order.
 func Decode(text []byte) (*Document, error) {
 	if len(text) > api.MaxSnapshot {
@@ -122,8 +130,8 @@ func Decode(text []byte) (*Document, error) {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return nil, fmt.Errorf("the snapshot is no JSON document: %w", err)
 	}
-	if head.Format != Format || head.Version != Version {
-		return nil, fmt.Errorf("format %.64q version %d: this program reads %q version %d, as muster snapshot writes it", head.Format, head.Version, Format, Version)
+	if head.Format != Format || head.Version < 1 || head.Version > Version {
+		return nil, fmt.Errorf("format %.64q version %d: this program reads %q of the versions 1 to %d, as muster snapshot writes it", head.Format, head.Version, Format, Version)
 	}
 	d := &Document{}
 	if err := json.Unmarshal(text, d); err != nil {
@@ -156,7 +164,27 @@ func (d *Document) check() error {
 			return fmt.Errorf("nodes[%d] (%s): %w", i, d.Nodes[i].ID, err)
 		}
 	}
-	return d.checkKeys()
+	return errors.Join(d.checkRefused(), d.checkKeys())
+}
+
+func (d *Document) checkRefused() error {
+	if d.Version < 2 && len(d.Refused) > 0 {
+		return fmt.Errorf("refused: %d units in a document of version %d: want none before version 2", len(d.Refused), d.Version)
+	}
+	for i, r := range d.Refused {
+		switch {
+		case i > 0 && d.Refused[i-1].Unit >= r.Unit:
+			return fmt.Errorf("refused[%d]: %s follows %s (units ascend)", i, r.Unit, d.Refused[i-1].Unit)
+		case r.Times < 0 || r.Times > maxAttempts:
+			return fmt.Errorf("refused[%d] (%s): times: %d is outside 0..%d", i, r.Unit, r.Times, maxAttempts)
+		}
+		for _, node := range slices.Sorted(maps.Keys(r.Avoid)) {
+			if times := r.Avoid[node]; times < 1 || times > maxAttempts {
+				return fmt.Errorf("refused[%d] (%s): avoid: %d attempts on %s: want 1..%d", i, r.Unit, times, node, maxAttempts)
+			}
+		}
+	}
+	return nil
 }
 
 func (d *Document) checkKeys() error {
@@ -201,7 +229,7 @@ func (d *Document) Loaded() lead.Loaded {
 	in := lead.Loaded{
 		Nodes: d.Below(record.NodesPrefix), Bans: d.Below(record.BansPrefix), Quotas: d.Below(record.QuotaPrefix), Jobs: d.Below(record.JobsPrefix),
 		Units: d.Below(record.UnitsPrefix), Orders: d.Below(record.OrderPrefix), Txs: d.Below(record.TxPrefix), Ready: d.Below(record.ReadyPrefix),
-		Configured: d.Below(record.ConfiguredKey), Mix: &d.Mix, Turn: d.Turn,
+		Configured: d.Below(record.ConfiguredKey), Mix: &d.Mix, Turn: d.Turn, Refused: d.Refused,
 	}
 	for _, prefix := range objectPrefixes() {
 		in.Objects = append(in.Objects, d.Below(prefix)...)

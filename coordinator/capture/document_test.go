@@ -23,23 +23,38 @@ func committed(tb testing.TB) []byte {
 	return text
 }
 
-// TestADocumentOfThisVersionStaysReadable: the committed document was written by the
-// first program of its version. Later programs may add fields; none of its values is lost.
-func TestADocumentOfThisVersionStaysReadable(t *testing.T) {
-	d, err := capture.Decode(committed(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var before, after any
-	if err := errors.Join(json.Unmarshal(committed(t), &before), json.Unmarshal(again, &after)); err != nil {
-		t.Fatal(err)
-	}
-	if lost := lostIn("", before, after); lost != "" {
-		t.Errorf("%s of the document is lost, or has another value: it is another version", lost)
+// refusals are units that failed, as a document of version 2 has them.
+const refusals = `"refused":[{"unit":"blue/alloc/w5/0","uid":"alloc-56eb4433-7c4f-4fe2-b940-4220e7c5010f","times":3,"avoid":{"n0001":2},"until":"2023-11-14T22:13:24Z"},` +
+	`{"unit":"blue/job/w7/0","uid":"unit-e640a1be-4658-4c73-8e7d-28a6c6fb35ca","avoid":{"n0001":1}}],`
+
+// ofVersion2 is the committed document with refusals.
+func ofVersion2(tb testing.TB) []byte {
+	tb.Helper()
+	return []byte(strings.Replace(string(committed(tb)), `"version":1,`, `"version":2,`+refusals, 1))
+}
+
+// TestADocumentOfEachVersionStaysReadable: the committed document was written by the first
+// program of version 1. Later programs may add fields; none of its values is lost.
+func TestADocumentOfEachVersionStaysReadable(t *testing.T) {
+	for version, text := range map[string][]byte{"1": committed(t), "2": ofVersion2(t)} {
+		d, err := capture.Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after any
+		if err := errors.Join(json.Unmarshal(text, &before), json.Unmarshal(again, &after)); err != nil {
+			t.Fatal(err)
+		}
+		if lost := lostIn("", before, after); lost != "" {
+			t.Errorf("%s of the document of version %s is lost, or has another value: write a further version, and read this one", lost, version)
+		}
+		if loaded := d.Loaded(); len(loaded.Refused) != len(d.Refused) {
+			t.Errorf("version %s: a leader loads %d refused units of %d", version, len(loaded.Refused), len(d.Refused))
+		}
 	}
 }
 
@@ -76,7 +91,12 @@ func TestDocumentsThatNobodyCanHaveWrittenAreRefused(t *testing.T) {
 	text := string(committed(t))
 	for name, c := range map[string]struct{ from, to, want string }{
 		"another format":       {`"format":"muster.io/snapshot"`, `"format":"x"`, `format "x" version 1`},
-		"a later version":      {`"version":1`, `"version":2`, "version 2"},
+		"a later version":      {`"version":1`, `"version":3`, "version 3"},
+		"no version":           {`"version":1`, `"version":0`, "version 0"},
+		"a newer field":        {`"version":1,`, `"version":1,` + refusals, "refused: 2 units in a document of version 1"},
+		"units out of order":   {`"version":1,`, `"version":2,"refused":[{"unit":"b"},{"unit":"a"}],`, "units ascend"},
+		"negative attempts":    {`"version":1,`, `"version":2,"refused":[{"unit":"b","times":-1}],`, "times: -1 is outside"},
+		"no attempt":           {`"version":1,`, `"version":2,"refused":[{"unit":"b","avoid":{"n0001":0}}],`, "avoid: 0 attempts on n0001"},
 		"no revision":          {`"revision":`, `"revision":-`, "want a revision from 1"},
 		"no such machine":      {`"machine":0`, `"machine":7`, "machine: 7, and there are"},
 		"another kind of keys": {`"key":"/registry/units/`, `"key":"/registry/auth/`, "keys ascend"},
@@ -100,6 +120,7 @@ func TestDocumentsThatNobodyCanHaveWrittenAreRefused(t *testing.T) {
 // FuzzDecode: whatever Decode takes is written and read again.
 func FuzzDecode(f *testing.F) {
 	f.Add(committed(f))
+	f.Add(ofVersion2(f))
 	f.Add([]byte(`{"format":"muster.io/snapshot","version":1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := capture.Decode(text)

@@ -31,9 +31,23 @@ type Captured struct {
 	Mix      mix.State
 	Turn     sched.Turn     // of the search for work that nothing has woken
 	Nodes    []CapturedNode // ascending by ID
+	// Refused are the waiting units of the store with attempts that failed, ascending by Unit.
+	Refused []RefusedUnit
 	// Undecided counts the attempts that are not in the store yet. Their units wait in
 	// the copy.
 	Undecided int
+}
+
+// RefusedUnit is the leader's memory of the failed attempts of a waiting unit.
+type RefusedUnit struct {
+	Unit string           `json:"unit"` // path
+	UID  resource.UnitUID `json:"uid"`
+	// Times counts the attempts in a row that failed; the backoff grows with it.
+	Times int `json:"times,omitempty"`
+	// Avoid counts, by node, the attempts that failed there. Placement prefers other nodes.
+	Avoid map[resource.NodeID]int `json:"avoid,omitempty"`
+	// Until is the end of the backoff; zero where the unit may be tried.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // CapturedNode is the part of a node that its agent and gossip have reported.
@@ -73,7 +87,39 @@ func (l *Leader) capture() *Captured {
 			s.Undecided++
 		}
 	}
+	s.Refused = refusedUnits(l.units)
 	return s
+}
+
+func refusedUnits(units map[string]*unit) (refused []RefusedUnit) {
+	for _, path := range slices.Sorted(maps.Keys(units)) {
+		u := units[path]
+		if !u.waiting() || u.stored == 0 || u.refusals == 0 && len(u.avoid) == 0 {
+			continue
+		}
+		r := RefusedUnit{Unit: path, UID: u.record.UID, Times: u.refusals, Avoid: maps.Clone(u.avoid)}
+		if u.lifecycle == phaseResting {
+			r.Until = u.rested
+		}
+		refused = append(refused, r)
+	}
+	return refused
+}
+
+// resumeRefused has waiting units go on with the failed attempts of a snapshot, and begins
+// the backoffs that have not ended.
+func (l *Leader) resumeRefused(refused []RefusedUnit) {
+	for _, r := range refused {
+		u := l.units[r.Unit]
+		if u == nil || u.record.UID != r.UID || !u.waiting() {
+			continue
+		}
+		u.restoreRefusals(r)
+		if wait := min(r.Until.Sub(l.now), lastBackoff); wait > 0 && u.lifecycle == phaseWaiting {
+			l.rest(u, wait)
+			l.offer(u) // a group starts without this member for now
+		}
+	}
 }
 
 func (l *Leader) captureNode(n *node) CapturedNode {

@@ -25,6 +25,8 @@ type Loaded struct {
 	// Turn is the position at which the leader before looks for work that nothing has
 	// woken, of a snapshot; zero for the beginning.
 	Turn sched.Turn
+	// Refused are the failed attempts of waiting units, of a snapshot.
+	Refused []RefusedUnit
 }
 
 // Load rebuilds the leader's view from what the store has. It comes before all
@@ -57,7 +59,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 		func() error { return l.loadRequests(in.Cached, in.Requests) },
 		func() error { return l.chargeRecovered(live) },
 		l.quotas.ApplyMode,
-		func() error { l.room.ResumeTurn(in.Turn); return l.resumeMix(in.Mix) },
+		func() error { l.resumeRefused(in.Refused); l.room.ResumeTurn(in.Turn); return l.resumeMix(in.Mix) },
 	} {
 		if err := step(); err != nil {
 			return nil, err

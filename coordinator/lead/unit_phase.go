@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -91,6 +92,9 @@ func (u *unit) dropAttempt() {
 	u.attempt = nil
 	u.move(stepAborted)
 }
+
+// restoreRefusals takes over the failed attempts that a snapshot has of a waiting unit.
+func (u *unit) restoreRefusals(r RefusedUnit) { u.refusals, u.avoid = r.Times, maps.Clone(r.Avoid) }
 
 // beginBackoff begins a backoff.
 func (u *unit) beginBackoff(until time.Time) {

@@ -170,9 +170,13 @@ func TestARestoredLeaderDecidesAsTheCapturedOne(t *testing.T) {
 	if testing.Short() {
 		seeds = 8
 	}
+	drawn := []uint64{152} // a unit avoids a node that refused it before the snapshot
+	for seed := range uint64(seeds) {
+		drawn = append(drawn, seed)
+	}
 	decided, evicted := 0, 0
-	for seed := range seeds {
-		lines, total := comparedHistory(t, uint64(seed))
+	for _, seed := range drawn {
+		lines, total := comparedHistory(t, seed)
 		decided += total
 		evicted += lines
 		if t.Failed() {

@@ -1,0 +1,59 @@
+package lead
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/resource"
+)
+
+// TestASnapshotHasTheFailedAttemptsOfUnits: the leader that goes on waits for the rest of a
+// unit's backoff, avoids the same nodes, and counts further failures from there.
+func TestASnapshotHasTheFailedAttemptsOfUnits(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 2, "")
+	for range 3 {
+		x.says(u, grant.No)
+		x.answers()
+		x.pass(time.Millisecond)
+		for range 2 { // until the next try
+			if u.attempt == nil {
+				x.pass(u.rested.Sub(x.clock))
+			}
+		}
+	}
+	x.says(u, grant.No)
+	x.answers()
+	captured := x.capture().Refused
+	want := []RefusedUnit{{Unit: u.path, UID: u.record.UID, Times: 4, Avoid: map[resource.NodeID]int{}, Until: u.rested}}
+	for id, times := range u.avoid {
+		want[0].Avoid[id] = times
+	}
+	if diff := cmp.Diff(want, captured); diff != "" || len(u.avoid) == 0 {
+		t.Fatalf("the snapshot (-want +got):\n%s", diff)
+	}
+
+	y := newScene(t)
+	y.clock = x.clock
+	waits := y.submit("a", 100, "") // nothing tries it before the snapshot is read
+	y.answers()
+	captured[0].UID = waits.record.UID
+	y.do(func() { y.resumeRefused(captured) })
+	if diff := cmp.Diff(want[0].Avoid, waits.avoid); diff != "" || waits.refusals != 4 || waits.lifecycle != phaseResting || !waits.rested.Equal(u.rested) {
+		t.Errorf("%d refusals, %s until %v, avoids (-want +got):\n%s", waits.refusals, waits.lifecycle, waits.rested, diff)
+	}
+	if y.pass(u.rested.Sub(y.clock)); waits.lifecycle != phaseWaiting {
+		t.Errorf("after the backoff the unit is %s, want waiting", waits.lifecycle)
+	}
+	if err := waits.check(); err != nil {
+		t.Error(err)
+	}
+
+	captured[0].UID, captured[0].Times = "of another unit at this path", 9
+	if y.do(func() { y.resumeRefused(captured) }); waits.refusals != 4 {
+		t.Errorf("%d refusals are of another unit", waits.refusals)
+	}
+}
