@@ -13,7 +13,7 @@ func (l *Listener) Collector(prefix string, labels prometheus.Labels) prometheus
 	return &collector{
 		listener: l,
 		open:     prometheus.NewDesc(prefix+"_connections", "Open connections, by whether their peers have proven who they are.", []string{"state"}, all),
-		closed:   prometheus.NewDesc(prefix+"_connections_closed_total", "Connections closed at a limit, by limit; see docs/limits-network.md.", []string{"reason"}, all),
+		closed:   prometheus.NewDesc(prefix+"_connections_closed_total", "Connections closed at a limit, by limit; see docs/limits.md.", []string{"reason"}, all),
 	}
 }
 

@@ -94,6 +94,7 @@ func file(k Kind) string { return strings.ToLower(k.Name) + ".md" }
 var pages = [][2]string{
 	{"rest.md", "Every route of the REST API: callers, parameters, bodies, codes, an example."},
 	{"roles.md", "Every right: the roles that may use a verb on a kind."},
+	{"messages.md", "Every field of the messages between agents and coordinators, with its limit."},
 	{"metrics.md", "Every series of Prometheus: type, labels, unit, meaning."},
 	{"muster.md", "Every command and flag of muster."},
 	{"muster-agent.yaml.md", "Every key of the agent's configuration file."},

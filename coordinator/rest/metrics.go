@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"route"}),
 	}
 	m.throttle = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_rest_throttled_total", Help: "Requests refused with 429 for lack of room, by the bound; see docs/limits-network.md.",
+		Name: "muster_rest_throttled_total", Help: "Requests refused with 429 for lack of room, by the bound; see docs/limits.md.",
 	}, []string{"reason"})
 	m.cuts = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "muster_rest_answers_cut_total", Help: "Answers given up because their reader took nothing for 5 s (1 s while others waited for room), or not all within 30 s.",

@@ -9,7 +9,7 @@ import (
 )
 
 // Document is the table of all limits in Markdown, message by message in the
-// order of the .proto files. docs/limits.md ends in it.
+// order of the .proto files. docs/reference/messages.md ends in it.
 func Document() (string, error) {
 	all, err := plans()
 	if err != nil {
@@ -18,7 +18,7 @@ func Document() (string, error) {
 	whole := wholeMessages()
 	var b strings.Builder
 	for _, f := range files() {
-		fmt.Fprintf(&b, "### %s\n\n", f.Path())
+		fmt.Fprintf(&b, "## %s\n\n", f.Path())
 		b.WriteString("| field | limit |\n|---|---|\n")
 		for i := range f.Messages().Len() {
 			rows(&b, all, whole, f.Messages().Get(i))

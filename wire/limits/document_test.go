@@ -9,12 +9,12 @@ import (
 	"github.com/musterd/muster/wire/limits"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/limits.md anew")
+var update = flag.Bool("update", false, "write the table of docs/reference/messages.md anew")
 
-// TestTheDocumentHasEachLimit holds docs/limits.md to the table;
+// TestTheDocumentHasEachLimit holds docs/reference/messages.md to the table;
 // `go test ./wire/limits -run Document -update` writes it anew.
 func TestTheDocumentHasEachLimit(t *testing.T) {
-	const path, mark = "../../docs/limits.md", "<!-- The rest is generated: go test ./wire/limits -run Document -update -->\n"
+	const path, mark = "../../docs/reference/messages.md", "<!-- The rest is generated: go test ./wire/limits -run Document -update -->\n"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

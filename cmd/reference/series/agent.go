@@ -5,7 +5,7 @@ var Agent = []Series{
 	{"muster_agent_alarms_total", "counter", []string{"node"}, "1", "Things that must not happen; the log says which."},
 	{"muster_agent_allocatable", "gauge", []string{"node", "resource", "unit"}, "label unit", "Amount of a resource that the host can hand out, without the pool of its kubelet."},
 	{"muster_agent_connections", "gauge", []string{"listener", "node", "state"}, "1", "Open connections, by whether their peers have proven who they are."},
-	{"muster_agent_connections_closed_total", "counter", []string{"listener", "node", "reason"}, "1", "Connections closed at a limit, by limit; see docs/limits-network.md."},
+	{"muster_agent_connections_closed_total", "counter", []string{"listener", "node", "reason"}, "1", "Connections closed at a limit, by limit; see docs/limits.md."},
 	{"muster_agent_contact_age_seconds", "gauge", []string{"node"}, "seconds", "Time since the last contact with a coordinator that had the store; with the assume-dead policy only."},
 	{"muster_agent_decide_seconds", "histogram", []string{"node"}, "seconds", "Time to decide and apply one command, without the journal."},
 	{"muster_agent_decisions_total", "counter", []string{"command", "node", "outcome"}, "1", "Commands decided, by kind and outcome."},
