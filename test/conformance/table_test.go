@@ -14,7 +14,7 @@ import (
 var requestsFile []byte
 
 // ownFile has requests of kinds that Muster has beside the specification: quota trees
-// and events, as docs/quota-api.md and docs/api.md describe them.
+// and events, as docs/quota.md and docs/api.md describe them.
 //
 //go:embed own.json
 var ownFile []byte
