@@ -2,7 +2,6 @@ package install_test
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,16 +156,8 @@ func checkout(t *testing.T, root string) string {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Seeing the sources makes a cached result depend on them.
-	for _, tree := range []string{"agent", "api", "cmd", "coordinator", "devices", "fit", "gossip", "numa", "resource", "rpcauth", "sdk", "wire"} {
-		if err := filepath.WalkDir(filepath.Join(root, tree), func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-shim", "./cmd/muster-launch", "./cmd/muster-coordinator")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := programs.Build(bin, "muster", "muster-agent", "muster-shim", "muster-launch", "muster-coordinator"); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

@@ -65,16 +65,11 @@ type kubelet struct {
 // build builds the manager; a first build takes minutes.
 func build(t *testing.T) string {
 	t.Helper()
-	root, err := programs.Root()
-	if err != nil {
+	dir := t.TempDir()
+	if err := programs.BuildModule("test/kubelet/manager", dir); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "manager")
-	cmd := exec.Command("go", "build", "-C", filepath.Join(root, "test", "kubelet", "manager"), "-o", program, ".")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return program
+	return filepath.Join(dir, "manager")
 }
 
 func (k *kubelet) start() {

@@ -1,14 +1,12 @@
 // Package programs builds Muster's programs for tests that run them as
-// processes, and waits for what processes do. How a test starts and ends them
-// is its own: on this host (test/integration) or on hosts of their own
-// (test/cluster).
+// processes, and waits for what processes do. It builds each program once for all
+// test packages of a checkout. How a test starts and ends the processes is its
+// own: on this host (test/integration) or on hosts of their own (test/cluster).
 package programs
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 )
@@ -21,35 +19,13 @@ func Run(tests func() int) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := build(dir); err != nil {
+	if err := Build(dir, "muster", "muster-agent", "muster-shim", "muster-coordinator"); err != nil {
 		return 0, err
 	}
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return 0, err
 	}
 	return tests(), nil
-}
-
-// build compiles the programs, under the race detector where the tests run
-// under it.
-func build(into string) error {
-	args := []string{"build", "-o", into + string(filepath.Separator)}
-	if RaceEnabled() {
-		args = append(args, "-race")
-	}
-	root, err := Root()
-	if err != nil {
-		return err
-	}
-	command := exec.Command("go", append(args, "./cmd/muster", "./cmd/muster-agent", "./cmd/muster-shim", "./cmd/muster-coordinator")...)
-	command.Dir = root
-	if os.Getenv("CGO_CFLAGS") == "" { // as the Makefile does
-		command.Env = append(os.Environ(), "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations")
-	}
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", command, err, output)
-	}
-	return nil
 }
 
 // RaceEnabled reports whether this test was built with -race.

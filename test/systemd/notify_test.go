@@ -2,7 +2,6 @@ package systemd_test
 
 import (
 	"bytes"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/musterd/muster/test/programs"
 )
 
 // patience bounds every wait; nothing here is timed.
@@ -162,19 +163,11 @@ func (d *daemon) output() string {
 // build compiles a program of this module.
 func build(t *testing.T, name string) string {
 	t.Helper()
-	// Seeing the sources makes a cached result depend on them.
-	for _, tree := range []string{"agent", "api", "cmd", "coordinator", "devices", "fit", "gossip", "numa", "resource", "rpcauth", "wire"} {
-		if err := filepath.WalkDir(filepath.Join(root, tree), func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
-			t.Fatal(err)
-		}
+	dir := t.TempDir()
+	if err := programs.Build(dir, name); err != nil {
+		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-o", program, "./cmd/"+name)
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build ./cmd/%s: %v\n%s", name, err, out)
-	}
-	return program
+	return filepath.Join(dir, name)
 }
 
 // file puts a file with mode 0600 into a fresh folder.

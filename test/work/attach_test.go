@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/sdk"
+	"github.com/musterd/muster/test/programs"
 )
 
 // examples is the folder of the launchers that the documents show.
@@ -25,10 +26,8 @@ const examples = "../../examples/launchers"
 func agentProgram(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, "muster-agent"), "../../cmd/muster-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := programs.Build(dir, "muster-agent"); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
