@@ -40,8 +40,16 @@ func (l *Leader) IdleMessages() uint64 { return l.idle }
 // WakeUps counts how often everything that waits was woken.
 func (l *Leader) WakeUps() uint64 { return l.generation }
 
-// Trials counts the units that passes have tried.
-func (l *Leader) Trials() uint64 { return l.room.Trials() }
+// Efforts counts work of the leader since the beginning of its term.
+type Efforts struct {
+	Trials     uint64 // of units, by passes
+	Judgements uint64 // whether a unit can ever run
+}
+
+// Efforts is the work so far.
+func (l *Leader) Efforts() Efforts {
+	return Efforts{Trials: l.room.Trials(), Judgements: l.fates.judgements}
+}
 
 // Show is the leader's allocations and jobs.
 func (l *Leader) Show() Shown { return Shown{l} }

@@ -19,6 +19,8 @@ type fates struct {
 	marked map[*unit]bool
 	noted  [2]uint64
 	slow   int // verdicts of this round that looked at every node
+
+	judgements uint64 // of units, in the term
 }
 
 // fate is the reason why a unit can never run; zero: it can, or that is not known.

@@ -35,6 +35,7 @@ func (l *Leader) judgeFate(u *unit) {
 	if u.gone || u.ending != nil || !u.waiting() || u.attempt != nil {
 		return
 	}
+	l.fates.judgements++
 	var verdict fate // of the first form that can never run
 	judged, can := true, false
 	l.eachForm(u, func() bool {

@@ -64,7 +64,7 @@ func Replay(jobs []Job, hosts int, look func(n int, c *alone.Cluster) error) (Re
 	wall, cpu := time.Now(), processorTime()
 	err := r.run(look)
 	r.result.Wall, r.result.CPU = time.Since(wall), processorTime()-cpu
-	r.result.Trials = r.cluster.Leader().Trials()
+	r.result.Trials = r.cluster.Leader().Efforts().Trials
 	slices.Sort(r.result.Delays)
 	return r.result, err
 }

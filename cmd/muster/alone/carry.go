@@ -17,12 +17,12 @@ import (
 func (c *Cluster) settle() {
 	for again := true; again; again = len(c.inputs) > 0 || c.leader.Busy() {
 		for i := 0; i < len(c.inputs); i++ {
-			c.effects = c.leader.Apply(c.now, c.inputs[i], c.effects[:0])
+			c.options.Around(c.inputs[i], func() { c.effects = c.leader.Apply(c.now, c.inputs[i], c.effects[:0]) })
 			c.carryOut(c.effects)
 		}
 		clear(c.inputs)
 		c.inputs = c.inputs[:0]
-		c.effects = c.leader.Pass(c.now, c.effects[:0])
+		c.options.Around(nil, func() { c.effects = c.leader.Pass(c.now, c.effects[:0]) })
 		c.carryOut(c.effects)
 	}
 }

@@ -28,6 +28,9 @@ type Options struct {
 	Begun func(path string)
 	// Decided is called with each decision, in their order (decided.go); nil for nobody.
 	Decided func(line string)
+	// Around runs call, one call of the leader: with an input, or of a pass where in is
+	// nil. A caller measures the leader alone with it; nil runs the calls and no more.
+	Around func(in lead.Input, call func())
 }
 
 // Cluster is a leader with a store and agents that answer at once.
@@ -68,6 +71,9 @@ func newCluster(o Options, now time.Time) *Cluster {
 	o.Rules.ReservationTTL = cmp.Or(o.Rules.ReservationTTL, 10*time.Second)
 	o.Rules.EvictionGrace = cmp.Or(o.Rules.EvictionGrace, lead.DefaultGrace*time.Second)
 	o.Rules.RecordRetention = cmp.Or(o.Rules.RecordRetention, 10*time.Minute)
+	if o.Around == nil {
+		o.Around = func(_ lead.Input, call func()) { call() }
+	}
 	return &Cluster{options: o, store: keys{byID: map[string]record.KV{}}, agents: map[resource.NodeID]*Agent{}, now: now, second: now}
 }
 
