@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/test/philly"
@@ -75,6 +78,30 @@ func TestDelays(t *testing.T) {
 	}
 }
 
+// TestDrawnJobsHaveTheShapeOfTheTrace: sizes and durations of many drawn jobs are those
+// of the paper's trace, and a seed draws the same jobs again.
+func TestDrawnJobsHaveTheShapeOfTheTrace(t *testing.T) {
+	jobs := philly.Draw(1, 20_000, 1)
+	if d := cmp.Diff(jobs, philly.Draw(1, 20_000, 1)); d != "" {
+		t.Errorf("the same seed draws others:\n%s", d)
+	}
+	single, seconds := 0, []float64{}
+	for i, j := range jobs {
+		if j.GPUs == 1 {
+			single++
+		}
+		if i > 0 && j.Arrival < jobs[i-1].Arrival {
+			t.Fatalf("job %d arrives before job %d", i, i-1)
+		}
+		seconds = append(seconds, j.Duration.Seconds())
+	}
+	slices.Sort(seconds)
+	median, perJob := seconds[len(seconds)/2], jobs[len(jobs)-1].Arrival.Seconds()/float64(len(jobs))
+	if share := float64(single) / float64(len(jobs)); share < 0.92 || share > 0.94 || median < 1000 || median > 1300 || perJob < 80 || perJob > 130 {
+		t.Errorf("%.3f of the jobs want one GPU, the median runs for %.0f s and one comes every %.0f s; want 0.93, 1,144 s and 100 s", share, median, perJob)
+	}
+}
+
 // BenchmarkTrace plays the whole trace.
 func BenchmarkTrace(b *testing.B) {
 	jobs := trace(b)
@@ -86,6 +113,7 @@ func BenchmarkTrace(b *testing.B) {
 		b.Log(result)
 		b.ReportMetric(result.CPU.Seconds(), "cpu-s/op")
 		b.ReportMetric(float64(result.Trials)/float64(result.Ended), "trials/end")
+		b.ReportMetric(float64(result.Judgements)/float64(result.Ended), "judgements/end")
 		if result.Ended != len(jobs) {
 			b.Errorf("of %d jobs %d have ended", len(jobs), result.Ended)
 		}

@@ -19,8 +19,10 @@ type Result struct {
 	Makespan           time.Duration   // from the first arrival to the last end
 	Delays             []time.Duration // from arrival to begin, of the jobs that have begun, ascending
 	LongestQueue       int
-	Trials             uint64 // of units, by the leader's passes
-	Wall, CPU          time.Duration
+	// Work of the leader: inputs, passes, the units that passes tried, and the units
+	// that housekeeping judged.
+	Inputs, Passes, Trials, Judgements uint64
+	Wall, CPU                          time.Duration
 }
 
 // String is the result in lines.
@@ -30,9 +32,9 @@ func (r Result) String() string {
 		sum += d
 	}
 	mean := sum / time.Duration(max(1, len(r.Delays)))
-	return fmt.Sprintf("%d arrivals and ends, %d allocations, %d ends, makespan %.1f days, queueing delay mean %.1f h, p50 %v, p99 %.1f h, at most %d waiting, %.2f trials/end, wall %.2f s, CPU %.2f s",
+	return fmt.Sprintf("%d arrivals and ends, %d allocations, %d ends, makespan %.1f days, queueing delay mean %.1f h, p50 %v, p99 %.1f h, at most %d waiting, %d inputs, %d passes, %.2f trials/end, %d judgements, wall %.2f s, CPU %.2f s",
 		r.Jobs+r.Ended, r.Begun, r.Ended, r.Makespan.Hours()/24, mean.Hours(), r.Percentile(50), r.Percentile(99).Hours(), r.LongestQueue,
-		float64(r.Trials)/float64(max(1, r.Ended)), r.Wall.Seconds(), r.CPU.Seconds())
+		r.Inputs, r.Passes, float64(r.Trials)/float64(max(1, r.Ended)), r.Judgements, r.Wall.Seconds(), r.CPU.Seconds())
 }
 
 // Percentile is a percentile of the delays; 0 without any.
@@ -60,13 +62,31 @@ func Replay(jobs []Job, hosts int, look func(n int, c *alone.Cluster) error) (Re
 	for _, j := range jobs {
 		rules.Namespaces[namespaceOf(j)] = lead.Namespace{Admission: "queue"}
 	}
-	r.cluster = alone.New(alone.Options{Nodes: hosts, Rules: rules, Begun: r.begin}, r.start)
+	r.cluster = alone.New(alone.Options{Nodes: hosts, Rules: rules, Begun: r.begin, Around: r.count}, r.start)
 	wall, cpu := time.Now(), processorTime()
 	err := r.run(look)
 	r.result.Wall, r.result.CPU = time.Since(wall), processorTime()-cpu
 	r.result.Trials = r.cluster.Leader().Efforts().Trials
 	slices.Sort(r.result.Delays)
 	return r.result, err
+}
+
+// count counts the calls of the leader.
+func (r *replay) count(in lead.Input, call func()) {
+	if r.cluster == nil { // at its start
+		call()
+		return
+	}
+	before := r.cluster.Leader().Efforts().Judgements
+	call()
+	switch in.(type) {
+	case nil:
+		r.result.Passes++
+		return
+	case lead.SecondPassed:
+		r.result.Judgements += r.cluster.Leader().Efforts().Judgements - before
+	}
+	r.result.Inputs++
 }
 
 // run carries out arrivals and ends in the order of their times, ends first.
