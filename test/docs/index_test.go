@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/musterd/muster/test/source"
 )
 
 // nameIndex has the names that documents may have in code font.
@@ -39,7 +40,11 @@ type nameIndex struct {
 // testFunction is a test or a benchmark with its folder.
 type testFunction struct{ name, folder string }
 
-var indexOnce = sync.OnceValues(buildIndex)
+var (
+	indexOnce = sync.OnceValues(buildIndex)
+	// code is the Go code of the module, read once for all tests.
+	code = sync.OnceValues(func() (*source.Tree, error) { return source.Parse(root, nil) })
+)
 
 // names returns the index of the module's names.
 func names(t *testing.T) *nameIndex {
@@ -77,7 +82,6 @@ func buildIndex() (*nameIndex, error) {
 		case strings.Contains(below, "testdata/"):
 		case filepath.Ext(below) == ".go":
 			x.folders[filepath.Clean(folder)] = true
-			return x.addGo(name, below)
 		case filepath.Ext(below) == ".proto":
 			return x.addProto(name)
 		}
@@ -86,15 +90,18 @@ func buildIndex() (*nameIndex, error) {
 	if err != nil {
 		return nil, err
 	}
+	tree, err := code()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range tree.Files {
+		x.addGo(f.Syntax, f.Path)
+	}
 	return x, x.addPages()
 }
 
 // addGo adds the names of one Go file.
-func (x *nameIndex) addGo(name, below string) error {
-	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
+func (x *nameIndex) addGo(file *ast.File, below string) {
 	isTest := strings.HasSuffix(below, "_test.go") || strings.HasPrefix(below, "test/")
 	pkg := file.Name.Name
 	add := func(names ...string) {
@@ -153,7 +160,6 @@ func (x *nameIndex) addGo(name, below string) error {
 		}
 		return true
 	})
-	return nil
 }
 
 func (x *nameIndex) note(name, file string) {
