@@ -19,8 +19,7 @@ type row struct {
 	testOnly   bool // a contract suite or a fake: production may not import it
 }
 
-// table is DESIGN.md section 2 with the additions of docs/adr/0001. Keys are
-// paths below the module.
+// table is DESIGN.md section 2. Keys are paths below the module.
 var table = map[string]row{
 	"resource":            {layer: vocabulary, neighbours: []string{"resource/bitset"}},
 	"resource/bitset":     {layer: vocabulary},
