@@ -148,7 +148,8 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 			continue
 		}
 		present[g.Tx] = true
-		n.reservationOf(g.Tx).takeOver(l.membersOf(n, g.Tx, g.Members), g.State)
+		members, surplus := l.membersOf(n, g.Tx, g.Members)
+		n.reservationOf(g.Tx).takeOver(members, surplus, g.State)
 		if n.quarantine == "" {
 			l.onPromise(n, g)
 		}
@@ -221,7 +222,8 @@ func (l *Leader) replied(e grant.Replied) {
 	}
 	switch e.State {
 	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
-		if n.confirm(e.Tx, l.membersOf(n, e.Tx, e.Members), e.State == grant.Waiting, &l.out) {
+		members, surplus := l.membersOf(n, e.Tx, e.Members)
+		if n.confirm(e.Tx, members, surplus, e.State == grant.Waiting, &l.out) {
 			l.wakeFor(n)
 		}
 	case grant.No, grant.None:

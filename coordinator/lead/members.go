@@ -16,16 +16,49 @@ import (
 // membersOf returns the members of a transaction on a node: those of the record
 // where there is one, else the members that the agent reports. An agent that
 // reports other devices for a record would free the recorded devices for others.
-func (l *Leader) membersOf(n *node, tx resource.TxID, reported []grant.Member) []grant.Member {
+// surplus are the reported devices that the record does not have: an agent that has
+// lied in its promise holds them, and refuses them to each other transaction.
+func (l *Leader) membersOf(n *node, tx resource.TxID, reported []grant.Member) (members, surplus []grant.Member) {
 	a := l.attempts[tx]
 	if a == nil || a.machine.Undecided() || a.machine.State() == txn.Aborted {
-		return reported
+		return reported, nil
 	}
 	vote, ok := a.machine.Vote(n.view.ID)
 	if !ok {
-		return reported
+		return reported, nil
 	}
-	return membersOn(n.view.Host, vote.Members)
+	return membersOn(n.view.Host, vote.Members), devicesBeside(vote.Members, reported)
+}
+
+// devicesBeside are the GPUs and MIG instances of reported members that the members of a
+// record do not have, by UUID.
+func devicesBeside(recorded, reported []grant.Member) (surplus []grant.Member) {
+	known := map[string]bool{}
+	for i := range recorded {
+		for _, g := range recorded[i].Assignment.GPUs {
+			known[g.UUID] = true
+		}
+		for _, g := range recorded[i].Assignment.MIG {
+			known[g.UUID] = true
+		}
+	}
+	for i := range reported {
+		var a resource.Assignment
+		for _, g := range reported[i].Assignment.GPUs {
+			if !known[g.UUID] {
+				a.GPUs = append(a.GPUs, g)
+			}
+		}
+		for _, g := range reported[i].Assignment.MIG {
+			if !known[g.UUID] {
+				a.MIG = append(a.MIG, g)
+			}
+		}
+		if len(a.GPUs)+len(a.MIG) > 0 {
+			surplus = append(surplus, grant.Member{Index: reported[i].Index, Assignment: a})
+		}
+	}
+	return surplus
 }
 
 // membersOn returns members with the numbers that the host gives to their devices,

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -55,7 +57,7 @@ func TestARecordSaysWhatAUnitHolds(t *testing.T) {
 			a.setMachine(m)
 			l.insertAttempt(own, a)
 			uuid := instances(n, 2)[0].Assignment.MIG[0].UUID
-			n.confirm(own, instances(n, 2), false, &l.out)
+			n.confirm(own, instances(n, 2), nil, false, &l.out)
 
 			report(l, n)
 			var free []string
@@ -85,4 +87,63 @@ func renumber(t *testing.T, n *node) {
 	list[0], list[1] = list[1], list[0]
 	list[0].Index, list[1].Index = 0, 1
 	equip(t, n, h)
+}
+
+// TestDevicesBesideTheRecordAreNotFree: an agent that has lied in its promise holds other
+// devices than the record has. Both are taken until the agent reports otherwise.
+func TestDevicesBesideTheRecordAreNotFree(t *testing.T) {
+	own := transaction(1)
+	replied := func(l *Leader, m []grant.Member) {
+		l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: m})
+	}
+	occupied := func(l *Leader, m []grant.Member) {
+		l.agentEvent(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: l.nodes["n1"].health, Grants: []grant.Grant{{Tx: own, State: grant.Held, Members: m}}}})
+	}
+	for name, c := range map[string]struct {
+		reports func(*Leader, []grant.Member)
+		says    []int
+		free    []int // of 1, 2 and 3, where the record has 1
+	}{
+		"an answer with the record's device":      {replied, []int{1}, []int{2, 3}},
+		"an answer with another device":           {replied, []int{2}, []int{3}},
+		"an answer with a further device":         {replied, []int{1, 3}, []int{2}},
+		"an occupancy with the record's device":   {occupied, []int{1}, []int{2, 3}},
+		"an occupancy with another device":        {occupied, []int{2}, []int{3}},
+		"an occupancy with a further device":      {occupied, []int{1, 3}, []int{2}},
+		"an occupancy with nothing in the record": {occupied, nil, []int{2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, n := alone(t)
+			m, _ := txn.Recover(own, txn.Found{State: grant.RecordCommitted, Revision: 7}, map[resource.NodeID]txn.Vote{"n1": {Members: instances(n, 1)}})
+			a := &attempt{unit: &unit{path: "x/alloc/a/0", record: record.Unit{Namespace: "x"}}, held: map[resource.NodeID]bool{}}
+			a.setMachine(m)
+			l.insertAttempt(own, a)
+			n.confirm(own, instances(n, 1), nil, false, &l.out)
+			look := func() (free []int) {
+				for _, i := range []int{1, 2, 3} {
+					if n.view.Free.MIG[0]&(1<<i) != 0 {
+						free = append(free, i)
+					}
+				}
+				return free
+			}
+
+			c.reports(l, instances(n, c.says...))
+			if diff := cmp.Diff(c.free, look()); diff != "" {
+				t.Errorf("free devices (-want +got):\n%s", diff)
+			}
+			c.reports(l, instances(n, c.says...)) // the same again changes nothing
+			if diff := cmp.Diff(c.free, look()); diff != "" {
+				t.Errorf("after the second report, free devices (-want +got):\n%s", diff)
+			}
+			c.reports(l, instances(n, 1))
+			if diff := cmp.Diff([]int{2, 3}, look()); diff != "" {
+				t.Errorf("after the truth, free devices (-want +got):\n%s", diff)
+			}
+			n.drop(own)
+			if diff := cmp.Diff([]int{1, 2, 3}, look()); diff != "" {
+				t.Errorf("after the end, free devices (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -147,7 +147,7 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	l.insertAttempt(g.Tx, a)
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		if n := l.nodes[id]; n != nil {
-			n.confirm(g.Tx, g.holders[id].Members, false, &l.out)
+			n.confirm(g.Tx, g.holders[id].Members, nil, false, &l.out)
 		}
 	}
 	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))

@@ -15,7 +15,10 @@ import (
 // reservation holds the members of one transaction on a node: planned, or
 // confirmed by the agent.
 type reservation struct {
-	members   []grant.Member
+	members []grant.Member
+	// surplus are the devices that the agent reports beside those of the record. They
+	// are nobody's to hand out: the agent refuses them to others.
+	surplus   []grant.Member
 	confirmed bool
 	// recorded: the agent has not reported the members, and a record has them. The
 	// agent holds the members again once it has registered and read its records.
@@ -24,7 +27,8 @@ type reservation struct {
 	// free part is taken, and the rest as soon as it is free.
 	waiting bool
 	// taken is subtracted from view.Free, nil for nothing: the members'
-	// assignments, or the part of them that the host still has.
+	// assignments, or the part of them that the host still has, and the free part of
+	// the surplus.
 	taken []resource.Assignment
 }
 
@@ -52,18 +56,20 @@ func (h *reservation) addMember(m grant.Member) { h.members = append(h.members, 
 
 // takeOver sets the members of a transaction that an agent reports; rebuild takes
 // their amounts.
-func (h *reservation) takeOver(members []grant.Member, s grant.State) {
-	h.members, h.confirmed, h.recorded, h.waiting = members, true, false, s == grant.Waiting
+func (h *reservation) takeOver(members, surplus []grant.Member, s grant.State) {
+	h.members, h.surplus, h.confirmed, h.recorded, h.waiting = members, surplus, true, false, s == grant.Waiting
 }
 
 // setPlanned marks the reservation as unknown to the agent, and to the store.
 func (h *reservation) setPlanned(waiting bool) {
-	h.confirmed, h.recorded, h.waiting = false, false, waiting
+	h.surplus, h.confirmed, h.recorded, h.waiting = nil, false, false, waiting
 }
 
 // setRecorded marks the reservation as unknown to the agent, which has yet to read
 // its record.
-func (h *reservation) setRecorded() { h.confirmed, h.recorded, h.waiting = false, true, false }
+func (h *reservation) setRecorded() {
+	h.surplus, h.confirmed, h.recorded, h.waiting = nil, false, true, false
+}
 
 // setPlacedTaken marks the members as subtracted, which placing them has done.
 func (h *reservation) setPlacedTaken() {
@@ -81,7 +87,8 @@ func (n *node) takeWaiting(h *reservation) {
 }
 
 // rebuild computes Free anew from the reservations: confirmed first, then
-// recorded, then waiting, then planned, in order. A nomination takes no devices of
+// recorded, then what agents report beside the records, then waiting, then planned, in
+// order. A nomination takes no devices of
 // a unit whose agent has restarted: the unit runs there, and the nomination may
 // end before the agent reports the unit. A planned reservation that no longer fits
 // stays untaken until the agent has answered. A confirmed or recorded reservation
@@ -111,8 +118,22 @@ func (n *node) rebuild(out *outbox) {
 				h.taken = n.takePresent(h.members)
 			}
 		}
+		if rank == heldSoon {
+			n.takeSurplus(txs)
+		}
 	}
 	n.followLimit()
+}
+
+// takeSurplus subtracts the free part of the devices that the agent reports for
+// transactions beside those of their records.
+func (n *node) takeSurplus(txs []resource.TxID) {
+	for _, tx := range txs {
+		if h := n.reservations[tx]; len(h.surplus) > 0 {
+			h.surplus = membersOn(n.view.Host, h.surplus)
+			h.taken = append(h.taken, n.takePresent(h.surplus)...)
+		}
+	}
 }
 
 // The order in which reservations are taken.
@@ -208,24 +229,24 @@ func (n *node) fillWaiting() {
 }
 
 // confirm replaces the planned members of a transaction by the members that the
-// agent reports. The result is true if amounts may be free now that were not,
+// agent reports, or those of its record and the surplus of the report. The result is true if amounts may be free now that were not,
 // or may become free by an eviction: the agent has chosen other devices, the
 // plan was not taken, or the plan of another transaction does not fit any more.
-func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, out *outbox) (freed bool) {
+func (n *node) confirm(tx resource.TxID, members, surplus []grant.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.reservationOf(tx)
-	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember)
+	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember) && slices.EqualFunc(h.surplus, surplus, equalMember)
 	waited := h.waiting
 	n.occupancy.noteReservation(n.view.ID, tx, waited || waiting)
 	h.confirmed, h.recorded, h.waiting = true, false, waiting
 	if same {
 		return false
 	}
-	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember))
+	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember)) || len(h.surplus) > 0
 	if h.taken != nil && n.view.Free != nil {
 		n.giveBack(h.taken)
 		h.taken = nil
 	}
-	h.members = members
+	h.members, h.surplus = members, surplus
 	if n.view.Free == nil {
 		return freed
 	}
@@ -234,6 +255,7 @@ func (n *node) confirm(tx resource.TxID, members []grant.Member, waiting bool, o
 	}
 	switch {
 	case h.taken != nil:
+		n.takeSurplus([]resource.TxID{tx})
 	case waiting, waited: // the agent may report the end of the wait before the end of the victims
 		h.waiting = true
 		h.taken = n.takePresent(members)

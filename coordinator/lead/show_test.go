@@ -240,7 +240,7 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 	confirmed.MIG[0].Instance, confirmed.MIG[0].UUID = 3, n.host.Inventory.Devices[0].MIG.Instances[3].UUID
 	plan := []grant.Member{{Assignment: planned}}
 	n.reservations["tx"] = &reservation{members: plan, taken: n.take(plan)}
-	n.confirm("tx", []grant.Member{{Assignment: confirmed}}, false, nil)
+	n.confirm("tx", []grant.Member{{Assignment: confirmed}}, nil, false, nil)
 	if n.view.Free.MIG[0] != 0b0111 {
 		t.Errorf("instances %04b are free, want 0111", n.view.Free.MIG[0])
 	}
@@ -262,8 +262,8 @@ func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 	lost.MIG = append(lost.MIG, resource.MIGGrant{GPU: 2, Instance: 0, UUID: "MIG-gone", Profile: "1g.10gb"})
 	lost.Memory[0].Bytes = 300 << 30 // more than the node has now
 	members := []grant.Member{{Assignment: lost}}
-	n.confirm("tx", members, false, log)
-	n.confirm("tx", members, false, log) // the same again changes nothing
+	n.confirm("tx", members, nil, false, log)
+	n.confirm("tx", members, nil, false, log) // the same again changes nothing
 	want := resource.Vector{
 		resource.CPU: full[resource.CPU] - 16_000, resource.GPU: full[resource.GPU], "hugepages-2Mi": full["hugepages-2Mi"] - 1<<30,
 		"nvidia.com/mig-1g.10gb": 1, "nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-3g.40gb": 1,

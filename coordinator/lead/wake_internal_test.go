@@ -81,7 +81,7 @@ func TestTheEndOfANominationWakesWhatWaits(t *testing.T) {
 		held := grant.Grant{Tx: transaction(1), State: grant.Held, Members: instances(n, 2)}
 		waiting := grant.Grant{Tx: transaction(2), State: grant.Waiting, Members: instances(n, 2)}
 		for _, g := range []grant.Grant{held, waiting} {
-			n.confirm(g.Tx, g.Members, g.State == grant.Waiting, &l.out)
+			n.confirm(g.Tx, g.Members, nil, g.State == grant.Waiting, &l.out)
 		}
 		l.adoptions = map[resource.TxID]*adoption{waiting.Tx: {tx: waiting.Tx, over: true}}
 		e := grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health, Grants: []grant.Grant{held}}}

@@ -48,7 +48,7 @@ func (n *node) hold(tx resource.TxID, milli resource.Milli, held ...int) {
 	for _, i := range held {
 		a.GPUs = append(a.GPUs, resource.GPUGrant{UUID: n.host.Inventory.Devices[i].UUID, Index: i, Milli: milli})
 	}
-	n.confirm(tx, []grant.Member{{Assignment: a}}, false, &outbox{})
+	n.confirm(tx, []grant.Member{{Assignment: a}}, nil, false, &outbox{})
 }
 
 // pool gives exactly these devices to the host's kubelet, as its agent reports.

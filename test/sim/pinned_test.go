@@ -19,6 +19,9 @@ const untilTrees = untilModes | sim.Edits | sim.Rules | sim.Trees
 // untilGrowth are the parts that there were when gangs in one rack could grow.
 const untilGrowth = untilTrees | sim.Alternatives | sim.Lines | sim.Domains | sim.Sets | sim.Users | sim.Heals
 
+// untilSubgroups are the parts that there were when subgroups of gangs had come.
+const untilSubgroups = untilGrowth | sim.Subgroups
+
 // pin is a set of seeds, and the parts that they had when they met a fault.
 type pin struct {
 	only  sim.Parts
@@ -46,6 +49,8 @@ var pinned = map[string]pin{
 	"a deposed leader reads that a later one ends its unit": {before, []uint64{225708}},
 	// Leader.membersOf: 948.
 	"an agent reports other devices for a unit than its record names": {before, []uint64{200745}},
+	// devicesBeside: without end.
+	"devices that an agent reports beside those of a record count as free": {untilSubgroups, []uint64{2002134}},
 	// World.wouldFitWithout: 22000, where also Leader.membersOf is not mended.
 	"a claim counts a victim's devices as those of the victim's preemptor": {before, []uint64{201266}},
 	// World.mayClaim: 2470.
