@@ -6,11 +6,16 @@ import (
 	sim "github.com/musterd/muster/test/sim"
 )
 
+// enoughLosses are so many lost members that some of them are replaced: about half are.
+const enoughLosses = 20
+
 // Gangs lose members on nodes that are dead, other units replace them, and both end
-// together: in runs of nodes that die, beside evictions, restores and edits.
+// together: in runs of nodes that die, beside evictions, restores and edits. Seeds are
+// drawn until enough members are lost, but at most ten times as many as asked for.
 func TestGangsThatHeal(t *testing.T) {
-	total := map[string]int{}
-	for i := range uint64(*seeds) / 3 {
+	total, most := map[string]int{}, uint64(*seeds)/3
+	few := *seeds < 300 || testing.Short() // and so few losses
+	for i := uint64(0); i < most || !few && i < 10*most && total["members lost"] < enoughLosses; i++ {
 		o := options(t, 1_000_000+*base+i)
 		o.All, o.Only = true, sim.Fences|sim.Heals
 		if i%2 == 0 {
@@ -32,11 +37,11 @@ func TestGangsThatHeal(t *testing.T) {
 		}
 	}
 	t.Logf("in all: %v", total)
-	if *seeds < 300 || testing.Short() { // too few steps
+	if few {
 		return
 	}
-	if total["members lost"] == 0 || total["members replaced"] == 0 {
-		t.Errorf("%d members were lost, %d replaced: the simulation does not get far", total["members lost"], total["members replaced"])
+	if total["members lost"] < enoughLosses || total["members replaced"] == 0 {
+		t.Errorf("%d members were lost, %d replaced; want %d and 1: the simulation does not get far", total["members lost"], total["members replaced"], enoughLosses)
 	}
 	if *seeds >= 2000 && total["members that differ replaced"] == 0 {
 		t.Errorf("of %d members that were replaced none was of a gang whose members differ: the simulation does not get far", total["members replaced"])
