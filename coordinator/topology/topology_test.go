@@ -40,6 +40,7 @@ func TestPlans(t *testing.T) {
 	}{
 		"one rack has room: the one with the least":                  {rules(true, false, 0), [][][]int{{{4, 4}, {2, 2}}, {{3, 2}}}, 4, "2:2 3:2"},
 		"no rack has room: the block with the fewest racks":          {rules(true, false, 0), [][][]int{{{2}, {2}, {2}}, {{4}, {2}}}, 6, "3:4 4:2"},
+		"the fewest racks, though three have the least room":         {rules(true, false, 0), [][][]int{{{2}, {2}, {2}}, {{4}, {4}}}, 6, "3:4 4:2"},
 		"equal racks: the block with the least room":                 {rules(true, false, 0), [][][]int{{{4}, {4}}, {{4}, {3}}}, 6, "2:4 3:2"},
 		"the last rack is the one with the least room that suffices": {rules(true, false, 0), [][][]int{{{2, 2}, {3}, {1}}}, 5, "0:2 1:2 3:1"},
 		"no block has room, and one is required":                     {rules(true, false, 0), [][][]int{two, two}, 9, ""},
