@@ -62,7 +62,7 @@ test-long: ## everything that make test is too short for (a day); PART="sim chao
 
 race: ## all tests under the race detector
 	@$(GO) build -o $(BUILD)/bin/muster-test ./test/run
-	@muster-test -build $(BUILD) -race -timeout 25m $(PACKAGES)
+	@muster-test -build $(BUILD) -race -timeout 60m $(PACKAGES)
 
 vet: ## gofmt and go vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi

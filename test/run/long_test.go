@@ -150,3 +150,51 @@ func TestFailuresAreCounted(t *testing.T) {
 		})
 	}
 }
+
+// TestAPartWritesItsRow runs commands in a repository of its own.
+func TestAPartWritesItsRow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const table = "| sim | 3eb49563 | not run | not run | not run |\n"
+	if err := os.MkdirAll(filepath.Dir(record), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, []byte(table), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "a"}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	build := t.TempDir()
+	failures, err := runPart(t.Context(), build, part{"sim", "echo '--- FAIL: TestA'; exit 1"})
+	if failures != 1 || err != nil {
+		t.Errorf("%d failures, %v; want 1", failures, err)
+	}
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := readLast(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, err := cleanCommit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := rows["sim"]; l.commit != commit || l.failures != 1 || l.date == never {
+		t.Errorf("the row is %q, want commit %s and one failure", l, commit)
+	}
+	log, err := os.ReadFile(filepath.Join(build, "long", "sim.log"))
+	if err != nil || string(log) != "--- FAIL: TestA\n" {
+		t.Errorf("the log has %q, %v", log, err)
+	}
+
+	if err := os.WriteFile("changed.go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runPart(t.Context(), build, part{"sim", "true"}); err == nil || !strings.Contains(err.Error(), "the tree has changes") {
+		t.Errorf("a tree with changes: got %v", err)
+	}
+}

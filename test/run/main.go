@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&o.build, "build", ".build", "folder of the programs that make fetches")
 	flag.BoolVar(&o.race, "race", false, "run the tests under the race detector, and nothing else")
 	flag.BoolVar(&o.long, "long", false, "run the packages that leave tests to make test-long, with these tests at their full size")
-	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "time for the tests of one package")
+	flag.DurationVar(&o.timeout, "timeout", 40*time.Minute, "time for the tests of one package, also beside other work")
 	flag.StringVar(&o.nested, "nested", "", "folders of the modules below this one")
 	flag.Parse()
 	if o.packages = flag.Args(); len(o.packages) == 0 {

@@ -53,9 +53,6 @@ func (r *runner) prepare(ctx context.Context) []string {
 	done.Go(func() {
 		r.command(ctx, "prerequisites", os.Stdout, "test/prerequisites.sh", r.build)
 	})
-	if r.full() {
-		r.checkFormat(ctx)
-	}
 	// One action graph compiles everything before several run side by side: the
 	// go command does not divide work with another one that runs at the same time.
 	var out bytes.Buffer
@@ -95,7 +92,7 @@ func withTests(in io.Reader, onlyLong bool) ([]string, error) {
 func (r *runner) checkFormat(ctx context.Context) {
 	var files, out bytes.Buffer
 	r.command(ctx, "list of files", &files, "git", "ls-files", "*.go")
-	r.command(ctx, "gofmt", &out, "gofmt", append([]string{"-l"}, strings.Fields(files.String())...)...)
+	r.command(ctx, "gofmt", &out, "nice", append([]string{"gofmt", "-l"}, strings.Fields(files.String())...)...)
 	if out.Len() > 0 {
 		r.report.Fail("not gofmt-ed (run gofmt -w on them): %s", bytes.TrimSpace(out.Bytes()))
 	}
@@ -109,8 +106,9 @@ func (r *runner) runLanes(ctx context.Context, packages []string) {
 	}
 	if r.full() {
 		done.Go(func() {
-			// At a lower priority: vet is to fill the time in which tests leave a
-			// core idle.
+			// At a lower priority: gofmt and vet are to fill the time in which tests
+			// leave a core idle.
+			r.checkFormat(ctx)
 			r.command(ctx, "vet", os.Stdout, "nice", append([]string{goCommand(), "vet"}, r.packages...)...)
 			for _, folder := range strings.Fields(r.nested) {
 				r.command(ctx, "vet of "+folder, os.Stdout, "nice", goCommand(), "vet", "-C", folder, "./...")
