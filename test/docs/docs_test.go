@@ -76,6 +76,24 @@ func TestNamedFilesOfTheTreeExist(t *testing.T) {
 	}
 }
 
+// TestNamedGoFilesExist: a Go file that a document names with a folder is in the tree; the
+// folder may be the end of its path. ADRs tell of their time.
+func TestNamedGoFilesExist(t *testing.T) {
+	x := names(t)
+	named := regexp.MustCompile(`[\w.-]+(?:/[\w-]+)*/\w+\.(?:go|proto)\b`)
+	for name, text := range documents(t) {
+		if strings.Contains(name, "docs/adr/") || strings.HasSuffix(name, "CHANGELOG.md") {
+			continue
+		}
+		for _, path := range named.FindAllString(text, -1) {
+			const ofNVIDIA = "internal/rm/health.go"
+			if path != ofNVIDIA && !x.paths[strings.TrimPrefix(filepath.Clean(path), "../")] {
+				t.Errorf("%s names %s, which does not exist: name its file of today, or the package alone", name, path)
+			}
+		}
+	}
+}
+
 func TestMakeTargetsExist(t *testing.T) {
 	makefile := read(t, filepath.Join(root, "Makefile"))
 	target := regexp.MustCompile("(?m)(?:^|`|; |&& )make ([a-z][a-z-]*)")

@@ -29,3 +29,37 @@ func TestTheWalkNamesFunctionsWithTheirFiles(t *testing.T) {
 		}
 	}
 }
+
+var (
+	// packageTests finds a package with tests of it behind it: `wire/limits` TestA, `TestB`.
+	packageTests = regexp.MustCompile("`([\\w/]+)`((?:,? `?(?:Test|Fuzz)[A-Z]\\w+…?`?)+)")
+	testName     = regexp.MustCompile(`((?:Test|Fuzz)[A-Z]\w+)(…?)`)
+)
+
+// TestTestsAreInTheirPackages: a test that a document names right behind a package is in
+// that package. A name that ends in "…" stands for all that begin with it.
+func TestTestsAreInTheirPackages(t *testing.T) {
+	x := names(t)
+	found := 0
+	for name, text := range documents(t) {
+		if strings.Contains(name, "docs/adr/") {
+			continue
+		}
+		for _, m := range packageTests.FindAllStringSubmatch(text, -1) {
+			if !x.folders[m[1]] {
+				continue
+			}
+			for _, test := range testName.FindAllStringSubmatch(m[2], -1) {
+				found++
+				if !slices.ContainsFunc(x.tests, func(f testFunction) bool {
+					return (f.folder == m[1] || strings.HasPrefix(f.folder, m[1]+"/")) && (f.name == test[1] || test[2] != "" && strings.HasPrefix(f.name, test[1]))
+				}) {
+					t.Errorf("%s names %s of %s: no test of that package has the name", name, test[0], m[1])
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("the documents name %d tests with their packages, want 30 and more", found)
+	}
+}
