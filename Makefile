@@ -19,7 +19,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test test-long race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test test-long race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -121,6 +121,12 @@ fuzz-smoke: ## every fuzz target for FUZZTIME each
 bench: ## the benchmarks behind docs/benchmarks.md
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...) || exit 1; done
+
+bench-check: ## repeat the figures of docs/benchmarks.md and mark those off by more than 1.5 ×; ONLY=regexp, TIME=10m, COUNT=3, BENCHTIME=500ms, WRITE=1 to put them into the page
+	@test/prerequisites.sh $(BUILD) etcd
+	@test/prerequisites.sh $(BUILD) postgres
+	@$(GO) run ./test/benchcheck -go "$(GO)" $(if $(ONLY),-only '$(ONLY)') $(if $(TIME),-time $(TIME)) $(if $(COUNT),-count $(COUNT)) \
+		$(if $(filter command environment,$(firstword $(origin BENCHTIME))),-benchtime $(BENCHTIME)) $(if $(WRITE),-write)
 
 man: build ## the man pages of the programs, in bin/man/man1
 	@for p in muster muster-agent muster-coordinator; do bin/$$p docs man bin/man/man1 || exit 1; done
