@@ -110,6 +110,7 @@ func TestLimitsOfTheReadmeHold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a cluster")
 	}
+	t.Parallel()
 	muster, err := exec.LookPath("muster")
 	if err != nil {
 		t.Fatal(err)
