@@ -19,7 +19,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test test-long race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test test-long flaky race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -59,6 +59,10 @@ test: ## vet, format, layers and all tests, in ten minutes on two cores; what CI
 test-long: ## everything that make test is too short for (a day); PART="sim chaos" for some parts; writes rows of docs/reliability.md
 	@$(GO) build -o $(BUILD)/bin/muster-test ./test/run
 	@muster-test -build $(BUILD) parts $(PART)
+
+flaky: prerequisites ## run the tests of each package many times beside LOOPS=6 busy loops and count failures in test/flaky/table.tsv (days); PART=2/5, FORCE=1, PACKAGES="./agent/..."
+	@$(GO) build -o $(BUILD)/bin/muster-flaky ./test/flaky
+	@muster-flaky -build $(BUILD) -loops $(or $(LOOPS),6) -part $(or $(PART),1/1) $(if $(FORCE),-force) $(if $(FOR),-for $(FOR)) $(PACKAGES)
 
 race: ## all tests under the race detector
 	@$(GO) build -o $(BUILD)/bin/muster-test ./test/run
