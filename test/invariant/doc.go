@@ -1,5 +1,5 @@
-// Package invariant holds the invariants I1 to I14 of PROTOCOL.md section 2 once,
-// for every harness that runs a whole cluster. It decides what each of them means
+// Package invariant holds the invariants I1 to I14, I17 and I18 of PROTOCOL.md
+// section 2 once, for every harness that runs a whole cluster. It decides what each of them means
 // for the changes of the store, the grants of agents and the workloads of hosts.
 // It does not run anything, and knows neither a leader's memory nor a clock.
 //
