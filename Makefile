@@ -137,6 +137,7 @@ man: build ## the man pages of the programs, in bin/man/man1
 
 reference: ## write docs/reference and the texts of muster explain from the source
 	$(GO) test ./cmd/reference -run '^TestTheTexts' -args -rewrite
+	$(GO) test ./wire/limits -run Document -args -update
 	$(GO) test -p 1 $(REFERENCE) -run '(Is|Are)Fresh$$' -args -rewrite
 
 house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
