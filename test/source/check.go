@@ -20,14 +20,13 @@ type Checked struct {
 }
 
 // Check type-checks the packages of the module from their sources, dependencies
-// first, and without their tests. All packages share their objects: a use in one
-// names the very object that another declares. What the module needs from outside
-// comes from the compiler's export data, which `go list` makes where the build
-// cache lacks it.
+// first, without tests. All packages share their objects: a use in a package names
+// the very object of the declaring package. Packages outside the module come from
+// the compiler's export data; `go list` makes missing export data.
 func (t *Tree) Check() ([]*Checked, error) { return t.check() }
 
 func (t *Tree) checkAll() ([]*Checked, error) {
-	listed, err := List(t.Root, nil, "-e", "-export", "-deps", "./...")
+	listed, err := list(t.Root, nil, "ImportPath,GoFiles,CgoFiles,DepOnly,Error,Export", "-e", "-export", "-deps", "./...")
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +59,8 @@ func (t *Tree) checkAll() ([]*Checked, error) {
 		}
 	}
 	c.outside = importer.ForCompiler(t.Set, "gc", c.open)
-	// The order of go list is that of the imports, so the job that waits longest
-	// for another never waits for one that no worker has taken.
+	// The order of go list is the order of imports, so the job that waits longest
+	// for another never waits for a job without a worker.
 	if err := inParallel(len(own), func(i int) error { return c.check(own[i]) }); err != nil {
 		return nil, err
 	}

@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Package is what `go list` says of a package of the module, or of a package that
-// the module needs.
+// Package is the answer of `go list` for a package of the module or for a
+// dependency.
 type Package struct {
-	ImportPath, Dir   string
+	ImportPath        string
 	Imports, Deps     []string // import paths; Deps are the imports of imports too
-	GoFiles, CgoFiles []string // names in Dir
+	GoFiles, CgoFiles []string // names of files
 	Standard          bool
 	DepOnly           bool // not of the module
 	Error             *struct{ Err string }
-	Export            string // with -export, the file of the compiler's export data
+	Export            string // for Check, the file of the compiler's export data
 }
 
-// Packages lists the packages of the module and all that they need, dependencies
+// Packages lists the packages of the module and all dependencies, dependencies
 // first. The packages of nested modules are not among them.
 func (t *Tree) Packages() ([]*Package, error) { return t.packages() }
 
@@ -33,8 +33,11 @@ func (t *Tree) list() ([]*Package, error) {
 
 // List runs `go list` in a folder with more variables of the environment.
 func List(dir string, env []string, args ...string) ([]*Package, error) {
-	const fields = "-json=ImportPath,Dir,Imports,Deps,GoFiles,CgoFiles,Standard,DepOnly,Error,Export"
-	cmd := exec.Command("go", append([]string{"list", fields}, args...)...)
+	return list(dir, env, "ImportPath,Imports,Deps,GoFiles,CgoFiles,Standard,DepOnly,Error", args...)
+}
+
+func list(dir string, env []string, fields string, args ...string) ([]*Package, error) {
+	cmd := exec.Command("go", append([]string{"list", "-json=" + fields}, args...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -1,9 +1,9 @@
-// Package source reads the module's own Go code for the tests that judge it: the
+// Package source reads the module's own Go code for the tests of the code: the
 // files as syntax trees (Parse), the packages and their imports (Tree.Packages),
-// and the types of the code that is not a test's (Tree.Check). Each is done once
-// and on all processors, so that a test pays for what it asks.
+// and the types of the code without tests (Tree.Check). A tree does each step once,
+// on all processors, and only on demand.
 //
-// It judges nothing: test/house, test/layers and test/docs do.
+// The package has no rules: test/house, test/layers and test/docs have them.
 package source
 
 import (
@@ -24,7 +24,7 @@ import (
 	"sync/atomic"
 )
 
-// File is one Go file.
+// File is a Go file.
 type File struct {
 	Path   string // with slashes, below the tree's root
 	Folder string // Path without its last element, "." for the root
@@ -38,7 +38,7 @@ func (f *File) Name() string { return path.Base(f.Path) }
 // IsTest reports whether the file is compiled for tests alone.
 func (f *File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
-// Tree is the Go code of one module, and of the modules nested in its folders.
+// Tree is the Go code of a module, and of the modules nested in its folders.
 type Tree struct {
 	Root   string // the module's folder
 	Module string // the module's path
@@ -53,9 +53,8 @@ type Tree struct {
 // are skipped too.
 var skipped = []string{"bin", "testdata", "node_modules"}
 
-// Parse reads the Go files of a module that wanted accepts, by their paths below
-// the root; nil accepts all. Files for other systems are among them, and those of
-// nested modules.
+// Parse reads the Go files of a module, of nested modules, and for other systems
+// too. wanted chooses files by their paths below the root; nil accepts all.
 func Parse(root string, wanted func(path string) bool) (*Tree, error) {
 	module, err := moduleOf(root)
 	if err != nil {
@@ -86,7 +85,7 @@ func moduleOf(root string) (string, error) {
 	return "", fmt.Errorf("%s has no line \"module …\"", filepath.Join(root, "go.mod"))
 }
 
-// find names the Go files below the root that wanted accepts, by path.
+// find returns the wanted Go files below the root, by path.
 func find(root string, wanted func(path string) bool) ([]*File, error) {
 	var all []*File
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -129,7 +128,7 @@ func (t *Tree) parse(f *File) error {
 // Line is the line of a node in its file.
 func (t *Tree) Line(n ast.Node) int { return t.Set.Position(n.Pos()).Line }
 
-// In returns the files of one folder, without those of folders in it.
+// In returns the files of a folder, without the folders in the folder.
 func (t *Tree) In(folder string) []*File {
 	return slices.DeleteFunc(slices.Clone(t.Files), func(f *File) bool { return f.Folder != folder })
 }
