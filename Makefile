@@ -19,7 +19,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test test-long flaky race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test test-long flaky race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house house-lower house-moved mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -140,8 +140,14 @@ reference: ## write docs/reference and the texts of muster explain from the sour
 	$(GO) test ./wire/limits -run Document -args -update
 	$(GO) test -p 1 $(REFERENCE) -run '(Is|Are)Fresh$$' -args -rewrite
 
-house: ## how the code is arranged: greatest packages, types, circles of calls, writers of one struct
+house: ## how the code is arranged: the greatest figures beside their limits
 	@$(GO) run ./test/house
+
+house-lower: ## write the figures of the code that fell into test/house/limits
+	@$(GO) test -count=1 ./test/house -run '^TestTheTreeKeepsToItsLimits$$' -args -lower
+
+house-moved: ## house-lower, and figures that rose where as much fell: code moved
+	@$(GO) test -count=1 ./test/house -run '^TestTheTreeKeepsToItsLimits$$' -args -moved
 
 test-vm: ## the enforcement suite with the shipped units, on a Debian machine in qemu (root, debootstrap, qemu; ten minutes); RUN=regexp of its tests
 	@GO="$(GO)" RUN="$(RUN)" test/vm.sh $(BUILD)

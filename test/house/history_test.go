@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const firstList = `# A list.
+package	*	6000
+package	a	9000
+package	b	7000
+file	*	500
+file	a/a.go	600
+what	*	5
+what	a	30
+`
+
+// step is a commit of a test: its files, and the list after replacements.
+type step struct {
+	files   []string
+	replace [][2]string
+}
+
+func TestRisesAreCommitsThatDoNothingElse(t *testing.T) {
+	const alone = "a rise is a commit that changes test/house/limits and docs/adr alone, with the number of a decision in the row."
+	raise := [][2]string{{"package\ta\t9000", "package\ta\t9100"}}
+	raiseWithDecision := [][2]string{{"package\ta\t9000", "package\ta\t9100\t0129"}}
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string // parts of the sentences
+	}{
+		"a figure falls beside other work": {steps: []step{{[]string{"a/a.go"}, [][2]string{{"package\ta\t9000", "package\ta\t8000"}}}}},
+		"a row goes beside other work":     {steps: []step{{[]string{"a/a.go"}, [][2]string{{"package\tb\t7000\n", ""}}}}},
+		"a figure rises beside other work": {
+			steps: []step{{[]string{"a/a.go"}, raise}},
+			want:  []string{"step 1 raised package of a from 9000 to 9100: " + alone},
+		},
+		"a figure rises beside other work, with a decision": {
+			steps: []step{{[]string{"a/a.go"}, raiseWithDecision}},
+			want:  []string{"step 1 raised package of a from 9000 to 9100: "},
+		},
+		"a figure rises alone, without a decision": {
+			steps: []step{{nil, raise}},
+			want:  []string{"step 1 raised package of a from 9000 to 9100: "},
+		},
+		"a figure rises alone, with a decision":   {steps: []step{{nil, raiseWithDecision}}},
+		"a figure rises with the decision's file": {steps: []step{{[]string{"docs/adr/0129-rise.md"}, raiseWithDecision}}},
+		"a rise is taken back":                    {steps: []step{{[]string{"a/a.go"}, raise}, {[]string{"a/a.go"}, [][2]string{{"package\ta\t9100", "package\ta\t9000"}}}}},
+		"a rise is followed by a small fall alone": {
+			steps: []step{{[]string{"a/a.go"}, raise}, {[]string{"a/a.go"}, [][2]string{{"package\ta\t9100", "package\ta\t9050"}}}},
+			want:  []string{"step 1 raised package of a"},
+		},
+		"a new offender": {
+			steps: []step{{[]string{"c/c.go"}, [][2]string{{"package\tb\t7000\n", "package\tb\t7000\npackage\tc\t6001\n"}}}},
+			want:  []string{"step 1 raised package of c from the limit to 6001: "},
+		},
+		"a package is renamed": {steps: []step{{[]string{"c/c.go"}, [][2]string{{"package\tb\t7000", "package\tc\t7000"}}}}},
+		"a package is split":   {steps: []step{{[]string{"c/c.go"}, [][2]string{{"package\ta\t9000", "package\ta\t2000"}, {"package\tb", "package\tc\t7000\npackage\tb"}}}}},
+		"a package grows while another falls": {
+			steps: []step{{[]string{"c/c.go"}, [][2]string{{"package\ta\t9000", "package\ta\t8000"}, {"package\tb\t7000", "package\tb\t7500"}}}},
+			want:  []string{"step 1 raised package of b from 7000 to 7500: "},
+		},
+		"words move with their file": {steps: []step{{[]string{"c/c.go"}, [][2]string{{"what\ta\t30", "what\ta\t20\nwhat\tc\t10"}}}}},
+		"words grow while fewer move": {
+			steps: []step{{[]string{"c/c.go"}, [][2]string{{"what\ta\t30", "what\ta\t20\nwhat\tc\t11"}}}},
+			want:  []string{"step 1 raised what of c from the limit to 11: "},
+		},
+		"a limit rises beside other work": {
+			steps: []step{{[]string{"a/a.go"}, [][2]string{{"file\t*\t500", "file\t*\t600"}}}},
+			want:  []string{"step 1 raised file of * from 500 to 600: "},
+		},
+		"a kind begins": {steps: []step{{[]string{"a/a.go"}, [][2]string{{"file\t*", "circle\t*\t12\ncircle\ta\t40\nfile\t*"}}}}},
+		"a rise that is not committed": {
+			steps: []step{{[]string{"uncommitted", "a/a.go"}, raise}},
+			want:  []string{"the work that is not committed raised package of a from 9000 to 9100: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			commits, err := history(repository(t, c.steps))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := judgeHistory(commits)
+			if len(got) != len(c.want) {
+				t.Fatalf("got %d sentences %q, want %d", len(got), got, len(c.want))
+			}
+			for i, want := range c.want {
+				if !strings.Contains(got[i], want) {
+					t.Errorf("got %s\nwant … %s", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+// repository has a commit with firstList, then a commit for each step.
+func repository(t *testing.T, steps []step) string {
+	t.Helper()
+	root := t.TempDir()
+	run := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"}, args...)
+		if _, err := git(root, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("init", "-q")
+	text := firstList
+	write(listFile, text)
+	run("add", ".")
+	run("commit", "-q", "-m", "step 0")
+	for i, s := range steps {
+		for _, r := range s.replace {
+			if !strings.Contains(text, r[0]) {
+				t.Fatalf("step %d replaces %q, which is not in the list", i+1, r[0])
+			}
+			text = strings.Replace(text, r[0], r[1], 1)
+		}
+		write(listFile, text)
+		for _, f := range s.files {
+			write(f, name(i+1))
+		}
+		run("add", ".")
+		if len(s.files) > 0 && s.files[0] == "uncommitted" {
+			continue
+		}
+		run("commit", "-q", "-m", name(i+1))
+	}
+	return root
+}
+
+func name(i int) string { return "step " + string(rune('0'+i)) }
+
+func TestWithoutHistoryThereIsNoJudgement(t *testing.T) {
+	root := repository(t, []step{{nil, [][2]string{{"package\tb\t7000\n", ""}}}})
+	shallow := filepath.Join(t.TempDir(), "clone")
+	if _, err := git(root, "clone", "-q", "--depth", "1", "file://"+root, shallow); err != nil {
+		t.Fatal(err)
+	}
+	for name, root := range map[string]string{"a shallow clone": shallow, "no repository": t.TempDir()} {
+		if _, err := history(root); !errors.Is(err, errNoHistory) {
+			t.Errorf("%s: got %v, want %v", name, err, errNoHistory)
+		}
+	}
+}
+
+func TestAMoveIsWrittenOnlyAsFarAsFallsCoverIt(t *testing.T) {
+	l, err := parseList(firstList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts, err := judge(l, []figure{
+		{kind: "package", of: "a", value: 8000},
+		{kind: "package", of: "b", value: 7500},
+		{kind: "file", of: "b/a.go", value: 600},
+		{kind: "what", of: "a", value: 25, words: 1000},
+		{kind: "what", of: "c", value: 5, words: 1000},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, remain := move(l, verdicts)
+	want := strings.NewReplacer("a\t9000", "a\t8000", "a/a.go", "b/a.go", "a\t30\n", "a\t25\nwhat\tc\t5\n").Replace(firstList)
+	if d := cmp.Diff(want, moved.String()); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if len(remain) != 1 || remain[0].figure.of != "b" {
+		t.Errorf("%d verdicts remain, want that of package b, which grew", len(remain))
+	}
+}

@@ -1,0 +1,6 @@
+package kept
+
+// Kept had three methods when it was listed.
+type Kept struct{}
+
+func (Kept) a() {}

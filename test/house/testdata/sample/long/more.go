@@ -1,0 +1,21 @@
+package long
+
+var more = []string{
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+	Lines,
+}
