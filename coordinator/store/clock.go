@@ -7,24 +7,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// instant is a moment by both clocks that never jump. Go's own stands still
-// while the host sleeps, and the boot-time clock does not: a lease that a store
-// elsewhere counts down ends for the one as for the other.
+// instant is a moment by Go's monotonic clock, which stands still while the host
+// sleeps, and by the host's time of sleep: a store elsewhere counts a lease down
+// meanwhile. The time of sleep is the difference of two clocks of the kernel. A bubble
+// of testing/synctest has a clock apart from the kernel's, and this difference is zero
+// there, however long the bubble computes.
 type instant struct {
-	running time.Time     // by the monotonic clock
-	boot    time.Duration // since the host booted, sleep included
+	running time.Time
+	slept   time.Duration // since the boot, at least
 }
 
 func instantNow() instant {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic(fmt.Sprintf("store: read CLOCK_BOOTTIME: %v", err))
-	}
-	return instant{time.Now(), time.Duration(t.Nano())}
+	least, _ := slept()
+	return instant{time.Now(), least}
 }
 
-// since is the time that has passed since i, by the clock that says more.
+// since is the time since i, and never less.
 func (i instant) since() time.Duration {
-	now := instantNow()
-	return max(now.running.Sub(i.running), now.boot-i.boot)
+	_, most := slept()
+	return time.Since(i.running) + max(0, most-i.slept)
+}
+
+// slept is the host's time of sleep since the boot, between least and most: the process
+// may stand still between two readings.
+func slept() (least, most time.Duration) {
+	before, running, after := read(unix.CLOCK_BOOTTIME), read(unix.CLOCK_MONOTONIC), read(unix.CLOCK_BOOTTIME)
+	return before - running, after - running
+}
+
+func read(clock int32) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(clock, &t); err != nil {
+		panic(fmt.Sprintf("store: read clock %d: %v", clock, err))
+	}
+	return time.Duration(t.Nano())
 }
