@@ -32,8 +32,8 @@ func TestAScriptEndsWithItsLastWord(t *testing.T) {
 		"no word":                        {"exit 1", "exit status 1"},
 		"a signal":                       {"kill -9 $$", "signal: killed"},
 		"more output than is kept":       {"yes abc | head -c 100000; echo; echo last; exit 1", "exit status 1: last"},
-		"what it leaves behind is fine":  {"sleep 3600 >/dev/null 2>&1 & exit 0", ""},
-		"it is waited for no open files": {"sleep 3600 & exit 0", ""},
+		"what it leaves behind is fine":  {"sleep 20 >/dev/null 2>&1 & exit 0", ""}, // the process outlives the test, and ends soon after
+		"it is waited for no open files": {"sleep 20 & exit 0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := script.Run(context.Background(), write(t, c.text), []string{"A=b"}, time.Minute)
