@@ -102,20 +102,24 @@ func TestDrawnJobsHaveTheShapeOfTheTrace(t *testing.T) {
 	}
 }
 
-// BenchmarkTrace plays the whole trace.
+// BenchmarkTrace plays the trace: its first tenth, and all of it.
 func BenchmarkTrace(b *testing.B) {
-	jobs := trace(b)
-	for b.Loop() {
-		result, err := philly.Replay(jobs, hosts, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Log(result)
-		b.ReportMetric(result.CPU.Seconds(), "cpu-s/op")
-		b.ReportMetric(float64(result.Trials)/float64(result.Ended), "trials/end")
-		b.ReportMetric(float64(result.Judgements)/float64(result.Ended), "judgements/end")
-		if result.Ended != len(jobs) {
-			b.Errorf("of %d jobs %d have ended", len(jobs), result.Ended)
-		}
+	all := trace(b)
+	for name, jobs := range map[string][]philly.Job{"tenth": all[:len(all)/10], "whole": all} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				result, err := philly.Replay(jobs, hosts, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Log(result)
+				b.ReportMetric(result.CPU.Seconds(), "cpu-s/op")
+				b.ReportMetric(float64(result.Trials)/float64(result.Ended), "trials/end")
+				b.ReportMetric(float64(result.Judgements)/float64(result.Ended), "judgements/end")
+				if result.Ended != len(jobs) {
+					b.Errorf("of %d jobs %d have ended", len(jobs), result.Ended)
+				}
+			}
+		})
 	}
 }
