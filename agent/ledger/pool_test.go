@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -171,7 +172,7 @@ func TestThePoolAgainstItsRule(t *testing.T) {
 		var listed []string
 		owner := map[string]string{} // of a device: "" (free), "leader", "pool" or "lent"
 		live := map[resource.TxID][]string{}
-		registered := true
+		registered, boots := true, 1
 		settle := func() {
 			decide(ledger.Pool{Devices: listed}) // as the owner does after every change
 			if !registered {
@@ -245,13 +246,16 @@ func TestThePoolAgainstItsRule(t *testing.T) {
 				}
 			case 5:
 				registered = false
-				decide(ledger.Start{Incarnation: incarnation("j1", "b"+rapid.StringMatching(`[0-9]{3}`).Draw(r, "boot"))})
-				for _, list := range live { // reservations that no record protects
-					for _, uuid := range list {
-						owner[uuid] = ""
+				if rapid.Bool().Draw(r, "the host restarts, too") {
+					boots++
+					for _, list := range live { // no record protects these reservations
+						for _, uuid := range list {
+							owner[uuid] = ""
+						}
 					}
+					clear(live)
 				}
-				clear(live)
+				decide(ledger.Start{Incarnation: incarnation("j1", fmt.Sprint("b", boots))})
 				decide(ledger.Registered{Revision: 5})
 				registered = true
 			}
