@@ -11,9 +11,9 @@ import (
 	"github.com/musterd/muster/test/report"
 )
 
-// mostAlone is how many suspects run again alone. More of them speak of a slow
-// machine rather than of slow tests; the others are only named.
-const mostAlone = 8
+// mostAlone bounds the time in which suspects run again alone. More of them speak
+// of a slow machine rather than of slow tests; the others are only named.
+const mostAlone = time.Minute
 
 // judge fails the run for packages that use more CPU than test/report/costs.txt
 // allows, and for tests that take more time. The time of a test beside others is
@@ -30,10 +30,10 @@ func (r *runner) judge(ctx context.Context) {
 	}
 	suspects := r.costs.Suspects(tests, packages)
 	began := time.Now()
-	for i, t := range suspects {
-		if i == mostAlone || ctx.Err() != nil {
-			r.report.Print("%d more tests took longer than their limit and were not judged", len(suspects)-i)
-			break
+	for _, t := range suspects {
+		if time.Since(began) > mostAlone || ctx.Err() != nil {
+			r.report.Print("not judged, for want of time: the test %s of %s took %.1f s beside others", t.Name, t.Package, t.Seconds)
+			continue
 		}
 		r.judgeAlone(ctx, t)
 	}
