@@ -85,7 +85,7 @@ func runLong(ctx context.Context, build string, names []string) (int, error) {
 	return code, nil
 }
 
-// runPart runs one part and writes its row. It returns the number of failures.
+// runPart runs one part, writes the row and returns the number of failures.
 func runPart(ctx context.Context, build string, p part) (int, error) {
 	commit, err := cleanCommit(ctx)
 	if err != nil {

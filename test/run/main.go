@@ -1,10 +1,10 @@
 // Command run is `make test`: it compiles every package once, then runs the tests
 // of packages that wait beside those of packages that compute, the longest first,
-// and `go vet` beside both. It decides which package runs in which lane, after
+// and `go vet` beside both. The command decides which package runs in which lane, after
 // test/report/costs.txt, and judges tests and packages that are slow; how results
 // are counted and printed is test/report's.
 //
-// `run measure PROGRAM ARGUMENTS` is the -exec of its own `go test`;
+// `run measure PROGRAM ARGUMENTS` is the -exec of the `go test` below;
 // `run parts [PART...]` is `make test-long`.
 package main
 
@@ -63,7 +63,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (int, error) {
-	// The -exec of go test is part of the key of a cached result, so it is a name
+	// The -exec of go test is part of the key of a cached result, so -exec is a name
 	// that is the same in every clone, and the PATH leads to this program.
 	self, err := os.Executable()
 	if err != nil {

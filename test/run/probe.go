@@ -55,7 +55,7 @@ func probe() measured {
 	}
 }
 
-// unit is a fixed amount of work: it sorts the same numbers.
+// unit is a fixed amount of work: a sort of the same numbers.
 func unit(numbers []int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range numbers {
@@ -68,7 +68,7 @@ func unit(numbers []int) {
 func threadCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &u); err != nil {
-		return 0 // it fails for a bad pointer alone
+		return 0 // a bad pointer is the only error
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

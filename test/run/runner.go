@@ -30,7 +30,7 @@ type runner struct {
 	phases []phase // in the order in which they ended
 }
 
-// full reports whether the run is make test: it has vet, gofmt and limits of costs.
+// full reports whether the run is make test, with vet, gofmt and limits of costs.
 func (r *runner) full() bool { return !r.race && !r.long }
 
 // phase is a part of a run.
@@ -47,7 +47,7 @@ type listed struct {
 }
 
 // prepare fetches the programs that tests need, while it compiles the packages.
-// It returns the packages that have tests.
+// prepare returns the packages that have tests.
 func (r *runner) prepare(ctx context.Context) []string {
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -158,7 +158,7 @@ func (r *runner) read(in io.Reader) {
 	}
 }
 
-// command runs a program as a phase. Its failure is one of the run, unless it is
+// command runs a program as a phase. A failure counts, unless the program is
 // go test: the report counts failed tests by themselves.
 func (r *runner) command(ctx context.Context, name string, out io.Writer, program string, arguments ...string) {
 	began := time.Now()
@@ -187,8 +187,8 @@ func (r *runner) note(p phase) {
 	r.phases = append(r.phases, p)
 }
 
-// printPhases prints the time of each phase. Phases overlap; the CPU time of
-// tests includes that of compiling and linking them.
+// printPhases prints the time of each phase. Phases overlap; the CPU time of a lane
+// includes compiling and linking.
 func (r *runner) printPhases(total time.Duration) {
 	var cpu time.Duration
 	for _, p := range r.phases {
@@ -196,11 +196,16 @@ func (r *runner) printPhases(total time.Duration) {
 		cpu += p.cpu
 	}
 	var tests float64
+	cached := 0
 	_, packages := r.report.Costs()
 	for _, p := range packages {
-		if !p.Cached {
+		if p.Cached {
+			cached++
+		} else {
 			tests += p.CPU
 		}
 	}
-	r.report.Print("all phases: %.0fs, cpu %.0fs of %.0fs on %d cores, of it %.0fs in tests", total.Seconds(), cpu.Seconds(), total.Seconds()*float64(cores()), cores(), tests)
+	r.report.Print("%d packages, %d of them cached", len(packages), cached)
+	r.report.Print("all phases: %.0fs, cpu %.0fs of %.0fs on %d cores: tests %.0fs, the rest compiles, links and vets",
+		total.Seconds(), cpu.Seconds(), total.Seconds()*float64(cores()), cores(), tests)
 }
