@@ -21,6 +21,9 @@ import (
 
 var seed = flag.Uint64("failpoints.seed", 1, "draws which occurrence of a step meets its fault")
 
+// passed is the result of reached, for both tests of this file.
+var passed map[string]map[point]int
+
 // point is one side of a step.
 type point struct {
 	name  string
@@ -62,27 +65,34 @@ func run(t *testing.T, scenario func(*client), step func(*rig.Cluster, rig.Step)
 
 // reached runs every scenario without a fault and counts how often each point
 // is passed in it.
-func reached(t *testing.T) map[string]map[point]int {
+func reached(t *testing.T, name string) map[string]map[point]int {
+	t.Helper()
+	var mu sync.Mutex
 	counts := map[string]map[point]int{}
-	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-		var mu sync.Mutex
-		count := map[point]int{}
-		run(t, scenarios[name], func(_ *rig.Cluster, s rig.Step) error {
-			mu.Lock()
-			defer mu.Unlock()
-			count[point{s.Name, s.After}]++
-			return nil
-		})
-		counts[name] = count
-	}
+	t.Run(name, func(t *testing.T) {
+		for name, scenario := range scenarios {
+			count := map[point]int{}
+			counts[name] = count
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, scenario, func(_ *rig.Cluster, s rig.Step) error {
+					mu.Lock()
+					defer mu.Unlock()
+					count[point{s.Name, s.After}]++
+					return nil
+				})
+			})
+		}
+	})
 	return counts
 }
 
 // TestEveryStepIsTaken keeps rig.Steps and the scenarios in step with the code.
 func TestEveryStepIsTaken(t *testing.T) {
 	taken := map[string]bool{}
-	for range 4 { // what happens at the same time may share a Txn, which has one name
-		for name, count := range reached(t) {
+	for i := range 4 { // writes of the same moment may share a Txn and its name
+		passed = reached(t, fmt.Sprint("pass ", i+1))
+		for name, count := range passed {
 			for p := range count {
 				taken[p.name] = true
 				if rig.Steps[p.name] == "" {
@@ -101,31 +111,35 @@ func TestEveryStepIsTaken(t *testing.T) {
 	}
 }
 
-// TestAFaultAtEveryStep lets each process suffer each fault on either side of
-// each step, in a scenario that takes it and at an occurrence of it that are
-// drawn. -failpoints.seed draws others.
+// TestAFaultAtEveryStep lets each process suffer faults on either side of each
+// step, in a scenario that takes the step and at an occurrence of it that are
+// drawn. -failpoints.seed draws others. `make test-long` runs all faults of each
+// point, `make test` a part of them.
 func TestAFaultAtEveryStep(t *testing.T) {
-	counts := reached(t)
+	if passed == nil {
+		passed = reached(t, "without a fault")
+	}
+	part := newPart(t)
 	for _, name := range slices.Sorted(maps.Keys(rig.Steps)) {
 		for _, after := range []bool{false, true} {
 			p := point{name, after}
 			var where []string
 			for _, scenario := range slices.Sorted(maps.Keys(scenarios)) {
-				if counts[scenario][p] > 0 {
+				if passed[scenario][p] > 0 {
 					where = append(where, scenario)
 				}
 			}
 			if len(where) == 0 {
 				continue
 			}
-			for _, f := range faults(p) {
+			for _, f := range part.of(faults(p)) {
 				draw := f.draw()
-				if testing.Short() && draw.IntN(10) > 0 {
-					continue
-				}
 				scenario := where[draw.IntN(len(where))]
-				f.nth = 1 + draw.IntN(counts[scenario][p])
-				t.Run(f.String(), func(t *testing.T) { f.meet(t, scenario, where) })
+				f.nth = 1 + draw.IntN(passed[scenario][p])
+				t.Run(f.String(), func(t *testing.T) {
+					t.Parallel()
+					f.meet(t, scenario, where)
+				})
 			}
 		}
 	}
@@ -195,10 +209,12 @@ func (f fault) String() string {
 }
 
 // draw chooses where a fault happens, whatever the others do.
-func (f fault) draw() *rand.Rand {
+func (f fault) draw() *rand.Rand { return drawn(*seed, f.String()) }
+
+func drawn(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
-	h.Write([]byte(f.String()))
-	return rand.New(rand.NewPCG(*seed, h.Sum64()))
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
 // act lets the fault happen; it returns what the step ends with.

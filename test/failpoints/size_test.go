@@ -10,13 +10,14 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/long"
 	"github.com/musterd/muster/test/rig"
 )
 
 // TestAGangIsOneTxn counts what reaches the store between the submission of a
 // gang and the answer that it runs.
 func TestAGangIsOneTxn(t *testing.T) {
-	for _, members := range []int{8, 64, largestGang} {
+	for _, members := range []int{8, 64, min(largestGang, long.Size(128, 512))} {
 		limit := 128 // etcd's default
 		if members > 64 {
 			limit = 2048 // what Muster asks for
