@@ -13,7 +13,7 @@ BENCHTIME ?= 1s
 # What holds Muster against other libraries is a module of its own, so that
 # they stay out of go.mod. It counts when all packages do.
 ifeq ($(PACKAGES),./...)
-NESTED  := test/bench test/kubelet/manager
+NESTED  := test/bench test/kubelet/manager test/protogen
 endif
 
 # The packages whose tests write pages of docs/reference.

@@ -21,7 +21,11 @@ type code struct {
 }
 
 // generatedBy is the table of this module.
-var generatedBy = map[string]string{}
+var generatedBy = map[string]string{
+	"proto/muster/api/v1": "TestGeneratedFilesAreThoseOfTheirProtoFiles",
+	"proto/muster/v1":     "TestGeneratedFilesAreThoseOfTheirProtoFiles",
+	"proto/scheduler/v1":  "TestGeneratedFilesAreThoseOfTheirProtoFiles",
+}
 
 // load reads a module.
 func load(root string, generatedBy map[string]string) (*code, error) {
