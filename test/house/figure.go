@@ -34,6 +34,8 @@ var kinds = append([]kind{
 	{name: "steps", counts: "functions", advice: "change the phase in the step methods of the struct alone", measure: (*code).stepsPerPhase},
 	{name: "setters", counts: "setters", moves: true, advice: "write a method for the thing that happened, which changes all that changes with it", measure: (*code).settersPerPackage},
 	{name: "assigned", counts: "assignments from other packages", moves: true, advice: "change the struct by a method of its own package", measure: (*code).assignedOutside},
+	{name: "reach", counts: "percent of the functions of the room that change a field", advice: "let fewer functions change the state: return what happened to the owner", measure: (*code).reachOfWrites},
+	{name: "edits", counts: "files to open", advice: "let the files range over a table of such fields or kinds", measure: (*code).filesToOpen},
 }, kindsOfWords()...)
 
 func kindsOfWords() []kind {

@@ -29,6 +29,8 @@ var planted = map[string]string{
 	"steps phase.job.phase":            "steps phase.job.phase has 3 functions, and the limit is 2: change the phase in the step methods of the struct alone.",
 	"setters set":                      "setters set has 3 setters, and the limit is 0 (the last is setDoor in set.go): write a method for the thing that happened,",
 	"assigned coordinator/txn.Machine": "assigned coordinator/txn.Machine has 3 assignments from other packages, and the limit is 0 (the last by coordinator/user.change): change the struct by a method of its own package.",
+	"reach coordinator/txn.Machine":    "reach coordinator/txn.Machine has 34 percent of the functions of the room that change a field, and the limit is 0 (1 of 3 functions a field, 2 fields): let fewer functions change the state:",
+	"edits field startBy":              "edits field startBy has 1 files to open, and the limit is 0: ",
 	"what words":                       "\"what\" and its like in the comments of words has 3 uses, and the limit is 2 (in 23 words of comment): name the subject, the object or the time instead.",
 	"nobody words":                     "\"nobody\" and its like in the comments of words has 1 uses, and the limit is 0 (in 23 words of comment): ",
 }

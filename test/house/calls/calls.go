@@ -130,6 +130,17 @@ func (g *Graph) add(f *Func) *Func {
 	return f
 }
 
+// Callers returns the functions that call each function, by Index.
+func (g *Graph) Callers() [][]*Func {
+	callers := make([][]*Func, len(g.Funcs))
+	for _, f := range g.Funcs {
+		for _, to := range f.Calls {
+			callers[to.Index] = append(callers[to.Index], f)
+		}
+	}
+	return callers
+}
+
 // Circles returns the greatest sets of two and more functions in which each
 // calls each other, directly or through others of the set.
 func (g *Graph) Circles() [][]*Func {

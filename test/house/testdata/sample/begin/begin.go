@@ -1,0 +1,4 @@
+package begin
+
+// StartBy belongs to a listed change.
+var StartBy int
