@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/musterd/muster/test/house/budget"
 )
 
 var (
@@ -75,6 +77,22 @@ func TestTheTreeKeepsToItsLimits(t *testing.T) {
 	}
 	for _, v := range verdicts {
 		t.Error(v.sentence())
+	}
+}
+
+func TestTheProductKeepsToItsBudget(t *testing.T) {
+	c, err := tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := budget.Sum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for column, measured := range c.totals() {
+		if sentence := budget.Judge(allowed, column, measured); sentence != "" {
+			t.Error(sentence)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/musterd/muster/test/house/budget"
 )
 
 func main() {
@@ -53,6 +55,14 @@ func run(out io.Writer, root string, rows int) error {
 				fmt.Fprintf(out, "| %s: %s | %d | %d | %s | %s |\n", k.name, k.counts, f.value, limit, f.of, f.note)
 			}
 		}
+	}
+	allowed, err := budget.Sum()
+	if err != nil {
+		return err
+	}
+	total := c.totals()
+	for _, column := range []string{budget.Lines, budget.Names} {
+		fmt.Fprintf(out, "| budget: %s of the product | %d | %d | | |\n", column, total[column], allowed[column])
 	}
 	return nil
 }
