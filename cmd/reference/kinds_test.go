@@ -100,7 +100,7 @@ func effective(t *testing.T) map[string]string {
 		"Queue.spec.order":                      api.QueueBestEffort,
 	}
 	for _, at := range []string{"Job.spec.", "Allocation.spec.", "Job.spec.template.spec."} {
-		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), lead.DefaultQueue
+		all[at+"priority"], all[at+"queue"] = strconv.Itoa(int(priority)), api.DefaultQueue
 	}
 	below, length, then := api.NamespaceIdle{}.Rule()
 	all["Namespace.spec.idle.below"], all["Namespace.spec.idle.then"] = strconv.Itoa(int(below)), then

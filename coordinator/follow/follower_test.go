@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -129,7 +128,7 @@ func startFollowing(t *testing.T) *following {
 func putUnit(t *testing.T, s store.Store, name string) resource.Revision {
 	t.Helper()
 	unit := record.Unit{
-		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: lead.DefaultQueue,
+		UID: resource.UnitUID("uid-" + name), Kind: record.AllocUnit, Namespace: "default", Name: name, Tenant: "default", Queue: api.DefaultQueue,
 		Phase: string(api.Pending), Members: 1, Document: fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"cpu":"1"}}}}`, name),
 	}
 	r, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(unit.Path().Key(), record.MustEncode(unit))}})
@@ -280,4 +279,19 @@ func TestASnapshotIsWhatTheStoreHas(t *testing.T) {
 			t.Error("a snapshot older than was asked for")
 		}
 	})
+}
+
+// Read shows something that is not older than the call. show runs outside of
+// every lock.
+func Read[T any](ctx context.Context, f *Follower, show func(v *objects.View) (T, *api.Status)) (T, error) {
+	var none T
+	view, err := f.Fresh(ctx)
+	if err != nil {
+		return none, err
+	}
+	got, status := show(view)
+	if status != nil {
+		return none, status
+	}
+	return got, nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
@@ -56,21 +55,6 @@ func (f *Follower) catchUp(ctx context.Context) error {
 		return fmt.Errorf("%w: the store went back from revision %d to %d", ErrBehind, known, rev)
 	}
 	return f.Reach(ctx, rev)
-}
-
-// Read shows something that is not older than the call. show runs outside of
-// every lock.
-func Read[T any](ctx context.Context, f *Follower, show func(v *objects.View) (T, *api.Status)) (T, error) {
-	var none T
-	view, err := f.Fresh(ctx)
-	if err != nil {
-		return none, err
-	}
-	got, status := show(view)
-	if status != nil {
-		return none, status
-	}
-	return got, nil
 }
 
 // Fresh is everything that was acknowledged to anybody before the call.
@@ -153,7 +137,7 @@ func (f *Follower) Facts(id resource.NodeID) lead.NodeFacts {
 	defer f.mu.Unlock()
 	lease, leased := f.kvs[record.NodeLeaseKey(id)]
 	return lead.NodeFacts{
-		Node: id, Leased: leased || f.revision == 0, Ban: lead.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
+		Node: id, Leased: leased || f.revision == 0, Ban: record.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
 		Status: f.kvs[record.NodeStatusKey(id)], Lease: lease.Lease, Observed: f.kvs[record.NodeObservedKey(id)].ModRev,
 		Lost: f.kvs[record.NodeLostKey(id)].ModRev,
 	}
@@ -164,5 +148,5 @@ func (f *Follower) Facts(id resource.NodeID) lead.NodeFacts {
 func (f *Follower) Ban(id resource.NodeID) *record.Ban {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return lead.BanOf(f.kvs[record.BanKey(id)])
+	return record.BanOf(f.kvs[record.BanKey(id)])
 }

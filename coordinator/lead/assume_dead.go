@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 )
 
@@ -40,7 +41,7 @@ func (a *assumption) dead(f *fence, now time.Time) bool {
 	if f.revision != a.fence {
 		a.fence, a.since = f.revision, now
 	}
-	return now.Sub(a.since) >= AssumedDeadAfter(f.assume)
+	return now.Sub(a.since) >= shown.AssumedDeadAfter(f.assume)
 }
 
 // assumeDead goes on with one node that is not heard: its fence first, then its
@@ -76,7 +77,7 @@ func (l *Leader) assumeDead(n *node) {
 func assumedFor(i record.NodeIdentity, dead bool) string {
 	limit := time.Duration(i.AssumeDeadMillis) * time.Millisecond
 	if dead {
-		return fmt.Sprintf("assume-dead policy: fenced at %s and not heard for %s since", i.FencedAt, AssumedDeadAfter(limit))
+		return fmt.Sprintf("assume-dead policy: fenced at %s and not heard for %s since", i.FencedAt, shown.AssumedDeadAfter(limit))
 	}
 	return fmt.Sprintf("assume-dead policy: not heard, its lease is over; its agent stops what runs there after %s without contact", limit)
 }

@@ -2,22 +2,6 @@ package lead
 
 import "github.com/musterd/muster/coordinator/record"
 
-// BanOf is the ban of a node in the store's key, nil for none. A key that cannot
-// be read bans: it was written to ban somebody, or to end that.
-func BanOf(kv record.KV) *record.Ban {
-	if kv.ModRev == 0 {
-		return nil
-	}
-	ban, err := record.Decode[record.Ban](kv.Key, kv.Value)
-	switch {
-	case err != nil:
-		return &record.Ban{Banned: true, Reason: err.Error()}
-	case !ban.Banned:
-		return nil
-	}
-	return &ban
-}
-
 // follow takes over what the store has of a node. Nothing is released by a ban:
 // its allocations stay as those of a silent node do.
 func (l *Leader) follow(in NodeFacts) {
@@ -53,7 +37,7 @@ func (v *view) loadBans(kvs []record.KV) error {
 			return err
 		}
 		if n := v.nodes[id]; n != nil {
-			n.setBan(BanOf(kv))
+			n.setBan(record.BanOf(kv))
 			n.setReady()
 		}
 	}

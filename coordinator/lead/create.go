@@ -9,9 +9,6 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// DefaultQueue is where units wait that name no queue.
-const DefaultQueue = api.DefaultQueue
-
 // Submitted is a validated document, and what its client says of it.
 type Submitted struct {
 	Namespace string

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
-	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/registry"
 )
@@ -26,7 +26,7 @@ func (v *view) declare(id resource.NodeID) {
 	var d registry.Declaration
 	n := v.nodes[id]
 	if n != nil && n.specRev != 0 {
-		d = DeclarationOf(id, &n.spec)
+		d = shown.DeclarationOf(id, &n.spec)
 	}
 	before, had := v.declared.of[id]
 	switch {
@@ -54,7 +54,7 @@ func (v *view) declare(id resource.NodeID) {
 // declareAll takes over the declarations of all nodes.
 func (v *view) declareAll() {
 	for id, n := range v.nodes {
-		if d := DeclarationOf(id, &n.spec); len(d.Declared) > 0 {
+		if d := shown.DeclarationOf(id, &n.spec); len(d.Declared) > 0 {
 			if v.declared.of == nil {
 				v.declared.of = map[resource.NodeID]registry.Declaration{}
 			}
@@ -93,17 +93,6 @@ func (d *declarations) describe(name resource.Name) registry.Entry {
 		return e
 	}
 	return registry.Describe(name)
-}
-
-// DeclarationOf is the declaration of a node: the names with a domain.
-func DeclarationOf(id resource.NodeID, spec *record.NodeSpec) registry.Declaration {
-	d := registry.Declaration{Node: string(id), Since: spec.Created}
-	for _, c := range spec.Counts {
-		if resource.IsExtended(c.Name) {
-			d.Declared = append(d.Declared, registry.Declared{Name: c.Name, Kind: registry.Kind(c.Kind), Unit: c.Unit})
-		}
-	}
-	return d
 }
 
 // nodeResources are the names with a domain that specifications, or alternatives of them, ask nodes for: all but

@@ -147,10 +147,10 @@ func (l *Leader) refusesEntry(namespace, queue string, named bool, members, toge
 // unknownQueue refuses a queue that nothing has. Until an operator has written a queue,
 // each name is a queue.
 func (l *Leader) unknownQueue(field, queue string) *api.Status {
-	if l.objects.Queues.Len() == 0 || queue == DefaultQueue || l.objects.Queues.Get(queue) != nil || l.queues.Has(queue) {
+	if l.objects.Queues.Len() == 0 || queue == api.DefaultQueue || l.objects.Queues.Get(queue) != nil || l.queues.Has(queue) {
 		return nil
 	}
-	known := slices.Compact(slices.Sorted(slices.Values(append(append(l.objects.Queues.Names(), l.queues.Named()...), DefaultQueue))))
+	known := slices.Compact(slices.Sorted(slices.Values(append(append(l.objects.Queues.Names(), l.queues.Named()...), api.DefaultQueue))))
 	if near := spelling.Nearest(queue, known, 2); near != "" {
 		return api.Errorf(422, "%s: there is no queue %q; is %q meant?", field, queue, near)
 	}

@@ -164,7 +164,7 @@ func isPlaced(object string, u *unit) *api.Status {
 
 // queueOf is the queue of work in a namespace that names a queue, "" for none.
 func (l *Leader) queueOf(namespace, named string) string {
-	return cmp.Or(named, l.namespace(namespace).DefaultQueue, DefaultQueue)
+	return cmp.Or(named, l.namespace(namespace).DefaultQueue, api.DefaultQueue)
 }
 
 // movingOps are the writes that give a waiting unit its place in the queue of a

@@ -66,7 +66,7 @@ type Namespace struct {
 	DeviceLost string
 	// PriorityCeiling is the greatest priority of new work; nil = any.
 	PriorityCeiling *int32
-	// DefaultQueue is the queue of work that names none; "" = DefaultQueue.
+	// DefaultQueue is the queue of work that names none; "" = api.DefaultQueue.
 	DefaultQueue string
 	// RoleCeilings are the greatest priorities of new work by the role of its submitter.
 	RoleCeilings map[string]int32

@@ -1,17 +1,14 @@
 package lead
 
 import (
-	"time"
-
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // show makes the shown value of a fence.
 func (f *fence) show() *shown.Fence {
-	return &shown.Fence{Dead: f.dead, At: f.at, Reason: f.reason, Assume: f.assume, DeadAfter: AssumedDeadAfter(f.assume)}
+	return &shown.Fence{Dead: f.dead, At: f.at, Reason: f.reason, Assume: f.assume, DeadAfter: shown.AssumedDeadAfter(f.assume)}
 }
 
 // String says it in plain words.
@@ -35,8 +32,3 @@ func (n *node) takeStatus(kv record.KV) {
 	}
 	n.setSaid(said{status, kv.ModRev})
 }
-
-// AssumedDeadAfter is the time from a fence to the death of its node: the agent
-// has stopped all after 1.5 times its limit, counted from before the fence, and
-// the rest is for two clocks that run apart (docs/adr/0012-assume-dead.md).
-func AssumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }

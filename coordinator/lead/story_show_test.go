@@ -128,7 +128,7 @@ func (s *story) write(w lead.Write) string {
 			if string(rec.Tenant) != rec.Namespace {
 				name += " of tenant " + string(rec.Tenant)
 			}
-			if rec.Queue != lead.DefaultQueue {
+			if rec.Queue != api.DefaultQueue {
 				name += " in queue " + rec.Queue
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // the allocation or the job, "" where unknown.
 func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
 	if rec.Queue == "" {
-		rec.Queue = DefaultQueue
+		rec.Queue = api.DefaultQueue
 	}
 	rec.Tenant = ns.Tenant
 	var groups api.QuotaDemand

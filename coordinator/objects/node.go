@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -70,7 +69,7 @@ func (c *Cache) remakeNode(id resource.NodeID, kvs map[string]record.KV) error {
 		}
 		return nil
 	}
-	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Ban: lead.BanOf(kvs[record.BanKey(id)])}
+	node := &shown.Node{ID: id, Spec: &record.NodeSpec{}, Ban: record.BanOf(kvs[record.BanKey(id)])}
 	for _, key := range []string{record.NodeIdentityKey(id), record.NodeSpecKey(id), record.NodeStatusKey(id), record.NodeObservedKey(id), record.BanKey(id)} {
 		node.Revision = max(node.Revision, kvs[key].ModRev)
 	}
@@ -207,7 +206,7 @@ func shownFence(i record.NodeIdentity) *shown.Fence {
 		return nil
 	}
 	limit := time.Duration(i.AssumeDeadMillis) * time.Millisecond
-	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: lead.AssumedDeadAfter(limit)}
+	return &shown.Fence{Dead: i.ConfirmedDead, At: i.FencedAt, Reason: i.FencedFor, Assume: limit, DeadAfter: shown.AssumedDeadAfter(limit)}
 }
 
 // takenBy is the newest commit that has a part of an assignment of a transaction that

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -64,7 +63,7 @@ func (c *Cache) declare(before, after resource.Vector) {
 func (c *Cache) declareCounts(id resource.NodeID) {
 	var d registry.Declaration
 	if n := c.nodes[id]; n != nil && n.node != nil {
-		d = lead.DeclarationOf(id, n.node.Spec)
+		d = shown.DeclarationOf(id, n.node.Spec)
 	}
 	before := c.resources.declared[id]
 	if before.Since == d.Since && slices.Equal(before.Declared, d.Declared) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/quota"
@@ -209,7 +208,7 @@ func (c *Cache) readUnit(kv record.KV, before *cachedUnit) (*cachedUnit, error) 
 			return nil, err
 		}
 		u.record, u.path = *rec, rec.Path().String()
-		u.record.Queue = cmp.Or(rec.Queue, lead.DefaultQueue)
+		u.record.Queue = cmp.Or(rec.Queue, api.DefaultQueue)
 	}
 	rec := &u.record
 	u.key = queue.Key{Priority: rec.Priority, Epoch: rec.Sequence.Epoch, Counter: rec.Sequence.Counter, Path: u.path}

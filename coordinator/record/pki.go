@@ -228,3 +228,19 @@ func (r Enrolled) check() error {
 	}
 	return nil
 }
+
+// BanOf is the ban of a node in the store's key, nil without a ban. An unreadable
+// key counts as a ban.
+func BanOf(kv KV) *Ban {
+	if kv.ModRev == 0 {
+		return nil
+	}
+	ban, err := Decode[Ban](kv.Key, kv.Value)
+	switch {
+	case err != nil:
+		return &Ban{Banned: true, Reason: err.Error()}
+	case !ban.Banned:
+		return nil
+	}
+	return &ban
+}

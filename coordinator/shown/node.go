@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
+	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -223,3 +224,8 @@ func (n *Node) showDevice(at int, f *free, health Health) api.DeviceStatus {
 
 // NodeUID is the uid of a node: an id has one node for ever.
 func NodeUID(id resource.NodeID) string { return "node-" + string(id) }
+
+// AssumedDeadAfter is the time from a fence to the death of the node: the agent
+// has stopped all after 1.5 times the limit, counted from before the fence, and
+// the rest is for two clocks running apart (docs/adr/0012-assume-dead.md).
+func AssumedDeadAfter(limit time.Duration) time.Duration { return 2*limit + grant.NodeLeaseTTL }

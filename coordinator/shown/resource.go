@@ -2,6 +2,8 @@ package shown
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/registry"
 )
 
@@ -24,4 +26,15 @@ func Resource(e registry.Entry, written *api.Resource, declared bool) api.Resour
 		r.Status.Sources = append(r.Status.Sources, api.SourceOperator)
 	}
 	return r
+}
+
+// DeclarationOf is the declaration of a node: the names with a domain.
+func DeclarationOf(id resource.NodeID, spec *record.NodeSpec) registry.Declaration {
+	d := registry.Declaration{Node: string(id), Since: spec.Created}
+	for _, c := range spec.Counts {
+		if resource.IsExtended(c.Name) {
+			d.Declared = append(d.Declared, registry.Declared{Name: c.Name, Kind: registry.Kind(c.Kind), Unit: c.Unit})
+		}
+	}
+	return d
 }

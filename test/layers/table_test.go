@@ -70,7 +70,7 @@ var table = map[string]row{
 	"coordinator/count":             {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/events":            {layer: decision},
 	"coordinator/objects": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/count", "coordinator/events", "coordinator/lead", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
+		"coordinator/admission", "coordinator/count", "coordinator/events", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/shown",
 	}},
 	"coordinator/pace":       {layer: decision},
 	"coordinator/rendezvous": {layer: decision},

@@ -31,7 +31,7 @@ func (s *Sim) linesAtFirst() (ops []record.Op) {
 		return nil
 	}
 	for _, name := range queues {
-		name = cmp.Or(name, lead.DefaultQueue)
+		name = cmp.Or(name, api.DefaultQueue)
 		document := encoded(api.Queue{APIVersion: api.APIVersion, Kind: api.KindQueue, Metadata: api.ObjectMeta{Name: name}})
 		ops = append(ops, record.Put(record.NamedKey(record.QueuesPrefix, name), record.MustEncode(record.Object{UID: "queue-" + name, Name: name, Document: document})))
 	}
@@ -41,7 +41,7 @@ func (s *Sim) linesAtFirst() (ops []record.Op) {
 // actLine has an operator change the rules of a queue.
 func (s *Sim) actLine() bool {
 	return s.withTerm(nil, func(t *term) {
-		name := cmp.Or(pick(s, queues), lead.DefaultQueue)
+		name := cmp.Or(pick(s, queues), api.DefaultQueue)
 		q := &api.Queue{APIVersion: api.APIVersion, Kind: api.KindQueue, Metadata: api.ObjectMeta{Name: name}, Spec: api.QueueSpec{
 			State: pick(s, []string{"", "", api.QueueOpen, api.QueueHold, api.QueueClosed}), Order: pick(s, []string{"", api.QueueBestEffort, api.QueueStrict, api.QueueStrict}),
 			MaxRunningMembers: int32(pick(s, []int{0, 0, leastRunning, leastRunning + 2})), MaxWaitingMembers: int32(pick(s, []int{0, 0, leastWaiting, 2 * leastWaiting})), PlacementPolicy: pick(s, []string{"", "packed", "spread"}),
